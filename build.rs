@@ -1,0 +1,197 @@
+//! Builds the guests, compiles the built-in ones to native code, and writes
+//! what the library embeds.
+//!
+//! The engine that compiles here is the one that runs later: `kitbag-host` is
+//! a build dependency as well, so there is one configuration of it.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, exit};
+
+use kitbag_host::{ComponentSource, Host, HostOptions};
+
+/// The tools that are part of the binary, by the name of their directory.
+const BUILTINS: [&str; 1] = ["learn"];
+
+/// What guests are built for.
+const GUEST_TARGET: &str = "wasm32-wasip2";
+
+/// Why a build stops, in one line that says what to do.
+type Failure = String;
+
+fn main() {
+    if let Err(failure) = run() {
+        println!("cargo::error={failure}");
+        exit(1);
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    watch(&root);
+    find_target()?;
+    let guests = build_guests(&root, &out)?;
+    // For the tests, which load guests that are no part of the binary.
+    println!("cargo::rustc-env=KITBAG_GUESTS={}", guests.display());
+    embed(&guests, &out)
+}
+
+/// Tells cargo what the result depends on. The host's own crates are build
+/// dependencies, which cargo watches by itself.
+fn watch(root: &Path) {
+    let guests = root.join("guest-tools");
+    let members = fs::read_dir(&guests).into_iter().flatten().flatten();
+    let members = members.map(|entry| entry.path()).filter(|path| {
+        path.is_dir() && path.file_name() != Some(OsStr::new("target"))
+    });
+    let files = ["Cargo.toml", "Cargo.lock"].map(|name| guests.join(name));
+    let others = ["build.rs", "wit", "rust-toolchain.toml"].map(|name| root.join(name));
+    for path in members.chain(files).chain(others) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+}
+
+/// Makes sure that the guests' target is there before cargo fails without it,
+/// late and with an error that does not say what to do.
+fn find_target() -> Result<(), Failure> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let has_target = || {
+        let output = Command::new(&rustc)
+            .args(["--print", "target-libdir", "--target", GUEST_TARGET])
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
+        let directory = String::from_utf8(output.stdout).ok()?;
+        let mut libraries = fs::read_dir(directory.trim()).ok()?.flatten();
+        libraries.any(|file| file.file_name().to_string_lossy().starts_with("libstd-")).then_some(())
+    };
+    if has_target().is_some() {
+        return Ok(());
+    }
+    println!("cargo::warning=adding the target {GUEST_TARGET} with rustup");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", GUEST_TARGET]).stdin(Stdio::null()).stdout(Stdio::null());
+    if let Some(toolchain) = env::var_os("RUSTUP_TOOLCHAIN") {
+        rustup.arg("--toolchain").arg(toolchain);
+    }
+    match rustup.output() {
+        Ok(output) if output.status.success() && has_target().is_some() => Ok(()),
+        _ => Err(format!(
+            "the tools inside kitbag are built for {GUEST_TARGET}, which this Rust does not have; \
+             install it with `rustup target add {GUEST_TARGET}`, or with your distribution's \
+             package of the Rust standard library for that target"
+        )),
+    }
+}
+
+/// Builds the guests' workspace and returns where its components are.
+fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
+    // A directory of its own: cargo holds a lock on the outer one.
+    let target_dir = out.join("guest-target");
+    let mut cargo = Command::new(variable("CARGO")?);
+    cargo
+        .args(["build", "--release", "--locked", "--target", GUEST_TARGET])
+        .arg("--manifest-path")
+        .arg(root.join("guest-tools/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target_dir)
+        .current_dir(root)
+        .stdin(Stdio::null());
+    for (name, _) in env::vars_os() {
+        if is_of_outer_build(&name) {
+            cargo.env_remove(name);
+        }
+    }
+    // The same sources give the same bytes, wherever they lie.
+    let remap = [
+        (root.to_owned(), "/kitbag"),
+        (cargo_home(), "/cargo"),
+        (target_dir.clone(), "/target"),
+    ];
+    let flags: Vec<_> = remap
+        .iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect();
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    let output = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    if !output.status.success() {
+        // The whole of it, for whoever is editing a guest.
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        return Err("the guests in guest-tools/ cannot be built; see the output above".into());
+    }
+    Ok(target_dir.join(GUEST_TARGET).join("release"))
+}
+
+/// Whether a variable belongs to the build of kitbag and would steer that of
+/// the guests.
+fn is_of_outer_build(name: &OsString) -> bool {
+    const NAMES: [&str; 5] =
+        ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"];
+    const PREFIXES: [&str; 7] = [
+        "CARGO_CFG_",
+        "CARGO_FEATURE_",
+        "CARGO_MANIFEST_",
+        "CARGO_PKG_",
+        "CARGO_PROFILE_",
+        "CARGO_TARGET_",
+        "DEP_",
+    ];
+    let name = name.to_string_lossy();
+    NAMES.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Compiles the built-ins and writes the file that the library includes.
+fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
+    let target = variable("TARGET")?;
+    // A second engine, since only this machine's can be asked to run something.
+    let host = Host::new(HostOptions::default());
+    let mut entries = String::new();
+    for name in BUILTINS {
+        let wasm = guests.join(format!("kitbag_{name}.wasm"));
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            format!("the built-in tool `{name}` cannot be {what}: {error}")
+        };
+        let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
+        let artifact =
+            Host::precompile(&content, &target).map_err(|error| failed("compiled", &error))?;
+        let component = host
+            .component(&ComponentSource::File(wasm))
+            .map_err(|error| failed("described", &error))?;
+        let description = component
+            .description()
+            .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
+        if description.name != name {
+            return Err(failed("described", &format!("it calls itself `{}`", description.name)));
+        }
+        let json = serde_json::to_string(description).map_err(|error| failed("described", &error))?;
+        let file = out.join(format!("{name}.artifact"));
+        fs::write(&file, artifact).map_err(|error| failed("written", &error))?;
+        let file = file.display().to_string();
+        writeln!(entries, "    builtin!({name:?}, {file:?}, {json:?}),").expect("a string grows");
+    }
+    let names = BUILTINS.join(" ");
+    let text = format!(
+        "/// Calls a macro with the names of all built-in tools, as identifiers.\n\
+         ///\n\
+         /// `tests/` uses it to prove that every tool has its tests.\n\
+         #[macro_export]\n\
+         macro_rules! for_each_tool {{\n    ($macro:ident) => {{ $macro! {{ {names} }} }};\n}}\n\n\
+         /// The tools that are part of this binary, by name.\n\
+         pub(crate) static BUILTINS: &[Builtin] = &[\n{entries}];\n"
+    );
+    fs::write(out.join("builtins.rs"), text).map_err(|error| format!("builtins.rs: {error}"))
+}
+
+fn cargo_home() -> PathBuf {
+    env::var_os("CARGO_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo")
+    })
+}
+
+fn variable(name: &str) -> Result<String, Failure> {
+    env::var(name).map_err(|_| format!("cargo did not set `{name}`"))
+}

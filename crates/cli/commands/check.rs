@@ -1,0 +1,86 @@
+//! `kitbag check`.
+
+use kitbag::contract::text::printable;
+use serde_json::json;
+
+use crate::commands::{Global, warn};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Read all configuration, load every tool, and report everything that is wrong
+///
+/// Tools are compiled where they have to be, and nothing of them runs but what
+/// they say of themselves, with no grants.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag check && echo all is well")]
+pub(crate) struct Args {}
+
+/// Something that is wrong.
+struct Problem {
+    /// What it is about: a tool, a topic, or the configuration.
+    about: String,
+    text: String,
+    exit: Exit,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let (kitbag, errors) = global.builder().build_faulty();
+        let mut problems = Vec::new();
+        for diagnostic in errors.iter().flat_map(|errors| errors.diagnostics()) {
+            let text = diagnostic.to_string();
+            problems.push(Problem { about: "configuration".into(), text, exit: Exit::Configuration });
+        }
+        let (mut tools, mut topics) = (0, 0);
+        if let Some(kitbag) = &kitbag {
+            let toolbox = kitbag.toolbox();
+            let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
+            for name in &names {
+                tools += 1;
+                match toolbox.load(name.as_str()) {
+                    Ok(component) => warn(component.cache_problems()),
+                    Err(error) => {
+                        let error = CliError::from(error);
+                        let text = error.to_string();
+                        problems.push(Problem { about: format!("tool `{name}`"), text, exit: error.exit() });
+                    }
+                }
+            }
+            for topic in toolbox.topics() {
+                topics += 1;
+                if let Err(error) = topic {
+                    let text = error.message;
+                    problems.push(Problem { about: "topic".into(), text, exit: Exit::Configuration });
+                }
+            }
+        }
+        report(&problems, tools, topics, global.json)?;
+        // The first of the kinds in the order of the exit codes.
+        Ok(problems.iter().map(|problem| problem.exit).min_by_key(|exit| *exit as u8).unwrap_or(Exit::Done))
+    }
+}
+
+fn report(problems: &[Problem], tools: usize, topics: usize, as_json: bool) -> Result<(), CliError> {
+    if as_json {
+        let problem = |problem: &Problem| json!({ "about": problem.about, "problem": problem.text });
+        return output::json(&json!({
+            "tools": tools,
+            "topics": topics,
+            "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+        }));
+    }
+    for problem in problems {
+        let text = match &*problem.about {
+            "configuration" => problem.text.clone(),
+            about => format!("{about}: {}", problem.text),
+        };
+        output::note(&format!("error: {}", printable(&text)));
+    }
+    let count = |number: usize, noun: &str| match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    };
+    let found = if problems.is_empty() { "no problem".into() } else { count(problems.len(), "problem") };
+    output::data(&format!("{}, {}: {found}", count(tools, "tool"), count(topics, "topic")))
+}

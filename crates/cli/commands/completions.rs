@@ -1,0 +1,27 @@
+//! `kitbag completions`.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print the completions for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  kitbag completions bash > ~/.local/share/bash-completion/completions/kitbag")]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Exit, CliError> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::Cli::command(), "kitbag", &mut script);
+        output::data(&String::from_utf8_lossy(&script))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,60 @@
+//! `kitbag config`.
+
+use kitbag::config::json_schema_text;
+use kitbag::contract::text::shown;
+use serde_json::json;
+
+use crate::commands::Global;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Show the configuration in effect, or the schema of its file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag config --show
+  kitbag config --schema > config.schema.json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Which of the two.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// Show every value in effect and where it came from
+    #[arg(long)]
+    show: bool,
+    /// Print the JSON Schema of config.toml, for editors
+    #[arg(long)]
+    schema: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        if self.what.schema {
+            output::data(&json_schema_text())?;
+            return Ok(Exit::Done);
+        }
+        let kitbag = global.kitbag()?;
+        let rows = kitbag.toolbox().config().rows();
+        if global.json {
+            let row = |row: &kitbag::config::Row| {
+                json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() })
+            };
+            output::json(&json!(rows.iter().map(row).collect::<Vec<_>>()))?;
+        } else {
+            let row = |row: &kitbag::config::Row| {
+                vec![
+                    shown(&row.key).to_string(),
+                    shown(&row.value.to_string()).to_string(),
+                    format!("# {}", row.origin),
+                ]
+            };
+            output::table(&rows.iter().map(row).collect::<Vec<_>>())?;
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,125 @@
+//! `kitbag describe`.
+
+use std::fmt::Write as _;
+
+use kitbag::Tool;
+use kitbag::config::{Origin, Sourced, ToolSource};
+use kitbag::contract::format_duration;
+use kitbag::contract::text::printable;
+use serde_json::{Value, json};
+
+use crate::commands::{Global, Limits, warn};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Show a tool: its arguments, grants and limits, and where each came from
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag describe learn")]
+pub(crate) struct Args {
+    /// The tool's name; `kitbag list` shows them
+    tool: String,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.builder().limits(self.limits.into()).build()?;
+        let tool = kitbag.toolbox().tool(&self.tool)?;
+        warn(&tool.cache_problems);
+        match global.json {
+            true => output::json(&as_json(&tool))?,
+            false => output::data(&as_text(&tool))?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn as_text(tool: &Tool) -> String {
+    let mut text = match &tool.source {
+        ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
+        ToolSource::Local(local) => {
+            format!("{} ({}, named in {})\n", tool.name, local.wasm.value.display(), local.wasm.origin)
+        }
+    };
+    let mut section = |title: &str, origin: &Origin, body: &str| {
+        let _ = write!(text, "\n{title} [{origin}]\n");
+        for line in body.lines() {
+            let _ = writeln!(text, "{}", format!("  {}", printable(line)).trim_end());
+        }
+    };
+    for (title, said) in [("Title", &tool.title), ("Description", &tool.description)] {
+        if let Some(Sourced { value, origin }) = said {
+            section(title, origin, value);
+        }
+    }
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    section("Arguments", &tool.input_schema.origin, &pretty(&tool.input_schema.value));
+    if let Some(schema) = &tool.output_schema {
+        section("Output", &schema.origin, &pretty(&schema.value));
+    }
+    let directories = &tool.grants.value.directories;
+    let grant = directories.iter().map(|grant| {
+        format!("{}  {} ← {}", grant.access, grant.guest, grant.host.display())
+    });
+    let mut grants: Vec<_> = grant.collect();
+    if grants.is_empty() {
+        grants.push("no directory".into());
+    }
+    grants.push("no environment, no network".into());
+    section("Grants", &tool.grants.origin, &grants.join("\n"));
+    if !tool.wishes.filesystem.is_empty() {
+        let wish = |wish: &kitbag::contract::DesiredDirectory| format!("{}  {}", wish.mode, wish.guest);
+        let wishes: Vec<_> = tool.wishes.filesystem.iter().map(wish).collect();
+        section("Would like", &Origin::Tool, &wishes.join("\n"));
+    }
+    let limits = &tool.limits;
+    section("Memory", &limits.memory.origin, &limits.memory.value.to_string());
+    section("Time", &limits.time.origin, &format_duration(limits.time.value).to_string());
+    section("Output size", &limits.output.origin, &limits.output.value.to_string());
+    for (question, answer) in &tool.answers {
+        section(&format!("Answer to `{question}`"), &answer.origin, &answer.value.to_string());
+    }
+    text
+}
+
+fn as_json(tool: &Tool) -> Value {
+    let sourced = |value: Value, origin: &Origin| json!({ "value": value, "origin": origin.to_string() });
+    let text = |said: &Option<Sourced<String>>| {
+        said.as_ref().map(|said| sourced(said.value.as_str().into(), &said.origin))
+    };
+    let grants: Vec<_> = tool
+        .grants
+        .value
+        .directories
+        .iter()
+        .map(|grant| json!({ "host": grant.host, "guest": grant.guest, "mode": grant.access }))
+        .collect();
+    let limits = &tool.limits;
+    let answers: serde_json::Map<_, _> = tool
+        .answers
+        .iter()
+        .map(|(id, answer)| (id.clone(), sourced(answer.value.clone(), &answer.origin)))
+        .collect();
+    json!({
+        "name": tool.name,
+        "source": match &tool.source {
+            ToolSource::Builtin { name } => json!({ "builtin": name.value }),
+            ToolSource::Local(local) => json!({ "wasm": local.wasm.value }),
+        },
+        "title": text(&tool.title),
+        "description": text(&tool.description),
+        "inputSchema": sourced(tool.input_schema.value.clone(), &tool.input_schema.origin),
+        "outputSchema": tool.output_schema.as_ref().map(|s| sourced(s.value.clone(), &s.origin)),
+        "annotations": tool.annotations,
+        "grants": { "filesystem": sourced(grants.into(), &tool.grants.origin) },
+        "wouldLike": tool.wishes,
+        "limits": {
+            "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),
+            "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),
+            "output": sourced(limits.output.value.to_string().into(), &limits.output.origin),
+        },
+        "answers": answers,
+    })
+}

@@ -1,0 +1,43 @@
+//! `kitbag list`.
+
+use kitbag::contract::text::shown;
+use serde_json::json;
+
+use crate::commands::Global;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// List the tools: name, source, one line
+///
+/// Nothing is compiled and nothing runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag list --json")]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag()?;
+        let summaries = kitbag.toolbox().summaries();
+        if global.json {
+            let tools: Vec<_> = summaries
+                .map(|tool| {
+                    json!({ "name": tool.name, "source": tool.source, "description": tool.description })
+                })
+                .collect();
+            output::json(&json!(tools))?;
+        } else {
+            let row = |tool: kitbag::Summary| {
+                let description = tool.description.unwrap_or_default();
+                let first_line = description.lines().next().unwrap_or_default();
+                vec![
+                    tool.name.to_string(),
+                    shown(&tool.source).to_string(),
+                    shown(first_line).to_string(),
+                ]
+            };
+            output::table(&summaries.map(row).collect::<Vec<_>>())?;
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,82 @@
+//! One file per command: its arguments, whose comments are the help, and what
+//! it does.
+
+pub(crate) mod cache;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod describe;
+pub(crate) mod inspect;
+pub(crate) mod list;
+pub(crate) mod prompt;
+pub(crate) mod run;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kitbag::config::{LimitFlags, Origin, Sourced};
+use kitbag::contract::{ByteSize, parse_duration};
+use kitbag::host::CacheProblem;
+use kitbag::{Builder, Kitbag, Places};
+
+use crate::error::CliError;
+use crate::output;
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Use this workspace, instead of the nearest directory upwards that holds
+    /// `.kitbag/`
+    #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = "Global options")]
+    workspace: Option<PathBuf>,
+    /// Print JSON on standard output
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+}
+
+/// Limits for every tool, instead of the configured ones.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Limits {
+    /// Allow a call this much memory, such as 128MiB [default: as configured,
+    /// else 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Allow a call this much time, such as 5s [default: as configured, else
+    /// 30s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Allow an answer of this size, such as 64KiB [default: as configured, else
+    /// 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    output: Option<ByteSize>,
+}
+
+impl Global {
+    /// Starts to put a toolbox together from this and the environment.
+    fn builder(&self) -> Builder {
+        let mut places = Places::from_environment(std::env::vars_os());
+        if let Some(root) = &self.workspace {
+            places.workspace =
+                Some(Sourced { value: root.clone(), origin: Origin::flag("--workspace") });
+        }
+        Kitbag::builder().places(places)
+    }
+
+    /// Reads the configuration.
+    fn kitbag(&self) -> Result<Kitbag, CliError> {
+        Ok(self.builder().build()?)
+    }
+}
+
+impl From<Limits> for LimitFlags {
+    fn from(limits: Limits) -> Self {
+        Self { memory: limits.memory, time: limits.time, output: limits.output }
+    }
+}
+
+/// Tells what was wrong with the cache; the call went on without it.
+fn warn(problems: &[CacheProblem]) {
+    for problem in problems {
+        output::note(&format!("warning: {problem}"));
+    }
+}

@@ -1,0 +1,229 @@
+//! `kitbag run`.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kitbag::config::{Origin, Sourced};
+use kitbag::contract::text::printable;
+use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration};
+use kitbag::host::Captured;
+use kitbag::{
+    Answer, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome, Question, ToolboxError,
+};
+use serde_json::{Value, json};
+
+use crate::commands::{Global, Limits, warn};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Call a tool and print what it answers
+///
+/// An argument `key=value` becomes the type that the tool's schema says, and a
+/// key given twice becomes a list; `key:=value` is JSON as it stands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag run learn topic=kitbag
+  kitbag run learn topic=kitbag subjects='**'
+  kitbag run word_count --args '{\"path\":\"README.md\"}'
+  kitbag run deploy target=staging --answer confirm=yes --json")]
+pub(crate) struct Args {
+    /// The tool's name; `kitbag list` shows them
+    tool: String,
+    /// Arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+    pairs: Vec<(String, String)>,
+    /// Take arguments as a JSON object: the JSON itself, @FILE, or - for
+    /// standard input
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// Answer a question of the tool's, by the question's id
+    #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
+    answers: Vec<(String, String)>,
+    /// Print the call as the tool renders it for a person to approve, and do
+    /// not make it
+    #[arg(long)]
+    format_arguments: bool,
+    #[command(flatten)]
+    limits: Limits,
+    /// Show on standard error what the tool printed and what the call took
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.builder().limits(self.limits.into()).build()?;
+        let json = self.args.as_deref().map(read_arguments).transpose()?;
+        let arguments = Arguments { json, pairs: self.pairs };
+        let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
+        let cancellation = Cancellation::default();
+        cancel_on_interrupt(&cancellation);
+        let mut session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
+        let completion = loop {
+            let completion = session.run(&cancellation)?;
+            let Ok(Outcome::NeedsInput(question)) = &completion.result else { break completion };
+            match ask(question, &self.answers, global.json)? {
+                Answered::With(answer) => session.answer(&question.clone(), answer)?,
+                Answered::Nobody => break completion,
+            }
+        };
+        warn(session.cache_problems());
+        if self.verbose {
+            show_details(&completion);
+        }
+        finish(completion, global.json)
+    }
+}
+
+/// Prints the answer and says how the process ends.
+fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
+    match completion.result {
+        Ok(Outcome::Success(content)) => {
+            match as_json {
+                true => output::json(&json!({ "outcome": "success", "content": content }))?,
+                false => output::untrusted(&content)?,
+            }
+            Ok(Exit::Done)
+        }
+        Ok(Outcome::Error(error)) => {
+            if as_json {
+                output::json(&json!({ "outcome": "error", "error": error }))?;
+            }
+            output::note(&tool_error(&error));
+            Ok(Exit::ToolError)
+        }
+        Ok(Outcome::NeedsInput(question)) => Err(CliError::Question(Box::new(question))),
+        Err(error) => Err(ToolboxError::Call(error).into()),
+    }
+}
+
+/// A tool's own error, for a person.
+fn tool_error(error: &ErrorInfo) -> String {
+    let mut text = format!("error: {}\n", printable(&error.message));
+    for cause in &error.trace {
+        text.push_str(&format!("caused by: {}\n", printable(cause)));
+    }
+    if error.transient {
+        text.push_str("hint: the tool says that trying again may help\n");
+    }
+    text
+}
+
+/// What the tool printed and what the call took.
+fn show_details(completion: &Completion) {
+    let show = |name: &str, captured: &Captured| {
+        for line in captured.text.lines() {
+            output::note(&format!("{name}: {}", printable(line)));
+        }
+        if captured.dropped_bytes > 0 {
+            output::note(&format!("{name}: {} more bytes were dropped", captured.dropped_bytes));
+        }
+    };
+    show("stdout", &completion.stdout);
+    show("stderr", &completion.stderr);
+    let usage = completion.usage;
+    let (elapsed, output_size) = (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
+    output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
+}
+
+/// Finds an answer: on the command line, else with whoever sits there.
+fn ask(
+    question: &Question,
+    answers: &[(String, String)],
+    as_json: bool,
+) -> Result<Answered, CliError> {
+    if let Some((_, text)) = answers.iter().find(|(id, _)| *id == question.id) {
+        let origin = Origin::flag("--answer");
+        return Ok(Answered::With(Sourced { value: Answer::Text(text.clone()), origin }));
+    }
+    let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal() && !as_json;
+    match is_somebody_there {
+        true => prompt(question),
+        false => Ok(Answered::Nobody),
+    }
+}
+
+/// Asks on the terminal until the answer fits. An empty line takes what is
+/// suggested; the end of the input leaves the question unanswered.
+fn prompt(question: &Question) -> Result<Answered, CliError> {
+    let expectation = question.answer_type.expectation();
+    let suggestion = match &question.default {
+        Some(default) => format!(", or nothing for `{default}`"),
+        None => String::new(),
+    };
+    let text = format!("{}\n({expectation}{suggestion}) ", question.text);
+    loop {
+        let mut terminal = io::stderr().lock();
+        let asked = write!(terminal, "{}", printable(&text)).and_then(|()| terminal.flush());
+        drop(terminal);
+        let mut line = String::new();
+        let read = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
+        let read = read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
+        if read == 0 {
+            return Ok(Answered::Nobody);
+        }
+        let line = line.trim_end_matches(['\n', '\r']);
+        let line = match (&question.default, line) {
+            (Some(default), "") => default,
+            (_, line) => line,
+        };
+        let answer = Answer::Text(line.to_owned());
+        match question.answer_type.check(&answer) {
+            Ok(_) => {
+                let origin = Origin::Caller;
+                return Ok(Answered::With(Sourced { value: answer, origin }));
+            }
+            Err(error) => output::note(&printable(&error.to_string()).to_string()),
+        }
+    }
+}
+
+/// Ends the call at the first Ctrl-C, and the process at the second.
+fn cancel_on_interrupt(cancellation: &Cancellation) {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    let cancellation = cancellation.clone();
+    // Where no handler can be had, Ctrl-C ends the process as it always does.
+    let _ = ctrlc::set_handler(move || {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        }
+        cancellation.cancel();
+    });
+}
+
+/// Reads `--args`: JSON, `@FILE` or `-`.
+fn read_arguments(text: &str) -> Result<Value, CliError> {
+    let (name, text) = match text.strip_prefix('@') {
+        Some(path) => {
+            let open = || std::fs::File::open(path).and_then(|file| read_limited(file));
+            (path, open().map_err(|source| CliError::Read { path: path.into(), source })?)
+        }
+        None if text == "-" => {
+            let read = read_limited(io::stdin().lock());
+            let path = "standard input";
+            (path, read.map_err(|source| CliError::Read { path: path.into(), source })?)
+        }
+        None => ("--args", text.to_owned()),
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| CliError::Usage(format!("`{name}` is not a JSON object: {error}")))
+}
+
+fn read_limited(mut source: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    source.by_ref().take(ARGUMENTS_BYTES as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > ARGUMENTS_BYTES {
+        let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
+        return Err(io::Error::other(format!("arguments may have at most {limit}")));
+    }
+    Ok(text)
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as KEY=VALUE".into()),
+    }
+}

@@ -1,0 +1,209 @@
+//! How every error reads: *error*, *caused by*, *hint*, and an exit code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use kitbag::config::ConfigErrors;
+use kitbag::contract::text::{alternatives, printable};
+use kitbag::host::{CallError, LoadError};
+use kitbag::{Question, ToolboxError};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The command line is wrong in a way that its parser cannot see.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Configuration(#[from] ConfigErrors),
+    /// Something about a tool or a call.
+    #[error(transparent)]
+    Toolbox(#[from] ToolboxError),
+    /// A question that nobody answered.
+    #[error("the tool asks `{}`: {}", .0.id, .0.text)]
+    Question(Box<Question>),
+    /// A component that was named on the command line.
+    #[error(transparent)]
+    Component(LoadError),
+    /// A file that was named on the command line.
+    #[error("`{path}` cannot be read")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The cache cannot be listed or emptied.
+    #[error(transparent)]
+    Cache(#[from] kitbag::host::CacheError),
+    /// Output that cannot be written.
+    #[error("the output cannot be written")]
+    Output(#[source] io::Error),
+}
+
+impl CliError {
+    /// How the process ends.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) | Self::Read { .. } => Exit::Usage,
+            Self::Configuration(_) => Exit::Configuration,
+            Self::Question(_) => Exit::Question,
+            Self::Toolbox(error) => toolbox_exit(error),
+            Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
+            Self::Component(error) => load_exit(error),
+            Self::Cache(_) | Self::Output(_) => Exit::Denied,
+        }
+    }
+
+    /// What a person can do, where the message does not say it already.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Question(question) => {
+                let expectation = question.answer_type.expectation();
+                let mut hint =
+                    format!("answer with `--answer {}=…`: {expectation}", question.id);
+                if let Some(default) = &question.default {
+                    let _ = write!(hint, " (suggested: {default})");
+                }
+                Some(hint)
+            }
+            Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
+                Some(format!("did you mean `{near}`? `kitbag list` shows all tools"))
+            }
+            Self::Toolbox(ToolboxError::UnknownTool { known, .. }) if !known.is_empty() => {
+                Some(format!("the tools are {}", alternatives(known)))
+            }
+            Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
+                Some(format!("`kitbag describe {tool}` shows the arguments it takes"))
+            }
+            Self::Toolbox(ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))) => {
+                Some("build the tool, or correct `wasm` in the configuration".into())
+            }
+            Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
+                kitbag::contract::LimitKind::Memory | kitbag::contract::LimitKind::Time => {
+                    Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The whole report, for standard error. What comes from tools is shown with
+    /// everything spelled out that a terminal would act on.
+    pub(crate) fn report(&self) -> String {
+        let mut report = format!("error: {}\n", printable(&self.to_string()));
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let _ = writeln!(report, "caused by: {}", printable(&error.to_string()));
+            cause = error.source();
+        }
+        if let Some(hint) = self.hint() {
+            let _ = writeln!(report, "hint: {}", printable(&hint));
+        }
+        report
+    }
+
+    /// The object that `--json` prints instead of an answer.
+    pub(crate) fn json(&self) -> Value {
+        if let Self::Question(question) = self {
+            return json!({ "outcome": "needs-input", "question": question });
+        }
+        let mut object = json!({
+            "outcome": "failed",
+            "kind": self.kind(),
+            "message": self.message(),
+        });
+        match self {
+            Self::Toolbox(ToolboxError::Call(error)) => {
+                object["transient"] = error.is_transient().into();
+                if let CallError::Limit { kind, limit } = error {
+                    object["limit"] = kind.to_string().into();
+                    object["value"] = limit.as_str().into();
+                }
+            }
+            Self::Toolbox(ToolboxError::Arguments { problems, .. }) => {
+                object["problems"] = json!(problems);
+            }
+            Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
+                object["nearest"] = near.as_str().into();
+            }
+            _ => {}
+        }
+        object
+    }
+
+    /// The kind of failure, by its name in JSON.
+    fn kind(&self) -> &'static str {
+        match self.exit() {
+            Exit::Usage => "usage",
+            Exit::Limit => "limit",
+            Exit::Denied => "denied",
+            Exit::Interrupted => "cancelled",
+            Exit::Configuration if self.is_missing_file() => "not-found",
+            Exit::Configuration => "configuration",
+            Exit::Trap if self.is_load_error() => "invalid-component",
+            Exit::Trap => "trap",
+            Exit::Done | Exit::ToolError | Exit::Question | Exit::Bug => "bug",
+        }
+    }
+
+    fn is_missing_file(&self) -> bool {
+        let missing = CallError::is_missing_file;
+        matches!(self, Self::Toolbox(ToolboxError::Call(error)) if missing(error))
+    }
+
+    fn is_load_error(&self) -> bool {
+        matches!(self, Self::Component(_) | Self::Toolbox(ToolboxError::Call(CallError::Load(_))))
+    }
+
+    /// The message with its causes on one line.
+    fn message(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let _ = write!(message, ": {error}");
+            cause = error.source();
+        }
+        message
+    }
+}
+
+fn toolbox_exit(error: &ToolboxError) -> Exit {
+    match error {
+        ToolboxError::UnknownTool { .. }
+        | ToolboxError::Disabled { .. }
+        | ToolboxError::Arguments { .. } => Exit::Usage,
+        ToolboxError::Answer { origin, .. } => match origin {
+            kitbag::config::Origin::File { .. } => Exit::Configuration,
+            _ => Exit::Usage,
+        },
+        ToolboxError::Schema { .. } | ToolboxError::AskedAgain { .. } => Exit::Trap,
+        ToolboxError::Call(error) => match error {
+            CallError::Limit { .. } => Exit::Limit,
+            CallError::Denied(_) => Exit::Denied,
+            CallError::Trap { .. } | CallError::Contract(_) => Exit::Trap,
+            CallError::Cancelled => Exit::Interrupted,
+            CallError::Load(error) => load_exit(error),
+            CallError::Internal(_) => Exit::Bug,
+        },
+    }
+}
+
+fn load_exit(error: &LoadError) -> Exit {
+    match error {
+        LoadError::NotFound { .. } => Exit::Configuration,
+        LoadError::Engine(_) => Exit::Bug,
+        LoadError::NotAFile { .. }
+        | LoadError::Unreadable { .. }
+        | LoadError::TooLarge { .. }
+        | LoadError::Invalid { .. }
+        | LoadError::NoCompiler => Exit::Trap,
+    }
+}

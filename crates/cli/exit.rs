@@ -1,0 +1,51 @@
+//! Exit codes: the one place where they are given out.
+
+use std::process::ExitCode;
+
+/// How the process ends.
+///
+/// `docs/` and the help of `kitbag` repeat this list; a test holds them to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// The tool answered with an error.
+    ToolError = 1,
+    /// The command line or the arguments are wrong.
+    Usage = 2,
+    /// The tool asked a question that nobody answered.
+    Question = 3,
+    /// The configuration is wrong, or names a file that is missing.
+    Configuration = 4,
+    /// The tool ran into a limit.
+    Limit = 5,
+    /// Something that was granted cannot be given.
+    Denied = 6,
+    /// The tool broke off, or is no component that kitbag can run.
+    Trap = 7,
+    /// Interrupted, with Ctrl-C for one.
+    Interrupted = 130,
+    /// A bug in kitbag.
+    Bug = 255,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The list for the help text.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0    done
+  1    the tool answered with an error
+  2    wrong usage or arguments
+  3    a question that nobody answered
+  4    wrong configuration, or a file it names is missing
+  5    a limit
+  6    denied: something that was granted cannot be given
+  7    a trap, or no component that kitbag can run
+  130  interrupted
+  255  a bug in kitbag";

@@ -1,0 +1,61 @@
+//! Data goes to standard output, everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use kitbag::contract::text::printable;
+use serde_json::Value;
+
+use crate::error::CliError;
+
+/// Writes data. It ends with a line break, whether the text does or not.
+pub(crate) fn data(text: &str) -> Result<(), CliError> {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    write(&[text, end])
+}
+
+/// Writes text that a tool made: on a terminal with everything spelled out that
+/// a terminal would act on, elsewhere as it is.
+pub(crate) fn untrusted(text: &str) -> Result<(), CliError> {
+    match io::stdout().is_terminal() {
+        true => data(&printable(text).to_string()),
+        false => data(text),
+    }
+}
+
+/// Writes one JSON value on one line.
+pub(crate) fn json(value: &Value) -> Result<(), CliError> {
+    write(&[&value.to_string(), "\n"])
+}
+
+/// Writes a note for a person to standard error.
+pub(crate) fn note(text: &str) {
+    // Nobody is left to be told when standard error is gone.
+    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+}
+
+/// Writes rows with their columns aligned; the last one is as long as it is.
+pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let line = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text.push_str(line.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    data(&text)
+}
+
+fn write(parts: &[&str]) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    let written =
+        parts.iter().try_for_each(|part| stdout.write_all(part.as_bytes())).and_then(|()| stdout.flush());
+    match written {
+        // Whoever reads has had enough; there is nobody to tell.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(CliError::Output),
+    }
+}

@@ -1,0 +1,231 @@
+//! What is in effect: the layers merged, checked, and with defaults filled in.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kitbag_contract::{ByteSize, Grants, Limits, ToolName};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::file::SourceFile;
+use crate::origin::Sourced;
+
+/// Everything that is configured, with where each value came from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Root of the workspace; absolute. Where none was found, the directory
+    /// from which it was looked for.
+    pub root: Sourced<PathBuf>,
+    /// Whether the root holds a directory `.kitbag`.
+    pub has_workspace: bool,
+    /// The files that were read, the weakest layer first.
+    pub files: Vec<SourceFile>,
+    /// Limits of a tool that sets none of its own.
+    pub limits: EffectiveLimits,
+    /// The tools by name, those that are not enabled among them.
+    pub tools: BTreeMap<ToolName, Tool>,
+    /// The topics by id, those that are not enabled among them.
+    pub topics: BTreeMap<String, Topic>,
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// The name that a model calls it by.
+    pub name: ToolName,
+    /// What the name stands for.
+    pub source: Sourced<ToolSource>,
+    /// Whether it is offered. Default `true`.
+    pub enable: Sourced<bool>,
+    /// A display name.
+    pub title: Option<Sourced<String>>,
+    /// What it does, for the model. `None`: what the tool says of itself.
+    pub description: Option<Sourced<String>>,
+    /// What one call may use up.
+    pub limits: EffectiveLimits,
+    /// Preset answers, by the id of the question.
+    pub answers: BTreeMap<String, Sourced<Value>>,
+}
+
+/// What the name of a tool stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolSource {
+    /// A tool that is part of kitbag. It has its own parameters and grants.
+    Builtin {
+        /// Its own name, one of those the caller handed over.
+        name: Sourced<String>,
+    },
+    /// A component in a file.
+    Local(LocalTool),
+}
+
+/// A tool whose component is in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalTool {
+    /// The component; absolute. It was not looked at and need not exist.
+    pub wasm: Sourced<PathBuf>,
+    /// The arguments that it takes. `None`: what the tool says of itself.
+    pub parameters: Option<Parameters>,
+    /// What it may reach. Host directories are canonical and exist, unless the
+    /// tool is not enabled. Default: the workspace, read-only, at `/workspace`.
+    pub grants: Sourced<Grants>,
+}
+
+/// Limits that are in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveLimits {
+    /// Memory of one call. Default 64 MiB.
+    pub memory: Sourced<ByteSize>,
+    /// Time of one call. Default 30 s.
+    pub time: Sourced<Duration>,
+    /// Size of what one call answers. Default 1 MiB.
+    pub output: Sourced<ByteSize>,
+}
+
+/// The parameters of a tool, or the properties of an object, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    /// Names and what is known of them, in the order of the file.
+    pub entries: Vec<(String, Parameter)>,
+}
+
+/// A parameter of a tool, a property of an object, or the elements of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The type of its value.
+    pub kind: Sourced<ParameterType>,
+    /// What it means, for the model.
+    pub description: Option<Sourced<String>>,
+    /// Whether a call without it is refused. Default `false`.
+    pub required: Sourced<bool>,
+    /// The value that it has where a call gives none; fits `kind` and `choices`.
+    pub default: Option<Sourced<Value>>,
+    /// The values that it takes; each fits `kind`. `None`: any of its type.
+    pub choices: Option<Sourced<Vec<Value>>>,
+    /// What the elements of an array are. `None`: anything.
+    pub items: Option<Box<Parameter>>,
+    /// The keys that an object has. `None`: any.
+    pub properties: Option<Parameters>,
+}
+
+/// The type of a parameter, by its name in JSON Schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ParameterType {
+    /// Text.
+    String,
+    /// Any number.
+    Number,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list; `items` says of what.
+    Array,
+    /// Keys and values; `properties` says which.
+    Object,
+}
+
+/// A topic of the team's knowledge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// The id that it is asked for by.
+    pub id: String,
+    /// The directory of its documents; absolute. It need not exist.
+    pub subjects: Sourced<PathBuf>,
+    /// Whether it is offered. Default `true`.
+    pub enable: Sourced<bool>,
+    /// A display name; it can be asked for by that too. Default: the id.
+    pub title: Sourced<String>,
+    /// One line, for the system prompt.
+    pub introduction: Option<Sourced<String>>,
+    /// More, shown where its subjects are listed.
+    pub description: Option<Sourced<String>>,
+    /// Globs of the subjects that are in the system prompt already.
+    pub learned: Sourced<Vec<String>>,
+    /// Exact names of subjects that can never be loaded.
+    pub disabled: Sourced<Vec<String>>,
+}
+
+impl EffectiveLimits {
+    /// The values alone.
+    pub fn limits(&self) -> Limits {
+        Limits { memory: self.memory.value, time: self.time.value, output: self.output.value }
+    }
+}
+
+impl Default for EffectiveLimits {
+    fn default() -> Self {
+        let Limits { memory, time, output } = Limits::default();
+        Self {
+            memory: Sourced::default(memory),
+            time: Sourced::default(time),
+            output: Sourced::default(output),
+        }
+    }
+}
+
+impl Parameters {
+    /// The JSON Schema of an object with these keys and no others, in the order
+    /// of the file.
+    pub fn input_schema(&self) -> Value {
+        let properties: Map<_, _> = self
+            .entries
+            .iter()
+            .map(|(name, parameter)| (name.clone(), parameter.schema()))
+            .collect();
+        let required: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(_, parameter)| parameter.required.value)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+}
+
+impl Parameter {
+    /// The JSON Schema of its value.
+    pub fn schema(&self) -> Value {
+        let mut schema = match &self.properties {
+            Some(properties) => properties.input_schema(),
+            None => json!({ "type": self.kind.value.as_str() }),
+        };
+        let mut set = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                schema[key] = value;
+            }
+        };
+        set("description", self.description.as_ref().map(|text| text.value.clone().into()));
+        set("enum", self.choices.as_ref().map(|choices| choices.value.clone().into()));
+        set("default", self.default.as_ref().map(|default| default.value.clone()));
+        set("items", self.items.as_ref().map(|items| items.schema()));
+        schema
+    }
+}
+
+impl ParameterType {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::Array, Self::Object];
+
+    /// Its name in JSON Schema.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+}

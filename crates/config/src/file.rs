@@ -1,0 +1,213 @@
+//! One file: its text, and the line and column of a place in it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Problem;
+use crate::origin::Origin;
+
+/// The largest file that is read, in bytes. A thousand tools take a third.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    path: PathBuf,
+    shown: Arc<Path>,
+    layer: Layer,
+    text: String,
+    lines: Lines,
+}
+
+/// Whose file it is, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// `NAME.toml` beside `NAME.wasm` in `.kitbag/tools/`.
+    Manifest,
+    /// The person's own `config.toml`, for all workspaces.
+    User,
+    /// `.kitbag/config.toml` of the workspace.
+    Workspace,
+}
+
+/// Where the lines start, and how many characters come before a place.
+#[derive(Clone, Debug)]
+struct Lines {
+    /// Offset of the first byte of each line.
+    starts: Vec<u32>,
+    /// Number of characters before each block of [`Lines::BLOCK`] bytes, so
+    /// that a column costs the same in a line of 10 bytes and one of a million.
+    chars: Vec<u32>,
+}
+
+impl SourceFile {
+    /// The file; absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whose file it is.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// What was read, without a byte order mark.
+    ///
+    /// What is in effect comes from this text and no other, also when the file
+    /// has changed since.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes a text as the content of a file. `root` is the workspace, to which
+    /// the path is shown relative.
+    pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
+        let lines = Lines::new(&text);
+        Self { shown: relative(&path, root), path, layer, text, lines }
+    }
+
+    /// The path as it is shown.
+    pub(crate) fn shown(&self) -> &Arc<Path> {
+        &self.shown
+    }
+
+    /// The place of a byte.
+    pub(crate) fn origin(&self, offset: u32) -> Origin {
+        let (line, column) = self.lines.position(&self.text, offset);
+        Origin::File { path: Arc::clone(&self.shown), line, column }
+    }
+}
+
+impl Lines {
+    const BLOCK: usize = 256;
+
+    fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let after_newline = |(index, byte): (usize, &u8)| (*byte == b'\n').then_some(index + 1);
+        let starts = std::iter::once(0).chain(bytes.iter().enumerate().filter_map(after_newline));
+        let mut count = 0;
+        let chars = bytes.chunks(Self::BLOCK).map(|block| {
+            let before = count;
+            count += chars(block);
+            before
+        });
+        Self { chars: chars.collect(), starts: starts.map(|start| start as u32).collect() }
+    }
+
+    /// Line and column of a byte, both counted from 1; the column in characters.
+    fn position(&self, text: &str, offset: u32) -> (u32, u32) {
+        let offset = offset.min(text.len() as u32);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        let before = match text.as_bytes().get(start as usize..offset as usize) {
+            Some(short) if short.len() <= Self::BLOCK => chars(short),
+            _ => self.chars_before(text, offset) - self.chars_before(text, start),
+        };
+        (line as u32, before + 1)
+    }
+
+    fn chars_before(&self, text: &str, offset: u32) -> u32 {
+        let offset = offset as usize;
+        let block = offset / Self::BLOCK;
+        // A text that ends with a full block has no entry for its end.
+        let Some(before) = self.chars.get(block) else {
+            let last = self.chars.len().saturating_sub(1);
+            let before = self.chars.last().copied().unwrap_or(0);
+            return before + chars(&text.as_bytes()[last * Self::BLOCK..offset]);
+        };
+        before + chars(&text.as_bytes()[block * Self::BLOCK..offset])
+    }
+}
+
+/// Reads a file whole, without a byte order mark. `None` where there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    let unreadable = |error: io::Error| Problem::Unreadable { reason: reason(&error) };
+    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        // A link that leads nowhere is a mistake, not an absent file.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    if metadata.is_dir() {
+        return Err(Problem::Directory);
+    }
+    if !metadata.is_file() {
+        return Err(Problem::NotAFile);
+    }
+    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize + 1);
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Problem::TooLarge);
+    }
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(Some(bytes))
+}
+
+/// What the operating system says of a failure, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}
+
+/// A path as it is shown: relative to the workspace where it lies inside.
+pub(crate) fn relative(path: &Path, root: &Path) -> Arc<Path> {
+    match path.strip_prefix(root) {
+        Ok(inside) if !inside.as_os_str().is_empty() => inside.into(),
+        _ => path.into(),
+    }
+}
+
+/// The number of characters that start in these bytes of UTF-8.
+fn chars(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| (**byte as i8) >= -0x40).count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(text: &str) -> SourceFile {
+        SourceFile::new("/w/a.toml".into(), Path::new("/w"), Layer::Workspace, text.to_owned())
+    }
+
+    #[test]
+    fn a_path_is_shown_relative_only_inside_the_workspace() {
+        let check = |path: &str, expected: &str| {
+            assert_eq!(*relative(Path::new(path), Path::new("/w")), *Path::new(expected));
+        };
+        check("/w/.kitbag/config.toml", ".kitbag/config.toml");
+        check("/wide/config.toml", "/wide/config.toml");
+        check("/w", "/w");
+    }
+
+    proptest! {
+        #[test]
+        fn a_position_is_what_counting_by_hand_gives(
+            text in "([a-zäß\u{1f9f0}\n]|\r\n){0,700}",
+            at in any::<prop::sample::Index>(),
+        ) {
+            let offset = text.floor_char_boundary(at.index(text.len() + 1));
+            let before = &text[..offset];
+            let line = before.matches('\n').count() as u32 + 1;
+            let column = before.chars().rev().take_while(|c| *c != '\n').count() as u32 + 1;
+            let path = Path::new("a.toml").into();
+            prop_assert_eq!(file(&text).origin(offset as u32), Origin::File { path, line, column });
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What a person types: the tables of `config.toml` and of a manifest.
+//!
+//! These types are the single source of truth for the form of the files. serde
+//! reads them, and the JSON Schema is made from them: what stands in the
+//! comments of a field is what an editor shows. What the values mean, and
+//! whether they fit together, is left to [`crate::resolve`].
+
+use kitbag_contract::Access;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use crate::config::ParameterType;
+use crate::written::{AnyValue, Table, Written};
+
+/// What kitbag carries, what its tools may reach and use up, and what a team
+/// knows.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Configuration of kitbag")]
+pub(crate) struct ConfigFile {
+    /// Limits of every tool that sets none of its own.
+    #[schemars(title = "Limits of all tools")]
+    pub(crate) limits: Option<LimitsConfig>,
+    /// The tools, by the name that a model calls them by: letters, digits, `_`
+    /// and `-`, at most 48 of them.
+    #[schemars(title = "Tools")]
+    pub(crate) tools: Option<Table<ToolConfig>>,
+    /// The topics of the team's knowledge, by id. The tool `learn` reads them.
+    #[schemars(title = "Knowledge")]
+    pub(crate) knowledge: Option<Table<TopicConfig>>,
+}
+
+/// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
+/// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
+/// `builtin` and `wasm`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Tool")]
+pub(crate) struct ToolConfig {
+    /// Where the tool comes from. Required, unless the name is a built-in's.
+    pub(crate) source: Option<Written<SourceConfig>>,
+    /// The built-in that this name stands for, which it then has no longer
+    /// under its own. Default: the built-in of this name.
+    pub(crate) builtin: Option<Written<String>>,
+    /// The component of a local tool: a path, relative to the workspace. It
+    /// starts with `~/` where it is in your home directory.
+    #[schemars(extend("examples" = [".kitbag/tools/word_count.wasm"]))]
+    pub(crate) wasm: Option<Written<String>>,
+    /// What the tool is called where a person reads it.
+    pub(crate) title: Option<Written<String>>,
+    /// What the tool does and when to use it, for the model. Default: what the
+    /// tool says of itself.
+    pub(crate) description: Option<Written<String>>,
+    /// `false` takes the tool away.
+    #[schemars(extend("default" = true))]
+    pub(crate) enable: Option<Written<bool>>,
+    /// The arguments that a local tool takes, by name. Default: what the tool
+    /// says of itself.
+    pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
+    /// What a local tool may reach.
+    pub(crate) grants: Option<Written<GrantsConfig>>,
+    /// What one call may use up. Default: the limits of all tools.
+    pub(crate) limits: Option<LimitsConfig>,
+    /// Answers to the tool's questions, by the question's id. Nobody is asked
+    /// what is answered here.
+    pub(crate) answers: Option<Table<AnyValue>>,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum SourceConfig {
+    /// It is part of kitbag.
+    Builtin,
+    /// It is a component of your own; `wasm` says where.
+    Local,
+}
+
+/// An argument of a tool, or a part of one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Parameter", title = "Parameter")]
+pub(crate) struct ParameterConfig {
+    /// The type of its value.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<Written<ParameterType>>,
+    /// What it means, for the model.
+    pub(crate) description: Option<Written<String>>,
+    /// Whether a call without it is refused.
+    #[schemars(extend("default" = false))]
+    pub(crate) required: Option<Written<bool>>,
+    /// The value that it has where a call does not give one.
+    pub(crate) default: Option<Written<AnyValue>>,
+    /// The values that it takes. Default: every one of its type.
+    #[serde(rename = "enum")]
+    pub(crate) choices: Option<Written<Vec<Written<AnyValue>>>>,
+    /// What each element of an array is. Default: anything.
+    pub(crate) items: Option<Written<Box<ParameterConfig>>>,
+    /// The keys that an object has, and no others. Default: any.
+    pub(crate) properties: Option<Written<Table<ParameterConfig>>>,
+}
+
+/// What a local tool may reach. What is not granted is not there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Grants")]
+pub(crate) struct GrantsConfig {
+    /// Directories. Default: the workspace, read-only, at `/workspace`. Any
+    /// list, even an empty one, replaces that.
+    #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
+    pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
+}
+
+/// A directory, and where the tool finds it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Directory")]
+pub(crate) struct DirectoryGrantConfig {
+    /// The directory: a path, relative to the workspace. It starts with `~/`
+    /// where it is in your home directory.
+    #[schemars(extend("examples" = ["."]))]
+    pub(crate) host: Written<String>,
+    /// Where the tool finds it: an absolute path.
+    #[schemars(extend("examples" = ["/workspace"]))]
+    pub(crate) guest: Written<String>,
+    /// What the tool may do in there.
+    #[serde(default)]
+    #[schemars(schema_with = "access_schema")]
+    pub(crate) mode: Option<Written<Access>>,
+}
+
+/// What one call may use up.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Limits")]
+pub(crate) struct LimitsConfig {
+    /// Memory of the call: a number and a unit, such as `64MiB`.
+    #[schemars(extend("default" = "64MiB"))]
+    pub(crate) memory: Option<Written<String>>,
+    /// Time from start to end: a number and a unit, such as `30s` or `500ms`.
+    #[schemars(extend("default" = "30s"))]
+    pub(crate) time: Option<Written<String>>,
+    /// Size of what the tool answers: a number and a unit, such as `1MiB`.
+    #[schemars(extend("default" = "1MiB"))]
+    pub(crate) output: Option<Written<String>>,
+}
+
+/// A topic of the team's knowledge: a directory of documents, its subjects.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Topic")]
+pub(crate) struct TopicConfig {
+    /// The directory of the documents: a path, relative to the workspace.
+    /// Required.
+    #[schemars(extend("examples" = ["docs/skills"]))]
+    pub(crate) subjects: Option<Written<String>>,
+    /// `false` takes the topic away.
+    #[schemars(extend("default" = true))]
+    pub(crate) enable: Option<Written<bool>>,
+    /// A display name, by which the topic can be asked for too, in any case.
+    /// Default: the id.
+    pub(crate) title: Option<Written<String>>,
+    /// One line about the topic, for the system prompt.
+    pub(crate) introduction: Option<Written<String>>,
+    /// More about the topic, shown where its subjects are listed.
+    pub(crate) description: Option<Written<String>>,
+    /// Globs of the subjects that are in the system prompt already: `*` within
+    /// a level, `**` across levels.
+    #[schemars(extend("default" = []))]
+    pub(crate) learned: Option<Written<Vec<Written<String>>>>,
+    /// Exact names of subjects that can never be loaded; they beat `learned`.
+    #[schemars(extend("default" = []))]
+    pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
+}
+
+// `Access` belongs to the contract, which knows nothing of schemas.
+fn access_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "oneOf": [
+            { "type": "string", "const": "ro", "description": "Read files and list directories." },
+            {
+                "type": "string",
+                "const": "rw",
+                "description": "Read and change. `.git` and `.kitbag` stay read-only at any depth.",
+            },
+        ],
+        "default": "ro",
+    })
+}

@@ -1,0 +1,95 @@
+//! Configuration: `config.toml`, the manifests of tools, and what they amount
+//! to.
+//!
+//! [`load`] reads the files, merges the layers, checks everything that can be
+//! checked without opening a component, and says of each value where it came
+//! from. It prints nothing, and knows of the environment, the command line and
+//! the home directory only what its caller hands over in [`Sources`].
+//!
+//! From the weakest layer to the strongest: built-in defaults, manifests beside
+//! the tools, the person's own `config.toml`, `.kitbag/config.toml` of the
+//! workspace, `KITBAG_*` variables, flags. Tables are merged key by key; any
+//! other value, and an array as a whole, is replaced.
+//!
+//! Running tools is left to `kitbag-host`, and whether a workspace is trusted
+//! to `kitbag-toolbox`, which finds in [`Config::files`] exactly what was read.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # std::fs::create_dir(directory.path().join(".kitbag"))?;
+//! # std::fs::write(
+//! #     directory.path().join(".kitbag/config.toml"),
+//! #     "[tools.learn.limits]\ntime = \"5s\"\n",
+//! # )?;
+//! use kitbag_config::{Sources, load};
+//!
+//! let config = load(&Sources {
+//!     start: directory.path().to_owned(),
+//!     builtins: &["learn"],
+//!     ..Sources::default()
+//! })?;
+//! let time = &config.tools["learn"].limits.time;
+//! assert_eq!(time.value.as_secs(), 5);
+//! assert_eq!(time.origin.to_string(), ".kitbag/config.toml:2:8");
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod discover;
+mod error;
+mod file;
+mod format;
+mod key;
+mod origin;
+mod parse;
+mod resolve;
+mod rows;
+mod schema;
+mod sources;
+mod text;
+mod written;
+
+pub use config::{
+    Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolSource,
+    Topic,
+};
+pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
+pub use file::{Layer, SourceFile};
+pub use origin::{Origin, Sourced};
+pub use rows::Row;
+pub use schema::{json_schema, json_schema_text};
+pub use sources::{LimitFlags, Sources, VARIABLES};
+
+use error::Report;
+
+/// Reads, merges and checks everything that is configured.
+///
+/// # Errors
+///
+/// [`ConfigErrors`] holds all that is wrong, as far as it could be found in one
+/// go. Where a file is not even TOML, how the layers fit together is not
+/// checked, since what that file was to say is not known.
+pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
+    match load_faulty(sources) {
+        (_, Some(errors)) => Err(errors),
+        (config, None) => {
+            Ok(config.expect("what keeps a configuration from being made is reported"))
+        }
+    }
+}
+
+/// As [`load`], but returns what can be made out of a faulty configuration
+/// along with what is wrong with it.
+///
+/// What is faulty is left out, so it is for reporting everything that is wrong
+/// at once, never for running anything.
+pub fn load_faulty(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
+    let mut report = Report::default();
+    let overrides = resolve::overrides(sources, &mut report);
+    let config = discover::workspace(sources, &mut report)
+        .and_then(|workspace| discover::read(workspace, sources, &mut report))
+        .map(|read| resolve::resolve(read, &overrides, sources, &mut report));
+    (config, report.finish().err())
+}

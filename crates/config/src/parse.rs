@@ -1,0 +1,324 @@
+//! From the text of a file to what a person typed.
+//!
+//! The usual way is one pass of serde. Only where that fails, the document is
+//! walked against its JSON Schema: serde stops at the first mistake, the walk
+//! finds them all, and takes them out, so that the rest can be checked too.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use kitbag_contract::text::{alternatives, nearest, shown};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+use crate::error::{Problem, Report};
+use crate::file::SourceFile;
+use crate::key::KeyPath;
+use crate::schema::UNLISTED;
+use crate::text::{did_you_mean, known_words};
+
+/// How deep tables and arrays may nest. The parser bounds the nesting of
+/// brackets and the length of a dotted key, but not their product, which is
+/// enough to overflow the stack of whoever descends into it.
+const MAX_DEPTH: usize = 64;
+
+/// The dotted keys of values that were taken out because they were wrong, or
+/// that were likely meant by an unknown key: they are not missing.
+#[derive(Debug, Default)]
+pub(crate) struct Damage(HashSet<String>);
+
+/// Reads the text of a file, whose top level is the table `base`.
+///
+/// `None` where nothing can be said of what the file means. What is wrong goes
+/// to `report`, and what was taken out therefore to `damage`.
+pub(crate) fn parse<T: DeserializeOwned>(
+    file: &SourceFile,
+    base: &KeyPath<'_>,
+    schema: fn() -> Value,
+    report: &mut Report,
+    damage: &mut Damage,
+) -> Option<T> {
+    let table = document(file, report)?;
+    if let Ok(value) = deserialize(table) {
+        return Some(value);
+    }
+    let mut table = document(file, report)?;
+    let root = schema();
+    Walk { root: &root, file, report, damage }.table(&root, base, &mut table, Range::default());
+    match deserialize(table) {
+        Ok(value) => Some(value),
+        // What a schema cannot say: `toml` keeps one key for its dates.
+        Err(error) => {
+            let message = shown(error.message()).to_string();
+            let span = error.span().unwrap_or_default();
+            report.span(file, span.into(), Problem::Rejected { message }, None);
+            None
+        }
+    }
+}
+
+impl Damage {
+    /// Whether a value, or a table around it, was taken out.
+    pub(crate) fn covers(&self, path: &KeyPath<'_>) -> bool {
+        let mut outer = Some(path);
+        while let Some(path) = outer.filter(|_| !self.0.is_empty()) {
+            if self.0.contains(&path.to_string()) {
+                return true;
+            }
+            outer = path.parent();
+        }
+        false
+    }
+
+    fn add(&mut self, path: &KeyPath<'_>) {
+        self.0.insert(path.to_string());
+    }
+}
+
+fn deserialize<T: DeserializeOwned>(table: DeTable<'_>) -> Result<T, toml::de::Error> {
+    T::deserialize(toml::Deserializer::from(Spanned::new(Range::default(), table)))
+}
+
+fn document<'a>(file: &'a SourceFile, report: &mut Report) -> Option<DeTable<'a>> {
+    let (document, errors) = DeTable::parse_recoverable(file.text());
+    let table = document.into_inner();
+    if let Some(span) = table.values().find_map(|value| too_deep(value, MAX_DEPTH)) {
+        report.span(file, span.into(), Problem::TooDeep { most: MAX_DEPTH }, None);
+        dismantle(table);
+        return None;
+    }
+    if errors.is_empty() {
+        return Some(table);
+    }
+    report_syntax(file, errors, report);
+    None
+}
+
+/// The place of a value that nests too deep, if there is one.
+fn too_deep(value: &Spanned<DeValue<'_>>, left: usize) -> Option<Range<usize>> {
+    match value.get_ref() {
+        DeValue::Array(_) | DeValue::Table(_) if left == 0 => Some(value.span()),
+        DeValue::Array(array) => array.iter().find_map(|value| too_deep(value, left - 1)),
+        DeValue::Table(table) => table.values().find_map(|value| too_deep(value, left - 1)),
+        _ => None,
+    }
+}
+
+/// Drops a table without recursion.
+fn dismantle(table: DeTable<'_>) {
+    let mut pending = vec![DeValue::Table(table)];
+    while let Some(value) = pending.pop() {
+        match value {
+            DeValue::Array(array) => pending.extend(array.into_iter().map(Spanned::into_inner)),
+            DeValue::Table(table) => {
+                pending.extend(table.into_iter().map(|(_, value)| value.into_inner()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes down what the parser stumbled over. One mistake makes it stumble more
+/// than once; the first time in a line says the most.
+fn report_syntax(file: &SourceFile, mut errors: Vec<toml::de::Error>, report: &mut Report) {
+    let text = file.text();
+    errors.sort_by_key(|error| error.span().map(|span| span.start));
+    let mut told = None;
+    for error in errors {
+        let span = error.span().unwrap_or_default();
+        let start = text.floor_char_boundary(span.start);
+        if told.is_some_and(|line_end| start <= line_end) {
+            continue;
+        }
+        told = Some(text[start..].find('\n').map_or(text.len(), |length| start + length));
+        let message = shown(error.message()).to_string();
+        report.span(file, span.into(), Problem::Syntax { message }, None);
+    }
+}
+
+/// A walk over a document, along its JSON Schema.
+///
+/// Understands what [`crate::schema`] produces, not JSON Schema in general.
+struct Walk<'a> {
+    root: &'a Value,
+    file: &'a SourceFile,
+    report: &'a mut Report,
+    damage: &'a mut Damage,
+}
+
+impl Walk<'_> {
+    /// Checks a table, and takes out what is wrong with it. Returns whether
+    /// what is left has everything it must have.
+    fn table(
+        &mut self,
+        schema: &Value,
+        path: &KeyPath<'_>,
+        table: &mut DeTable<'_>,
+        span: Range<usize>,
+    ) -> bool {
+        let none = Map::new();
+        let properties = schema["properties"].as_object().unwrap_or(&none);
+        let is_listed = |(_, schema): &(&String, &Value)| schema.get(UNLISTED).is_none();
+        let known = properties.iter().filter(is_listed).map(|(key, _)| key.as_str());
+        let others =
+            schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+
+        let mut accounted = HashSet::new();
+        // Put together anew: taking keys out one by one moves the others.
+        for (key, mut value) in std::mem::take(table) {
+            let name = key.get_ref().as_ref();
+            let child = path.key(name);
+            match properties.get(name).or(others) {
+                Some(schema) if self.value(schema, &child, &mut value) => {
+                    accounted.insert(name.to_owned());
+                    table.insert(key, value);
+                }
+                Some(_) => {
+                    accounted.insert(name.to_owned());
+                    self.damage.add(&child);
+                }
+                None => {
+                    let meant = nearest(name, known.clone());
+                    if let Some(meant) = meant {
+                        accounted.insert(meant.to_owned());
+                        self.damage.add(&path.key(meant));
+                    }
+                    let problem =
+                        Problem::UnknownKey { key: name.to_owned(), table: path.to_string() };
+                    let hint = did_you_mean(meant).or_else(|| known_words("keys", known.clone()));
+                    self.report.span(self.file, key.span().into(), problem, hint);
+                }
+            }
+        }
+        let mut complete = true;
+        for key in required {
+            if table.contains_key(key) {
+                continue;
+            }
+            complete = false;
+            if !accounted.contains(key) {
+                let problem = Problem::MissingKey { key: key.to_owned(), table: path.to_string() };
+                self.report.span(self.file, span.clone().into(), problem, None);
+            }
+        }
+        complete
+    }
+
+    /// Checks a value, and takes out what is wrong inside. Returns whether what
+    /// is left can stay.
+    fn value(
+        &mut self,
+        schema: &Value,
+        path: &KeyPath<'_>,
+        value: &mut Spanned<DeValue<'_>>,
+    ) -> bool {
+        let schema = follow(self.root, schema);
+        let span = value.span();
+        let words = words(schema);
+        let expected = match (schema["type"].as_str(), value.get_mut()) {
+            (Some("object"), DeValue::Table(table)) => {
+                return self.table(schema, path, table, span);
+            }
+            (Some("array"), DeValue::Array(array)) => {
+                for (index, mut value) in
+                    std::mem::replace(array, DeArray::new()).into_iter().enumerate()
+                {
+                    if self.value(&schema["items"], &path.index(index), &mut value) {
+                        array.push(value);
+                    }
+                }
+                return true;
+            }
+            (None, DeValue::String(text)) if !words.is_empty() => {
+                if words.contains(&text.as_ref()) {
+                    return true;
+                }
+                let hint = did_you_mean(nearest(text, words.iter().copied()));
+                let problem = Problem::UnknownValue {
+                    key: path.to_string(),
+                    expected: alternatives(&words),
+                    found: text.to_string(),
+                };
+                self.report.span(self.file, span.into(), problem, hint);
+                return false;
+            }
+            (None, _) if !words.is_empty() => alternatives(&words),
+            (None, value) => return self.any(value, span),
+            (Some("string"), DeValue::String(_)) | (Some("boolean"), DeValue::Boolean(_)) => {
+                return true;
+            }
+            (Some("string"), _) => "a string".to_owned(),
+            (Some("boolean"), _) => "`true` or `false`".to_owned(),
+            (Some("array"), _) => "an array".to_owned(),
+            (Some(_), _) => "a table".to_owned(),
+        };
+        let problem = Problem::WrongType {
+            key: path.to_string(),
+            expected,
+            found: described(value.get_ref()),
+        };
+        self.report.span(self.file, span.into(), problem, None);
+        false
+    }
+
+    /// Checks a value of which anything may be: whether its numbers are any
+    /// that can be held.
+    fn any(&mut self, value: &DeValue<'_>, span: Range<usize>) -> bool {
+        let mut is_wrong = |value: &&Spanned<DeValue<'_>>| !self.any(value.get_ref(), value.span());
+        let number = match value {
+            // Counted, not stopped at the first, so that all are reported.
+            DeValue::Array(array) => return array.iter().filter(&mut is_wrong).count() == 0,
+            DeValue::Table(table) => return table.values().filter(&mut is_wrong).count() == 0,
+            DeValue::Integer(integer) => {
+                match i64::from_str_radix(integer.as_str(), integer.radix()) {
+                    Ok(_) => return true,
+                    Err(_) => integer.to_string(),
+                }
+            }
+            DeValue::Float(float) => match float.as_str().parse::<f64>() {
+                Ok(number) if number.is_finite() || float.as_str().contains("inf") => return true,
+                Ok(number) if number.is_nan() => return true,
+                _ => float.to_string(),
+            },
+            _ => return true,
+        };
+        self.report.span(self.file, span.into(), Problem::NumberOutOfRange { number }, None);
+        false
+    }
+}
+
+/// The schema that a reference leads to.
+fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+    loop {
+        let all_of = schema["allOf"].as_array().map(Vec::as_slice);
+        let reference = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        schema = match (reference, all_of) {
+            (Some(pointer), _) => root.pointer(pointer).unwrap_or(&Value::Null),
+            (None, Some([only])) => only,
+            _ => return schema,
+        };
+    }
+}
+
+/// The words that a schema allows, where it allows words only.
+fn words(schema: &Value) -> Vec<&str> {
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    variants.filter_map(|variant| variant["const"].as_str()).collect()
+}
+
+/// What a value is, in a message.
+fn described(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the string `{}`", shown(text)),
+        DeValue::Integer(integer) => format!("the integer `{}`", shown(&integer.to_string())),
+        DeValue::Float(float) => format!("the number `{}`", shown(&float.to_string())),
+        DeValue::Boolean(value) => format!("`{value}`"),
+        DeValue::Datetime(date) => format!("the date `{date}`"),
+        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a value fits the definition of a parameter.
+
+use std::collections::{HashMap, HashSet};
+
+use kitbag_contract::text::{alternatives, nearest};
+use serde_json::{Map, Value};
+
+use super::value::{described, plain};
+use crate::config::{Parameter, ParameterType, Parameters};
+use crate::error::Problem;
+use crate::key::KeyPath;
+use crate::text::did_you_mean;
+
+/// A definition, made ready for measuring values of any size against it.
+pub(super) struct Fit<'a> {
+    parameter: &'a Parameter,
+    choices: Option<HashSet<String>>,
+    items: Option<Box<Fit<'a>>>,
+    properties: Option<HashMap<&'a str, Fit<'a>>>,
+}
+
+/// Why a value does not fit.
+pub(super) struct Misfit {
+    pub(super) problem: Problem,
+    pub(super) hint: Option<String>,
+}
+
+impl<'a> Fit<'a> {
+    pub(super) fn new(parameter: &'a Parameter) -> Self {
+        let properties = |properties: &'a Parameters| {
+            properties
+                .entries
+                .iter()
+                .map(|(name, property)| (name.as_str(), Self::new(property)))
+                .collect()
+        };
+        Self {
+            parameter,
+            choices: parameter
+                .choices
+                .as_ref()
+                .map(|list| list.value.iter().map(identity).collect()),
+            items: parameter.items.as_ref().map(|items| Box::new(Self::new(items))),
+            properties: parameter.properties.as_ref().map(properties),
+        }
+    }
+
+    /// Measures a value; `path` is what it is called in the message.
+    pub(super) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Misfit> {
+        let expected = match (self.parameter.kind.value, value) {
+            (ParameterType::Array, Value::Array(elements)) => {
+                self.check_elements(path, elements)?;
+                None
+            }
+            (ParameterType::Object, Value::Object(object)) => {
+                self.check_keys(path, object)?;
+                None
+            }
+            (ParameterType::Integer, Value::Number(number)) if !number.is_f64() => None,
+            (ParameterType::String, Value::String(_))
+            | (ParameterType::Number, Value::Number(_))
+            | (ParameterType::Boolean, Value::Bool(_)) => None,
+            (ParameterType::String, _) => Some("a string"),
+            (ParameterType::Number, _) => Some("a number"),
+            (ParameterType::Integer, _) => Some("an integer"),
+            (ParameterType::Boolean, _) => Some("`true` or `false`"),
+            (ParameterType::Array, _) => Some("an array"),
+            (ParameterType::Object, _) => Some("a table"),
+        };
+        if let Some(expected) = expected {
+            return Err(Misfit::from(Problem::WrongType {
+                key: path.to_string(),
+                expected: expected.to_owned(),
+                found: described(value),
+            }));
+        }
+        self.check_choice(path, value)
+    }
+
+    fn check_elements(&self, path: &KeyPath<'_>, elements: &[Value]) -> Result<(), Misfit> {
+        let Some(items) = &self.items else { return Ok(()) };
+        elements
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, element)| items.check(&path.index(index), element))
+    }
+
+    fn check_keys(&self, path: &KeyPath<'_>, object: &Map<String, Value>) -> Result<(), Misfit> {
+        let Some(properties) = &self.properties else { return Ok(()) };
+        for (key, value) in object {
+            match properties.get(key.as_str()) {
+                Some(property) => property.check(&path.key(key), value)?,
+                None => {
+                    let problem = Problem::UnknownKey { key: key.clone(), table: path.to_string() };
+                    let hint = did_you_mean(nearest(key, properties.keys().copied()));
+                    return Err(Misfit { problem, hint });
+                }
+            }
+        }
+        let defined = self.parameter.properties.iter().flat_map(|properties| &properties.entries);
+        let is_missing = |(name, property): &&(String, Parameter)| {
+            property.required.value && !object.contains_key(name)
+        };
+        match defined.into_iter().find(is_missing) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let (key, table) = (name.clone(), path.to_string());
+                Err(Misfit::from(Problem::MissingKey { key, table }))
+            }
+        }
+    }
+
+    fn check_choice(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Misfit> {
+        let (Some(set), Some(list)) = (&self.choices, &self.parameter.choices) else {
+            return Ok(());
+        };
+        if set.contains(&identity(value)) {
+            return Ok(());
+        }
+        let words: Vec<_> = list.value.iter().map(plain).collect();
+        let found = plain(value);
+        let hint = did_you_mean(nearest(&found, words.iter().map(String::as_str)));
+        let (key, expected) = (path.to_string(), alternatives(&words));
+        Err(Misfit { problem: Problem::UnknownValue { key, expected, found }, hint })
+    }
+}
+
+impl From<Problem> for Misfit {
+    fn from(problem: Problem) -> Self {
+        Self { problem, hint: None }
+    }
+}
+
+/// A text that two values share where they are the same to JSON Schema, to
+/// which `1` is `1.0`.
+pub(super) fn identity(value: &Value) -> String {
+    match value {
+        // Beyond 2^53, a float is one integer of many.
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                (float as i64).to_string()
+            }
+            _ => number.to_string(),
+        },
+        value => value.to_string(),
+    }
+}

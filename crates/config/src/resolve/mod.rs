@@ -1,0 +1,127 @@
+//! From what a person typed to what is in effect: the layers merged, the
+//! defaults filled in, and everything checked.
+
+mod fit;
+mod grants;
+mod limits;
+mod parameters;
+pub(crate) mod path;
+mod tools;
+mod topics;
+mod value;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+pub(crate) use limits::{Overrides, overrides};
+
+use crate::config::Config;
+use crate::discover::{Read, Workspace};
+use crate::error::Report;
+use crate::file::SourceFile;
+use crate::origin::Sourced;
+use crate::parse::Damage;
+use crate::sources::Sources;
+use crate::written::{At, Part, Written};
+
+/// Merges and checks what was read.
+///
+/// What is faulty is reported, and left out of the result.
+pub(crate) fn resolve(
+    read: Read,
+    overrides: &Overrides,
+    sources: &Sources<'_>,
+    report: &mut Report,
+) -> Config {
+    let Read { workspace: Workspace { root, canonical, exists }, files, configs, found, damage } =
+        read;
+    let mut resolver = Resolver {
+        bases: path::Bases { root: &root.value, home: sources.home.as_deref() },
+        builtins: sources.builtins,
+        protected: &sources.protected,
+        files: &files,
+        damage: &damage,
+        overrides,
+        canonical_root: &canonical,
+        directories: HashMap::from([(root.value.clone(), Ok(canonical.clone()))]),
+        guarded: None,
+        report,
+    };
+    let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
+    let own: Vec<_> = configs
+        .iter()
+        .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
+        .collect();
+    let limits = resolver.limits(&own, None);
+    let tools = resolver.tools(&configs, &found, &limits);
+    let topics = resolver.topics(&configs);
+    let limits = overrides.over(limits);
+    Config { root, has_workspace: exists, files, limits, tools, topics }
+}
+
+/// What resolving needs to know, and what it has found out so far.
+struct Resolver<'a> {
+    bases: path::Bases<'a>,
+    builtins: &'a [&'a str],
+    protected: &'a [PathBuf],
+    files: &'a [SourceFile],
+    damage: &'a Damage,
+    overrides: &'a Overrides,
+    canonical_root: &'a Path,
+    /// Canonical directories, by what they were before: many tools are granted
+    /// the same one.
+    directories: HashMap<PathBuf, Result<PathBuf, String>>,
+    /// What no grant may make writable, besides what has a name for it: the
+    /// files that were read, and what the caller named; canonical. Found out at
+    /// the first grant that would write.
+    guarded: Option<Vec<PathBuf>>,
+    report: &'a mut Report,
+}
+
+impl Resolver<'_> {
+    /// The absolute path that was meant at a place.
+    fn path(&mut self, at: At<'_, String>) -> Option<PathBuf> {
+        self.bases.absolute(at.value).map_err(|problem| self.report.at(at, problem)).ok()
+    }
+
+    /// The canonical form of a directory, or why it cannot be granted.
+    fn directory(&mut self, path: &Path) -> Result<PathBuf, String> {
+        if let Some(known) = self.directories.get(path) {
+            return known.clone();
+        }
+        let result = match path.canonicalize() {
+            Ok(canonical) if canonical.is_dir() => Ok(canonical),
+            Ok(_) => Err("it is not a directory".to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err("it does not exist".to_owned())
+            }
+            Err(error) => Err(crate::file::reason(&error)),
+        };
+        self.directories.insert(path.to_owned(), result.clone());
+        result
+    }
+}
+
+/// What every layer says of a field, the weakest first.
+fn all<'a, T, U: 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> impl DoubleEndedIterator<Item = At<'a, U>> {
+    parts.iter().filter_map(move |part| part.at.inner(&field))
+}
+
+/// What the strongest layer says of a field.
+fn last<'a, T, U: 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> Option<At<'a, U>> {
+    all(parts, field).next_back()
+}
+
+/// The same, as a value.
+fn copied<'a, T, U: Clone + 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> Option<Sourced<U>> {
+    last(parts, field).map(|at| at.sourced(at.value.clone()))
+}

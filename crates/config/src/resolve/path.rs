@@ -1,0 +1,131 @@
+//! Paths: what they are relative to, and what they amount to.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::Problem;
+
+/// What paths in a file can be relative to.
+pub(crate) struct Bases<'a> {
+    /// The workspace; absolute.
+    pub(crate) root: &'a Path,
+    /// What `~/` stands for.
+    pub(crate) home: Option<&'a Path>,
+}
+
+impl Bases<'_> {
+    /// The absolute path that was meant by a text.
+    pub(crate) fn absolute(&self, text: &str) -> Result<PathBuf, Problem> {
+        if text.is_empty() {
+            return Err(Problem::EmptyPath);
+        }
+        let path = match in_home(text) {
+            Some(rest) => {
+                let home = self.home.ok_or_else(|| Problem::NoHome { path: text.to_owned() })?;
+                home.join(rest)
+            }
+            None => self.root.join(text),
+        };
+        Ok(clean(&path))
+    }
+}
+
+/// Whether a path means the same in every workspace.
+pub(crate) fn is_fixed(text: &str) -> bool {
+    in_home(text).is_some() || Path::new(text).is_absolute()
+}
+
+/// A path without `.`, doubled separators, and `..` at the root.
+///
+/// Any other `..` stays: where a component before it is a symbolic link, the
+/// operating system goes up from where the link leads to.
+pub(crate) fn clean(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if clean.has_root() && clean.parent().is_none() => {}
+            component => clean.push(component),
+        }
+    }
+    clean
+}
+
+/// A path whose lexical parents are its parents: without `..`.
+pub(crate) fn settled(path: &Path) -> PathBuf {
+    let clean = clean(path);
+    let goes_up = clean.components().any(|component| component == Component::ParentDir);
+    if goes_up { canonical(&clean) } else { clean }
+}
+
+/// The canonical form of a path of which the end need not exist.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    let existing = path
+        .ancestors()
+        .find_map(|outer| outer.canonicalize().ok().map(|canonical| (outer, canonical)));
+    match existing {
+        Some((outer, canonical)) => {
+            let rest = path.strip_prefix(outer).unwrap_or(Path::new(""));
+            // An empty rest would leave a separator at the end.
+            if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) }
+        }
+        None => path.to_owned(),
+    }
+}
+
+/// What follows `~` or `~/`, where a path starts with it.
+fn in_home(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('~')?;
+    // After the first, separators would make the rest absolute.
+    if rest.is_empty() {
+        Some(rest)
+    } else {
+        rest.strip_prefix('/').map(|rest| rest.trim_start_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_path_leads_to_the_same_place() {
+        let check =
+            |path: &str, expected: &str| assert_eq!(clean(Path::new(path)).as_os_str(), expected);
+        check("/a/./b//c/.", "/a/b/c");
+        check("/../../a", "/a");
+        check("/a/../b", "/a/../b");
+        check("/", "/");
+    }
+
+    #[test]
+    fn a_path_is_relative_to_the_workspace_or_the_home_directory() {
+        let bases = Bases { root: Path::new("/w"), home: Some(Path::new("/h")) };
+        let check = |text: &str, expected: &str| {
+            assert_eq!(bases.absolute(text).unwrap().as_os_str(), expected, "{text}");
+        };
+        check("a", "/w/a");
+        check(".", "/w");
+        check("/a", "/a");
+        check("~", "/h");
+        check("~/a", "/h/a");
+        check("~//a", "/h/a");
+        check("~a", "/w/~a");
+        let homeless = Bases { root: Path::new("/w"), home: None };
+        assert_eq!(homeless.absolute("~/a"), Err(Problem::NoHome { path: "~/a".to_owned() }));
+        assert_eq!(homeless.absolute(""), Err(Problem::EmptyPath));
+    }
+
+    #[test]
+    fn a_path_whose_end_is_missing_has_a_canonical_form() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", real.join("link")).unwrap();
+        let check = |path: &str, expected: &str| {
+            assert_eq!(canonical(&real.join(path)).as_os_str(), real.join(expected).as_os_str());
+        };
+        check("link", "real");
+        check("link/a/b", "real/a/b");
+        check("none", "none");
+    }
+}

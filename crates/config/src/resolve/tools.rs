@@ -1,0 +1,321 @@
+//! Tools: those that are built in, those in `.kitbag/tools`, and those that a
+//! table names.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::nearest;
+use serde_json::Value;
+
+use super::parameters::Place;
+use super::value::json;
+use super::{Resolver, all, copied, last, path};
+use crate::config::{EffectiveLimits, LocalTool, Tool, ToolSource};
+use crate::discover::FoundTool;
+use crate::error::Problem;
+use crate::file::{Layer, SourceFile};
+use crate::format::{ConfigFile, SourceConfig, ToolConfig};
+use crate::key::KeyPath;
+use crate::origin::{Origin, Sourced};
+use crate::text::{did_you_mean, known_words};
+use crate::written::{At, Part, Span, Written, merge};
+
+/// What is known of a tool before it is resolved.
+struct Candidate<'a> {
+    name: &'a ToolName,
+    found: Option<&'a FoundTool>,
+    manifest: Option<Part<'a, ToolConfig>>,
+    /// What the tables of its name say, the weakest first.
+    tables: Vec<Part<'a, ToolConfig>>,
+    /// The same, over the manifest.
+    parts: Vec<Part<'a, ToolConfig>>,
+}
+
+impl Resolver<'_> {
+    /// All tools. `limits` are those of a tool that has none of its own.
+    pub(super) fn tools(
+        &mut self,
+        configs: &[(&SourceFile, &ConfigFile)],
+        found: &BTreeMap<ToolName, FoundTool>,
+        limits: &EffectiveLimits,
+    ) -> BTreeMap<ToolName, Tool> {
+        let mut tables: HashMap<ToolName, Vec<Part<'_, ToolConfig>>> = HashMap::new();
+        for parts in
+            merge(configs.iter().filter_map(|(file, config)| Some((*file, config.tools.as_ref()?))))
+        {
+            match ToolName::new(parts[0].key.value) {
+                Ok(name) => {
+                    tables.insert(name, parts);
+                }
+                Err(error) => self.report.at(parts[0].key, error),
+            }
+        }
+        let mut tools = BTreeMap::new();
+        for (name, found) in found {
+            let tables = tables.remove(name).unwrap_or_default();
+            let candidate = Candidate::new(name, Some(found), tables, self.files);
+            tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
+        }
+        for (name, tables) in tables {
+            let candidate = Candidate::new(&name, None, tables, self.files);
+            tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
+        }
+        self.add_builtins(&mut tools, limits);
+        tools
+    }
+
+    /// Adds the built-ins that nobody mentioned. One that was given another
+    /// name has it instead of its own, also where it is then taken away.
+    fn add_builtins(&mut self, tools: &mut BTreeMap<ToolName, Tool>, limits: &EffectiveLimits) {
+        let renamed: HashSet<String> = tools
+            .values()
+            .filter_map(|tool| match &tool.source.value {
+                ToolSource::Builtin { name } => Some(name.value.clone()),
+                ToolSource::Local(_) => None,
+            })
+            .collect();
+        for builtin in self.builtins.iter().filter(|builtin| !renamed.contains(**builtin)) {
+            let name = match ToolName::new(*builtin) {
+                Ok(name) => name,
+                Err(error) => {
+                    self.report.origin(Origin::Default, error, None);
+                    continue;
+                }
+            };
+            let own_name = Sourced::default((*builtin).to_owned());
+            tools.entry(name.clone()).or_insert_with(|| Tool {
+                name,
+                source: Sourced::default(ToolSource::Builtin { name: own_name }),
+                enable: Sourced::default(true),
+                title: None,
+                description: None,
+                limits: self.overrides.over(limits.clone()),
+                answers: BTreeMap::new(),
+            });
+        }
+    }
+
+    fn tool(&mut self, candidate: &Candidate<'_>, limits: &EffectiveLimits) -> Option<Tool> {
+        let Candidate { name, parts, .. } = candidate;
+        let tools = KeyPath::ROOT.key("tools");
+        let path = tools.key(name.as_str());
+
+        self.check_manifest(candidate);
+        let enable = copied(parts, |tool| tool.enable.as_ref()).unwrap_or(Sourced::default(true));
+        let source = match self.kind(candidate, &path) {
+            kind @ Sourced { value: SourceConfig::Builtin, .. } => self
+                .builtin(candidate, &path)
+                .map(|source| Sourced { value: source, origin: kind.origin }),
+            kind @ Sourced { value: SourceConfig::Local, .. } => self
+                .local(candidate, &path, enable.value)
+                .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
+        };
+        let layers: Vec<_> = parts
+            .iter()
+            .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
+            .collect();
+        let limits = self.limits(&layers, Some(limits));
+        let answers = self.answers(parts);
+        Some(Tool {
+            name: (*name).clone(),
+            source: source?,
+            enable,
+            title: copied(parts, |tool| tool.title.as_ref()),
+            description: copied(parts, |tool| tool.description.as_ref()),
+            limits: self.overrides.over(limits),
+            answers,
+        })
+    }
+
+    /// Refuses what the file beside a manifest already says.
+    fn check_manifest(&mut self, candidate: &Candidate<'_>) {
+        let Some(Part { at, .. }) = candidate.manifest else { return };
+        let ToolConfig { source, builtin, wasm, .. } = at.value;
+        let spans = [
+            ("source", source.as_ref().map(|written| written.span)),
+            ("builtin", builtin.as_ref().map(|written| written.span)),
+            ("wasm", wasm.as_ref().map(|written| written.span)),
+        ];
+        for (key, span) in spans {
+            let Some(span) = span else { continue };
+            let problem = Problem::NotInManifest { tool: candidate.name.to_string(), key };
+            self.report.span(at.file, span, problem, None);
+        }
+    }
+
+    /// Whether the tool is built in, and who says so.
+    fn kind(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Sourced<SourceConfig> {
+        let Candidate { name, found, tables, .. } = candidate;
+        let tool = name.to_string();
+        let is_builtin = self.builtins.contains(&name.as_str());
+        let source = last(tables, |tool| tool.source.as_ref());
+        if let Some(found) = found {
+            let origin = Origin::Found { path: found.shown.clone() };
+            if is_builtin {
+                self.report.origin(origin.clone(), Problem::ShadowsBuiltin { tool }, None);
+            } else if let Some(source) =
+                source.filter(|source| *source.value == SourceConfig::Builtin)
+            {
+                self.report
+                    .at(source, Problem::TwoTools { tool, other: found.shown.to_path_buf() });
+            }
+            return Sourced { value: SourceConfig::Local, origin };
+        }
+        if let Some(source) = source {
+            if is_builtin && *source.value == SourceConfig::Local {
+                self.report.at(source, Problem::ShadowsBuiltin { tool });
+            }
+            return source.sourced(*source.value);
+        }
+        if is_builtin {
+            return Sourced::default(SourceConfig::Builtin);
+        }
+        let at = tables[0].at;
+        if !self.damage.covers(&path.key("source")) {
+            let hint = did_you_mean(nearest(name.as_str(), self.builtins.iter().copied()));
+            self.report.at_with(at, Problem::NoSource { tool }, hint);
+        }
+        at.sourced(SourceConfig::Local)
+    }
+
+    fn builtin(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<ToolSource> {
+        let Candidate { name, tables, parts, .. } = candidate;
+        self.fixed(parts, "parameters", candidate, |tool| tool.parameters.as_ref());
+        self.fixed(parts, "grants", candidate, |tool| tool.grants.as_ref());
+        self.fixed(parts, "wasm", candidate, |tool| tool.wasm.as_ref());
+
+        let written = last(tables, |tool| tool.builtin.as_ref());
+        let builtin = written.map_or(name.as_str(), |at| at.value.as_str());
+        let is_known = self.builtins.contains(&builtin);
+        let at = written.map(|at| at.with(builtin));
+        let source = last(tables, |tool| tool.source.as_ref()).map(|at| at.with(builtin));
+        if let Some(at) = at.or(source)
+            && !is_known
+            && !self.damage.covers(&path.key("builtin"))
+        {
+            let builtins = self.builtins.iter().copied();
+            let hint = did_you_mean(nearest(builtin, builtins.clone()))
+                .or_else(|| known_words("built-in tools", builtins));
+            self.report.at_with(at, Problem::UnknownBuiltin { name: builtin.to_owned() }, hint);
+        }
+        if let Some(at) = at
+            && is_known
+            && builtin != name.as_str()
+            && self.builtins.contains(&name.as_str())
+        {
+            let (tool, builtin) = (name.to_string(), builtin.to_owned());
+            self.report.at(at, Problem::TakenName { tool, builtin });
+        }
+        let own_name =
+            at.map_or(Sourced::default(builtin.to_owned()), |at| at.sourced(builtin.to_owned()));
+        is_known.then_some(ToolSource::Builtin { name: own_name })
+    }
+
+    /// Refuses a key that means nothing for a built-in.
+    fn fixed<'a, T: 'a>(
+        &mut self,
+        parts: &[Part<'a, ToolConfig>],
+        key: &'static str,
+        candidate: &Candidate<'_>,
+        field: impl Fn(&'a ToolConfig) -> Option<&'a Written<T>>,
+    ) {
+        for at in all(parts, field) {
+            self.report.at(at, Problem::FixedByBuiltin { tool: candidate.name.to_string(), key });
+        }
+    }
+
+    fn local(
+        &mut self,
+        candidate: &Candidate<'_>,
+        path: &KeyPath<'_>,
+        is_enabled: bool,
+    ) -> Option<LocalTool> {
+        let Candidate { name, tables, parts, .. } = candidate;
+        for at in all(tables, |tool| tool.builtin.as_ref()) {
+            self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
+        }
+        let wasm = self.wasm(candidate, path);
+        let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
+        let parameters = (!parameters.is_empty())
+            .then(|| self.parameters(&path.key("parameters"), &parameters, Place::Argument));
+        let grants = self.grants(parts, is_enabled);
+        Some(LocalTool { wasm: wasm?, parameters, grants })
+    }
+
+    fn wasm(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<Sourced<PathBuf>> {
+        let Candidate { name, found, tables, .. } = candidate;
+        let mut wasm = None;
+        for at in all(tables, |tool| tool.wasm.as_ref()) {
+            let is_for_all = at.file.layer() == Layer::User;
+            if is_for_all && !at.value.is_empty() && !path::is_fixed(at.value) {
+                self.report.at(at, Problem::RelativeWasm { path: at.value.clone() });
+            } else {
+                wasm = self.path(at).map(|path| (at, path));
+            }
+        }
+        match (found, wasm) {
+            (Some(found), Some((at, path))) if !is_same_file(&found.wasm, &path) => {
+                let other = found.shown.to_path_buf();
+                self.report.at(at, Problem::TwoTools { tool: name.to_string(), other });
+                None
+            }
+            (Some(found), _) => {
+                let origin = Origin::Found { path: found.shown.clone() };
+                Some(Sourced { value: found.wasm.clone(), origin })
+            }
+            (None, Some((at, path))) => Some(at.sourced(path)),
+            (None, None) => {
+                let is_written = last(tables, |tool| tool.wasm.as_ref()).is_some();
+                let needs_source = last(tables, |tool| tool.source.as_ref()).is_none();
+                if !is_written && !needs_source && !self.damage.covers(&path.key("wasm")) {
+                    self.report.at(tables[0].at, Problem::NoWasm { tool: name.to_string() });
+                }
+                None
+            }
+        }
+    }
+
+    /// Preset answers, by the question's id. An answer is one value, so that of
+    /// a stronger layer replaces it whole.
+    fn answers(&mut self, parts: &[Part<'_, ToolConfig>]) -> BTreeMap<String, Sourced<Value>> {
+        let tables =
+            parts.iter().filter_map(|part| Some((part.at.file, part.at.value.answers.as_ref()?)));
+        let mut answers = BTreeMap::new();
+        for layers in merge(tables) {
+            for Part { key, at } in layers {
+                match json(&at.value.0) {
+                    Ok(value) => {
+                        answers.insert(key.value.to_owned(), at.sourced(value));
+                    }
+                    Err(problem) => self.report.at(at, problem),
+                }
+            }
+        }
+        answers
+    }
+}
+
+impl<'a> Candidate<'a> {
+    fn new(
+        name: &'a ToolName,
+        found: Option<&'a FoundTool>,
+        tables: Vec<Part<'a, ToolConfig>>,
+        files: &'a [SourceFile],
+    ) -> Self {
+        let manifest = found.and_then(|found| found.manifest.as_ref()).map(|(file, config)| {
+            let (file, span) = (&files[*file], Span::default());
+            Part {
+                key: At { file, span, value: name.as_str() },
+                at: At { file, span, value: config },
+            }
+        });
+        let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
+        Self { name, found, manifest, tables, parts }
+    }
+}
+
+/// Whether two paths lead to one file. The files are not opened.
+fn is_same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
+    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}

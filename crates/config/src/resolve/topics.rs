@@ -1,0 +1,113 @@
+//! The topics of the team's knowledge.
+
+use std::collections::{BTreeMap, HashMap};
+
+use glob::Pattern;
+use kitbag_contract::text::is_hidden;
+
+use super::{Resolver, all, copied, last};
+use crate::config::Topic;
+use crate::error::Problem;
+use crate::file::SourceFile;
+use crate::format::{ConfigFile, TopicConfig};
+use crate::key::KeyPath;
+use crate::origin::Sourced;
+use crate::written::{Part, Written, merge};
+
+/// The longest id, in characters.
+const MAX_ID_CHARS: usize = 64;
+
+impl Resolver<'_> {
+    pub(super) fn topics(
+        &mut self,
+        configs: &[(&SourceFile, &ConfigFile)],
+    ) -> BTreeMap<String, Topic> {
+        let tables =
+            configs.iter().filter_map(|(file, config)| Some((*file, config.knowledge.as_ref()?)));
+        let mut topics = BTreeMap::new();
+        // By each name in lower case, the topic that has it.
+        let mut names: HashMap<String, &str> = HashMap::new();
+        for parts in merge(tables) {
+            let key = parts[0].key;
+            let Some(topic) = self.topic(&parts) else { continue };
+            // A topic that is taken away leaves its names to others.
+            if topic.enable.value {
+                let title = last(&parts, |topic| topic.title.as_ref());
+                let title = title.map(|title| title.with(title.value.as_str()));
+                for name in [Some(key), title].into_iter().flatten() {
+                    let other = *names.entry(name.value.to_lowercase()).or_insert(key.value);
+                    if other != key.value {
+                        let problem = Problem::SameTopicName {
+                            topic: key.value.to_owned(),
+                            other: other.to_owned(),
+                            name: name.value.to_owned(),
+                        };
+                        self.report.at(name, problem);
+                    }
+                }
+            }
+            topics.insert(topic.id.clone(), topic);
+        }
+        topics
+    }
+
+    fn topic(&mut self, parts: &[Part<'_, TopicConfig>]) -> Option<Topic> {
+        let Part { key, at } = parts[0];
+        let id = key.value;
+        if !is_id(id) {
+            self.report.at(key, Problem::TopicId { id: id.to_owned() });
+        }
+        let title = copied(parts, |topic| topic.title.as_ref());
+        if let Some(at) =
+            last(parts, |topic| topic.title.as_ref()).filter(|at| at.value.trim().is_empty())
+        {
+            self.report.at(at, Problem::EmptyTitle { topic: id.to_owned() });
+        }
+        let learned = Self::strings(parts, |topic| topic.learned.as_ref());
+        for layer in all(parts, |topic| topic.learned.as_ref()) {
+            for glob in layer.value.iter().map(|glob| glob.at(layer.file)) {
+                if let Err(error) = Pattern::new(glob.value) {
+                    let reason = error.msg.to_owned();
+                    self.report.at(glob, Problem::Glob { glob: glob.value.clone(), reason });
+                }
+            }
+        }
+        let subjects = match last(parts, |topic| topic.subjects.as_ref()) {
+            Some(subjects) => self.path(subjects).map(|path| subjects.sourced(path)),
+            None => {
+                let base = KeyPath::ROOT.key("knowledge");
+                if !self.damage.covers(&base.key(id).key("subjects")) {
+                    self.report.at(at, Problem::NoSubjects { topic: id.to_owned() });
+                }
+                None
+            }
+        };
+        Some(Topic {
+            id: id.to_owned(),
+            subjects: subjects?,
+            enable: copied(parts, |topic| topic.enable.as_ref()).unwrap_or(Sourced::default(true)),
+            title: title.unwrap_or_else(|| Sourced::default(id.to_owned())),
+            introduction: copied(parts, |topic| topic.introduction.as_ref()),
+            description: copied(parts, |topic| topic.description.as_ref()),
+            learned,
+            disabled: Self::strings(parts, |topic| topic.disabled.as_ref()),
+        })
+    }
+
+    fn strings<'a>(
+        parts: &[Part<'a, TopicConfig>],
+        field: impl Fn(&'a TopicConfig) -> Option<&'a Written<Vec<Written<String>>>>,
+    ) -> Sourced<Vec<String>> {
+        let values =
+            |at: &[Written<String>]| at.iter().map(|element| element.value.clone()).collect();
+        last(parts, field).map_or(Sourced::default(Vec::new()), |at| at.sourced(values(at.value)))
+    }
+}
+
+/// Whether a text can be the id of a topic: short, visible, and no path.
+fn is_id(id: &str) -> bool {
+    let length = id.chars().count();
+    (1..=MAX_ID_CHARS).contains(&length)
+        && id.trim() == id
+        && !id.contains(|c| c == '/' || is_hidden(c))
+}

@@ -1,0 +1,135 @@
+//! Every value that is in effect, as a list: what `config --show` prints.
+
+use kitbag_contract::{DirectoryGrant, format_duration};
+use serde_json::{Value, json};
+
+use crate::config::{Config, EffectiveLimits, Parameter, Parameters, Tool, ToolSource, Topic};
+use crate::key::KeyPath;
+use crate::origin::{Origin, Sourced};
+
+/// A value that is in effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its dotted key, as it would be typed: `tools.word_count.limits.time`.
+    pub key: String,
+    /// The value. Its text as JSON is also TOML, except for a table.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Config {
+    /// Every value that is in effect, defaults among them: the workspace, the
+    /// limits of all tools, the tools by name, the topics by id.
+    ///
+    /// What has neither a value nor a default has no row.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Rows(Vec::new());
+        let root = &KeyPath::ROOT;
+        rows.add(root.key("workspace"), &self.root, |path| path.to_string_lossy().into());
+        rows.limits(&root.key("limits"), &self.limits);
+        let tools = root.key("tools");
+        for (name, tool) in &self.tools {
+            rows.tool(&tools.key(name.as_str()), tool);
+        }
+        let knowledge = root.key("knowledge");
+        for (id, topic) in &self.topics {
+            rows.topic(&knowledge.key(id), topic);
+        }
+        rows.0
+    }
+}
+
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn add<T>(&mut self, key: KeyPath<'_>, sourced: &Sourced<T>, value: impl FnOnce(&T) -> Value) {
+        let value = value(&sourced.value);
+        self.0.push(Row { key: key.to_string(), value, origin: sourced.origin.clone() });
+    }
+
+    fn text(&mut self, key: KeyPath<'_>, text: &Option<Sourced<String>>) {
+        if let Some(text) = text {
+            self.add(key, text, |text| text.as_str().into());
+        }
+    }
+
+    fn tool(&mut self, key: &KeyPath<'_>, tool: &Tool) {
+        let source = &tool.source;
+        self.add(key.key("source"), source, |source| match source {
+            ToolSource::Builtin { .. } => "builtin".into(),
+            ToolSource::Local(_) => "local".into(),
+        });
+        match &source.value {
+            ToolSource::Builtin { name } => {
+                self.add(key.key("builtin"), name, |name| name.as_str().into());
+            }
+            ToolSource::Local(local) => {
+                self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
+            }
+        }
+        self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
+        self.text(key.key("title"), &tool.title);
+        self.text(key.key("description"), &tool.description);
+        if let ToolSource::Local(local) = &source.value {
+            if let Some(parameters) = &local.parameters {
+                self.parameters(&key.key("parameters"), parameters);
+            }
+            self.add(key.key("grants").key("filesystem"), &local.grants, |grants| {
+                grants.directories.iter().map(directory).collect()
+            });
+        }
+        self.limits(&key.key("limits"), &tool.limits);
+        for (id, answer) in &tool.answers {
+            self.add(key.key("answers").key(id), answer, Value::clone);
+        }
+    }
+
+    fn parameters(&mut self, key: &KeyPath<'_>, parameters: &Parameters) {
+        for (name, parameter) in &parameters.entries {
+            self.parameter(&key.key(name), parameter, true);
+        }
+    }
+
+    fn parameter(&mut self, key: &KeyPath<'_>, parameter: &Parameter, has_required: bool) {
+        self.add(key.key("type"), &parameter.kind, |kind| kind.as_str().into());
+        self.text(key.key("description"), &parameter.description);
+        if has_required {
+            self.add(key.key("required"), &parameter.required, |required| (*required).into());
+        }
+        if let Some(default) = &parameter.default {
+            self.add(key.key("default"), default, Value::clone);
+        }
+        if let Some(choices) = &parameter.choices {
+            self.add(key.key("enum"), choices, |choices| choices.clone().into());
+        }
+        if let Some(items) = &parameter.items {
+            self.parameter(&key.key("items"), items, false);
+        }
+        if let Some(properties) = &parameter.properties {
+            self.parameters(&key.key("properties"), properties);
+        }
+    }
+
+    fn limits(&mut self, key: &KeyPath<'_>, limits: &EffectiveLimits) {
+        self.add(key.key("memory"), &limits.memory, |size| size.to_string().into());
+        self.add(key.key("time"), &limits.time, |time| format_duration(*time).to_string().into());
+        self.add(key.key("output"), &limits.output, |size| size.to_string().into());
+    }
+
+    fn topic(&mut self, key: &KeyPath<'_>, topic: &Topic) {
+        self.add(key.key("subjects"), &topic.subjects, |path| path.to_string_lossy().into());
+        self.add(key.key("enable"), &topic.enable, |enable| (*enable).into());
+        self.add(key.key("title"), &topic.title, |title| title.as_str().into());
+        self.text(key.key("introduction"), &topic.introduction);
+        self.text(key.key("description"), &topic.description);
+        self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
+        self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());
+    }
+}
+
+/// A grant as it would be typed.
+fn directory(grant: &DirectoryGrant) -> Value {
+    let DirectoryGrant { host, guest, access } = grant;
+    json!({ "host": host.to_string_lossy(), "guest": guest, "mode": access })
+}

@@ -1,0 +1,83 @@
+//! The JSON Schema of the files, made from the types that serde reads.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::format::{ConfigFile, ToolConfig};
+
+/// Marks a key that is read but never suggested.
+pub(crate) const UNLISTED: &str = "x-unlisted";
+
+/// The JSON Schema (draft 7, which editors of TOML understand) of `config.toml`.
+pub fn json_schema() -> Value {
+    schema_of::<ConfigFile>()
+}
+
+/// The JSON Schema of `config.toml` as the text of a file: indented, with a
+/// newline at its end.
+pub fn json_schema_text() -> String {
+    format!("{:#}\n", json_schema())
+}
+
+/// The JSON Schema of a manifest: the table of a tool. The keys that the file
+/// beside it already answers are left to [`crate::resolve`] to refuse.
+pub(crate) fn manifest_schema() -> Value {
+    let mut schema = schema_of::<ToolConfig>();
+    for key in ["source", "builtin", "wasm"] {
+        schema["properties"][key][UNLISTED] = Value::Bool(true);
+    }
+    schema
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft07().with_transform(Tidy);
+    settings.into_generator().into_root_schema_for::<T>().into()
+}
+
+/// Makes a schema say what a person needs, and no more.
+#[derive(Clone)]
+struct Tidy;
+
+impl Transform for Tidy {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else { return };
+        without_null(object);
+        // A doc comment is wrapped; an editor wraps by itself.
+        if let Some(Value::String(description)) = object.get_mut("description") {
+            *description = description.replace('\n', " ");
+        }
+        const FIRST: [&str; 4] = ["$schema", "title", "description", "type"];
+        let mut rest = std::mem::take(object);
+        object.extend(FIRST.into_iter().filter_map(|key| rest.shift_remove_entry(key)));
+        object.extend(rest);
+    }
+}
+
+/// Takes out `null`: a field of a struct is optional by being absent, and TOML
+/// has no null.
+fn without_null(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(variants)) = schema.get_mut("anyOf") else { return };
+    variants.retain(|variant| *variant != json!({ "type": "null" }));
+    let [Value::Object(only)] = variants.as_slice() else { return };
+    let only = only.clone();
+    schema.shift_remove("anyOf");
+    if only.contains_key("$ref") {
+        // Draft 7 ignores what stands beside `$ref`, such as a description.
+        schema.insert("allOf".to_owned(), json!([only]));
+    } else {
+        // What is said of the field beats what is said of its type.
+        for (key, value) in only {
+            schema.entry(key).or_insert(value);
+        }
+    }
+}

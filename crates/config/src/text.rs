@@ -1,0 +1,31 @@
+//! What messages have in common.
+
+use std::path::Path;
+
+use kitbag_contract::text::shown;
+
+/// Shows a path of unknown origin, as [`shown`] does a text.
+pub(crate) fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy()).to_string()
+}
+
+/// Cuts a text that an error of the contract would repeat whole, however long.
+pub(crate) fn clipped(mut text: String) -> String {
+    const MOST_CHARS: usize = 256;
+    if let Some((end, _)) = text.char_indices().nth(MOST_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// ``did you mean `x`?``, where something was.
+pub(crate) fn did_you_mean(word: Option<&str>) -> Option<String> {
+    word.map(|word| format!("did you mean `{}`?", shown(word)))
+}
+
+/// ``known keys: `a`, `b` ``, where there are any.
+pub(crate) fn known_words<'a>(what: &str, words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let words: Vec<_> = words.map(|word| format!("`{}`", shown(word))).collect();
+    (!words.is_empty()).then(|| format!("known {what}: {}", words.join(", ")))
+}

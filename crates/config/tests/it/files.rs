@@ -1,0 +1,63 @@
+//! Files that cannot be read.
+
+use crate::support::{Fixture, check_problems_of};
+
+#[test]
+fn a_directory_is_no_file() {
+    let fixture = Fixture::empty().directory("w/.kitbag/config.toml");
+    check_problems_of(&fixture, &[".kitbag/config.toml: is a directory; a file is expected here"]);
+}
+
+#[test]
+fn a_fifo_is_not_waited_for() {
+    let fixture = Fixture::empty();
+    let path = fixture.path("w/.kitbag/config.toml");
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    check_problems_of(&fixture, &[".kitbag/config.toml: is not a regular file"]);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_an_error() {
+    let fixture = Fixture::empty().link("w/.kitbag/config.toml", "nowhere");
+    check_problems_of(
+        &fixture,
+        &[".kitbag/config.toml: cannot be read: no such file or directory"],
+    );
+}
+
+#[test]
+fn the_own_file_of_a_person_must_be_there_when_it_is_named() {
+    let fixture = Fixture::empty().user("");
+    std::fs::remove_file(fixture.path("h/config.toml")).unwrap();
+    check_problems_of(&fixture, &["/t/h/config.toml: cannot be read: no such file or directory"]);
+}
+
+#[test]
+fn a_file_of_more_than_a_mebibyte_is_refused() {
+    let comment = |bytes: usize| format!("#{}", "x".repeat(bytes - 1));
+    Fixture::new(&comment(1 << 20)).load();
+    check_problems_of(
+        &Fixture::new(&comment((1 << 20) + 1)),
+        &[".kitbag/config.toml: is larger than 1 MiB, which is the most that is read"],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_refused_at_the_place() {
+    let fixture = Fixture::empty().file("w/.kitbag/config.toml", b"[limits]\n# w\xc3\xb6rt\xff\n");
+    check_problems_of(&fixture, &["C:2:7: is not UTF-8 from here on; save the file as UTF-8"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_column() {
+    check_problems_of(
+        &Fixture::new("\u{feff}x = 1"),
+        &["C:1:1: unknown key `x` at the top level; known keys: `limits`, `tools`, `knowledge`"],
+    );
+}
+
+#[test]
+fn the_directory_of_tools_must_be_one() {
+    let fixture = Fixture::empty().file("w/.kitbag/tools", "");
+    check_problems_of(&fixture, &[".kitbag/tools: is not a directory"]);
+}

@@ -1,0 +1,99 @@
+//! The JSON Schema, and that it says what the files are read as.
+
+use kitbag_config::{json_schema, json_schema_text};
+use serde_json::Value;
+
+use crate::support::Fixture;
+
+/// Visits every schema in a schema.
+fn visit(schema: &Value, path: &str, check: &mut impl FnMut(&str, &Value)) {
+    check(path, schema);
+    for keyword in ["properties", "definitions"] {
+        for (key, value) in schema[keyword].as_object().into_iter().flatten() {
+            visit(value, &format!("{path}/{key}"), check);
+        }
+    }
+    for keyword in ["additionalProperties", "items"] {
+        if schema[keyword].is_object() {
+            visit(&schema[keyword], &format!("{path}/*"), check);
+        }
+    }
+}
+
+#[test]
+fn the_text_is_the_schema_and_ends_in_a_newline() {
+    let text = json_schema_text();
+    assert!(
+        text.starts_with("{\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("}\n") && !text.ends_with("\n\n"));
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json_schema());
+    assert_eq!(json_schema_text(), text);
+}
+
+#[test]
+fn every_key_has_a_description_of_one_line_and_nothing_is_nullable() {
+    visit(&json_schema(), "", &mut |path, schema| {
+        let is_element = path.ends_with("/*");
+        let description = schema["description"].as_str();
+        let is_said = description.is_some_and(|text| !text.is_empty() && !text.contains('\n'));
+        assert!(is_said || is_element, "{path}: {description:?}");
+        assert!(schema["default"] != Value::Null || schema.get("default").is_none(), "{path}");
+        assert!(!schema.to_string().contains("null"), "{path}");
+    });
+}
+
+#[test]
+fn every_table_is_closed() {
+    visit(&json_schema(), "", &mut |path, schema| {
+        if schema.get("properties").is_some() {
+            assert_eq!(schema["additionalProperties"], false, "{path}");
+        }
+    });
+}
+
+#[test]
+fn the_defaults_are_those_that_are_in_effect() {
+    let schema = json_schema();
+    let default = |pointer: &str| {
+        let schema = schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
+        schema["default"].clone()
+    };
+    let limits = |key: &str| default(&format!("/properties/limits/properties/{key}"));
+    let tool =
+        |key: &str| default(&format!("/properties/tools/additionalProperties/properties/{key}"));
+    let topic = |key: &str| {
+        default(&format!("/properties/knowledge/additionalProperties/properties/{key}"))
+    };
+
+    // Written out, they change nothing.
+    let config = |text: &str| Fixture::new(text).load();
+    let minimal =
+        "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n[knowledge.a]\nsubjects = \"a\"\n";
+    let explicit = format!(
+        "[limits]\nmemory = {}\ntime = {}\noutput = {}\n\
+         [tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\nenable = {}\n\
+         [[tools.t.grants.filesystem]]\nhost = {}\nguest = {}\nmode = {}\n\
+         [knowledge.a]\nsubjects = \"a\"\nenable = {}\nlearned = {}\ndisabled = {}\n",
+        limits("memory"),
+        limits("time"),
+        limits("output"),
+        tool("enable"),
+        tool("grants/properties/filesystem")[0]["host"],
+        tool("grants/properties/filesystem")[0]["guest"],
+        tool("grants/properties/filesystem/items/properties/mode"),
+        topic("enable"),
+        topic("learned"),
+        topic("disabled"),
+    );
+    let values = |text: &str| {
+        let fixture = Fixture::new(text);
+        let rows = fixture.load().rows();
+        rows.iter()
+            .map(|row| fixture.redact(&format!("{} = {}\n", row.key, row.value)))
+            .collect::<String>()
+    };
+    assert_eq!(values(&explicit), values(minimal));
+    assert_eq!(config(minimal).files.len(), 1);
+}

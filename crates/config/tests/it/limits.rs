@@ -1,0 +1,133 @@
+//! Limits, from the weakest to the strongest.
+
+use std::time::Duration;
+
+use kitbag_config::{LimitFlags, load};
+use kitbag_contract::{ByteSize, Limits};
+
+use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
+
+#[test]
+fn defaults_are_those_of_the_contract() {
+    let config = Fixture::empty().load();
+    assert_eq!(config.limits.limits(), Limits::default());
+    assert_eq!(config.tools["learn"].limits.limits(), Limits::default());
+}
+
+#[test]
+fn a_tool_beats_all_tools_and_a_variable_beats_both() {
+    let fixture = Fixture::new(
+        "[limits]\nmemory = \"1MiB\"\ntime = \"1s\"\noutput = \"1KiB\"\n\
+         [tools.learn.limits]\ntime = \"2s\"\noutput = \"2KiB\"\n",
+    )
+    .user("[tools.learn.limits]\nmemory = \"2MiB\"\n[tools.notes.limits]\nmemory = \"3GiB\"\n")
+    .variable("KITBAG_LIMITS_OUTPUT", "4KiB")
+    .variable("KITBAG_LIMITS_TIME", "");
+    check_rows(
+        &fixture,
+        "limits",
+        &[
+            r#"limits.memory = "1 MiB" # .kitbag/config.toml:2:10"#,
+            r#"limits.time = "1s" # .kitbag/config.toml:3:8"#,
+            r#"limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+        ],
+    );
+    check_rows(
+        &fixture,
+        "tools.learn.limits",
+        &[
+            r#"tools.learn.limits.memory = "2 MiB" # /t/h/config.toml:2:10"#,
+            r#"tools.learn.limits.time = "2s" # .kitbag/config.toml:6:8"#,
+            r#"tools.learn.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+        ],
+    );
+    check_rows(
+        &fixture,
+        "tools.notes.limits",
+        &[
+            r#"tools.notes.limits.memory = "3 GiB" # /t/h/config.toml:4:10"#,
+            r#"tools.notes.limits.time = "1s" # .kitbag/config.toml:3:8"#,
+            r#"tools.notes.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+        ],
+    );
+}
+
+#[test]
+fn a_flag_beats_everything() {
+    let fixture = Fixture::new("[tools.learn.limits]\ntime = \"2s\"\n")
+        .variable("KITBAG_LIMITS_TIME", "3s")
+        .variable("KITBAG_LIMITS_MEMORY", "8MiB");
+    let mut sources = fixture.sources();
+    sources.flags = LimitFlags {
+        memory: Some(ByteSize::mib(16)),
+        time: Some(Duration::from_millis(1500)),
+        output: Some(ByteSize::bytes(10)),
+    };
+    let config = load(&sources).unwrap();
+    for limits in [&config.limits, &config.tools["learn"].limits, &config.tools["notes"].limits] {
+        let origins = [&limits.memory.origin, &limits.time.origin, &limits.output.origin];
+        assert_eq!(
+            origins.map(ToString::to_string),
+            ["flag --memory", "flag --time", "flag --output"]
+        );
+        let expected = Limits {
+            memory: ByteSize::mib(16),
+            time: Duration::from_millis(1500),
+            output: ByteSize::bytes(10),
+        };
+        assert_eq!(limits.limits(), expected);
+    }
+}
+
+#[test]
+fn a_text_that_is_no_limit_is_refused_in_every_layer() {
+    let fixture = Fixture::new("[limits]\nmemory = \"64 potatoes\"\ntime = \"30\"\n")
+        .user("[limits]\nmemory = \"0\"\n[tools.learn.limits]\noutput = \"-1\"\ntime = \"0s\"\n")
+        .variable("KITBAG_LIMITS_TIME", "x")
+        .variable("KITBAG_LIMITS_MEMORY", "y")
+        .variable("KITBAG_LIMITS_OUTPUT", "z");
+    let size = "is not a size; write a number and a unit, such as `64MiB`";
+    let duration = "is not a duration; write a number and a unit, such as `30s` or `500ms`";
+    check_problems_of(
+        &fixture,
+        &[
+            &format!("/t/h/config.toml:2:10: `0` {size}"),
+            &format!("/t/h/config.toml:4:10: `-1` {size}"),
+            &format!("/t/h/config.toml:5:8: `0s` {duration}"),
+            &format!("C:2:10: `64 potatoes` {size}"),
+            &format!("C:3:8: `30` {duration}"),
+            &format!("environment KITBAG_LIMITS_TIME: `x` {duration}"),
+            &format!("environment KITBAG_LIMITS_MEMORY: `y` {size}"),
+            &format!("environment KITBAG_LIMITS_OUTPUT: `z` {size}"),
+        ],
+    );
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_refused_with_the_nearest() {
+    let fixture = Fixture::empty()
+        .variable("KITBAG_LIMIT_TIME", "3s")
+        .variable("KITBAG_CACHE", "")
+        .variable("KITBAG_LOG", "debug")
+        .variable("KITBAG_WORKSPACE", "/elsewhere")
+        .variable("KITBAG_CONFIG", "/elsewhere")
+        .variable("KITBAG_CACHE_DIR", "/elsewhere")
+        .variable("HOME", "/elsewhere");
+    check_problems_of(
+        &fixture,
+        &[
+            "environment KITBAG_LIMIT_TIME: unknown variable; did you mean `KITBAG_LIMITS_TIME`?",
+            "environment KITBAG_CACHE: unknown variable; did you mean `KITBAG_CACHE_DIR`?",
+            "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
+             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, \
+             `KITBAG_CACHE_DIR`",
+        ],
+    );
+}
+
+#[test]
+fn variables_are_checked_also_where_a_file_is_broken() {
+    let fixture = Fixture::new("[").variable("KITBAG_LIMITS_TIME", "x");
+    assert_eq!(fixture.try_load().unwrap_err().diagnostics().len(), 2, "{}", fixture.problems());
+    check_problems("", &[]);
+}

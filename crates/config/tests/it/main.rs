@@ -1,0 +1,15 @@
+//! Everything through [`kitbag_config::load`], on directories that exist.
+
+mod diagnostics;
+mod discovery;
+mod files;
+mod format;
+mod grants;
+mod hostile;
+mod layers;
+mod limits;
+mod parameters;
+mod rows;
+mod support;
+mod tools;
+mod topics;

@@ -1,0 +1,61 @@
+//! Every value and where it came from.
+
+use crate::support::{Fixture, check_rows};
+
+#[test]
+fn without_files_every_value_is_a_default() {
+    let fixture = Fixture::empty();
+    let rows = fixture.load().rows();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| fixture.redact(&format!("{} = {} # {}", row.key, row.value, row.origin)))
+        .collect();
+    assert_eq!(
+        rows.join("\n"),
+        r#"workspace = "/t/w" # .kitbag
+limits.memory = "64 MiB" # default
+limits.time = "30s" # default
+limits.output = "1 MiB" # default
+tools.learn.source = "builtin" # default
+tools.learn.builtin = "learn" # default
+tools.learn.enable = true # default
+tools.learn.limits.memory = "64 MiB" # default
+tools.learn.limits.time = "30s" # default
+tools.learn.limits.output = "1 MiB" # default
+tools.notes.source = "builtin" # default
+tools.notes.builtin = "notes" # default
+tools.notes.enable = true # default
+tools.notes.limits.memory = "64 MiB" # default
+tools.notes.limits.time = "30s" # default
+tools.notes.limits.output = "1 MiB" # default"#
+    );
+}
+
+#[test]
+fn nested_parameters_have_rows_of_their_own() {
+    let fixture = Fixture::new(
+        r#"
+[tools.t]
+source = "local"
+wasm = "t.wasm"
+parameters.list = { type = "array", items = { type = "integer", enum = [1, 2] }, default = [1] }
+parameters."a.b" = { type = "object", properties = { c = { type = "string", description = "C" } } }
+"#,
+    );
+    check_rows(
+        &fixture,
+        "tools.t.parameters",
+        &[
+            r#"tools.t.parameters.list.type = "array" # .kitbag/config.toml:5:28"#,
+            r#"tools.t.parameters.list.required = false # default"#,
+            r#"tools.t.parameters.list.default = [1] # .kitbag/config.toml:5:92"#,
+            r#"tools.t.parameters.list.items.type = "integer" # .kitbag/config.toml:5:54"#,
+            r#"tools.t.parameters.list.items.enum = [1,2] # .kitbag/config.toml:5:72"#,
+            r#"tools.t.parameters."a.b".type = "object" # .kitbag/config.toml:6:29"#,
+            r#"tools.t.parameters."a.b".required = false # default"#,
+            r#"tools.t.parameters."a.b".properties.c.type = "string" # .kitbag/config.toml:6:67"#,
+            r#"tools.t.parameters."a.b".properties.c.description = "C" # .kitbag/config.toml:6:91"#,
+            r#"tools.t.parameters."a.b".properties.c.required = false # default"#,
+        ],
+    );
+}

@@ -1,0 +1,152 @@
+//! A workspace on disk, and what is made of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kitbag_config::{Config, ConfigErrors, Sources, load};
+use tempfile::TempDir;
+
+/// The built-in tools of every test.
+pub(crate) const BUILTINS: [&str; 2] = ["learn", "notes"];
+
+/// A temporary directory with a workspace `w`, a home directory `h` and
+/// whatever else a test puts there.
+pub(crate) struct Fixture {
+    directory: TempDir,
+    has_user_file: bool,
+    environment: Vec<(String, String)>,
+}
+
+impl Fixture {
+    /// A workspace with this `.kitbag/config.toml`.
+    pub(crate) fn new(config: &str) -> Self {
+        Self::empty().file("w/.kitbag/config.toml", config)
+    }
+
+    /// A workspace without files.
+    pub(crate) fn empty() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("w/.kitbag")).unwrap();
+        fs::create_dir(directory.path().join("h")).unwrap();
+        Self { directory, has_user_file: false, environment: Vec::new() }
+    }
+
+    /// Writes a file, and the directories that hold it.
+    pub(crate) fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// Makes a directory, and those that hold it.
+    pub(crate) fn directory(self, path: &str) -> Self {
+        fs::create_dir_all(self.path(path)).unwrap();
+        self
+    }
+
+    /// Makes a symbolic link.
+    pub(crate) fn link(self, path: &str, to: &str) -> Self {
+        std::os::unix::fs::symlink(to, self.path(path)).unwrap();
+        self
+    }
+
+    /// The person's own file.
+    pub(crate) fn user(mut self, config: &str) -> Self {
+        self.has_user_file = true;
+        self.file("h/config.toml", config)
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A path below the temporary directory, without symbolic links.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(path)
+    }
+
+    pub(crate) fn sources(&self) -> Sources<'static> {
+        Sources {
+            start: self.path("w"),
+            user_file: self.has_user_file.then(|| self.path("h/config.toml")),
+            home: Some(self.path("h")),
+            environment: self.environment.clone(),
+            builtins: &BUILTINS,
+            ..Sources::default()
+        }
+    }
+
+    pub(crate) fn try_load(&self) -> Result<Config, ConfigErrors> {
+        load(&self.sources())
+    }
+
+    /// What is in effect; there must be nothing wrong.
+    pub(crate) fn load(&self) -> Config {
+        self.try_load().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// Everything that is wrong, as it is shown; the temporary directory is `/t`.
+    pub(crate) fn shown(&self) -> String {
+        self.redact(&self.try_load().expect_err("something is wrong").to_string())
+    }
+
+    /// Everything that is wrong, one line each, without excerpts: the place and
+    /// the problem, then the hint.
+    pub(crate) fn problems(&self) -> String {
+        problems(&self.try_load(), self)
+    }
+
+    /// A text in which the temporary directory is `/t`.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        text.replace(self.path("").to_str().unwrap().trim_end_matches('/'), "/t")
+    }
+}
+
+/// As [`Fixture::problems`]; empty where nothing is wrong.
+pub(crate) fn problems(result: &Result<Config, ConfigErrors>, fixture: &Fixture) -> String {
+    let diagnostics = result.as_ref().err().map_or(&[][..], ConfigErrors::diagnostics);
+    let lines = diagnostics.iter().map(|diagnostic| {
+        let hint = diagnostic.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+        format!("{}: {}{hint}\n", diagnostic.origin, diagnostic.problem)
+    });
+    fixture.redact(&lines.collect::<String>())
+}
+
+/// Compares what is wrong with a `.kitbag/config.toml` to one line for each.
+#[track_caller]
+pub(crate) fn check_problems(config: &str, expected: &[&str]) {
+    check_problems_of(&Fixture::new(config), expected);
+}
+
+/// Compares what is wrong with a workspace to one line for each problem, in
+/// which `C` stands for `.kitbag/config.toml`.
+#[track_caller]
+pub(crate) fn check_problems_of(fixture: &Fixture, expected: &[&str]) {
+    let expected: String = expected
+        .iter()
+        .map(|line| match line.strip_prefix("C:") {
+            Some(rest) => format!(".kitbag/config.toml:{rest}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let actual = match fixture.try_load() {
+        Ok(_) => String::new(),
+        Err(_) => fixture.problems(),
+    };
+    assert_eq!(actual, expected, "\n--- actual\n{actual}\n--- expected\n{expected}");
+}
+
+/// Compares where a value came from.
+#[track_caller]
+pub(crate) fn check_rows(fixture: &Fixture, prefix: &str, expected: &[&str]) {
+    let rows = fixture.load().rows();
+    let rows: Vec<_> = rows
+        .iter()
+        .filter(|row| Path::new(&row.key.replace('.', "/")).starts_with(prefix.replace('.', "/")))
+        .map(|row| fixture.redact(&format!("{} = {} # {}", row.key, row.value, row.origin)))
+        .collect();
+    assert_eq!(rows, expected, "\n{}", rows.join("\n"));
+}

@@ -1,0 +1,333 @@
+//! The kinds of answer that a tool can ask for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+/// The kind of answer a question takes.
+///
+/// Read from and written as the text of the contract's `answer-type`; case is
+/// ignored when it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnswerType {
+    /// Yes or no.
+    Boolean,
+    /// Any text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// One of several options.
+    Select(Vec<Choice>),
+    /// Any of several options.
+    MultiSelect(Vec<Choice>),
+}
+
+/// One option of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// What the tool gets when this is chosen.
+    pub value: Value,
+    /// What the person sees. Untrusted text.
+    pub title: String,
+}
+
+/// An answer, as it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Something that a person typed.
+    Text(String),
+    /// A value.
+    Json(Value),
+}
+
+/// An answer, or the kind of answer, does not have the form it should have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// The tool asked for a kind of answer that the contract does not know.
+    #[error(
+        "answer type `{}` is not known; the contract has `boolean`, `text`, `integer`, `number`, \
+         `{{\"select\":…}}` and `{{\"multi-select\":…}}`", .0.escape_debug()
+    )]
+    UnknownType(String),
+    /// The answer is of another kind than the question takes.
+    #[error("`{}` is not {expected}", given.escape_debug())]
+    Mismatch {
+        /// The answer as it was given.
+        given: String,
+        /// What would be right, as a noun phrase.
+        expected: String,
+    },
+}
+
+impl AnswerType {
+    /// Checks an answer and returns it in the form in which the tool gets it: an
+    /// option as its value.
+    ///
+    /// An option can be named by its value or its title, ignoring case; several
+    /// are, where they are typed, separated by commas, or given as a JSON array.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError::Mismatch`] tells what would be right.
+    pub fn check(&self, answer: &Answer) -> Result<Value, AnswerError> {
+        match answer {
+            Answer::Text(text) => self.parse_answer(text),
+            Answer::Json(value) => self.check_answer(value),
+        }
+    }
+
+    fn parse_answer(&self, text: &str) -> Result<Value, AnswerError> {
+        let trimmed = text.trim();
+        let answer = match self {
+            Self::Boolean => match trimmed.to_lowercase().as_str() {
+                "y" | "yes" | "true" => Some(Value::Bool(true)),
+                "n" | "no" | "false" => Some(Value::Bool(false)),
+                _ => None,
+            },
+            Self::Text => Some(Value::String(text.to_owned())),
+            Self::Integer => trimmed.parse::<i64>().ok().map(Value::from),
+            Self::Number => trimmed.parse().ok().filter(Value::is_number),
+            Self::Select(choices) => find(choices, trimmed).cloned(),
+            Self::MultiSelect(choices) => match trimmed.parse::<Value>() {
+                Ok(value @ Value::Array(_)) => return self.check_answer(&value),
+                _ => trimmed
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .map(|part| find(choices, part).cloned())
+                    .collect::<Option<Vec<_>>>()
+                    .map(Value::Array),
+            },
+        };
+        answer.ok_or_else(|| self.mismatch(text))
+    }
+
+    fn check_answer(&self, answer: &Value) -> Result<Value, AnswerError> {
+        let pick = |choices: &[Choice], answer: &Value| {
+            choices
+                .iter()
+                .find(|choice| choice.value == *answer)
+                .map(|choice| &choice.value)
+                .or_else(|| find(choices, answer.as_str()?))
+                .cloned()
+        };
+        let checked = match (self, answer) {
+            (Self::Boolean, Value::Bool(_)) | (Self::Text, Value::String(_)) => Some(answer.clone()),
+            (Self::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                Some(answer.clone())
+            }
+            (Self::Number, Value::Number(_)) => Some(answer.clone()),
+            (Self::Select(choices), answer) => pick(choices, answer),
+            (Self::MultiSelect(choices), Value::Array(answers)) => answers
+                .iter()
+                .map(|answer| pick(choices, answer))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::Array),
+            _ => None,
+        };
+        checked.ok_or_else(|| self.mismatch(&answer.to_string()))
+    }
+
+    /// What an answer has to be, as a noun phrase: `one of \`a\`, \`b\``.
+    pub fn expectation(&self) -> String {
+        let list = |choices: &[Choice]| {
+            let titles = choices.iter().map(|choice| format!("`{}`", choice.title.escape_debug()));
+            titles.collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Boolean => "`yes` or `no`".into(),
+            Self::Text => "a text".into(),
+            Self::Integer => "a whole number".into(),
+            Self::Number => "a number".into(),
+            Self::Select(choices) => format!("one of {}", list(choices)),
+            Self::MultiSelect(choices) => format!("any of {}", list(choices)),
+        }
+    }
+
+    fn mismatch(&self, given: &str) -> AnswerError {
+        AnswerError::Mismatch { given: given.to_owned(), expected: self.expectation() }
+    }
+}
+
+/// Finds an option by what a person calls it.
+fn find<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Value> {
+    let wanted = text.to_lowercase();
+    let is_named = |choice: &&Choice| {
+        choice.title.to_lowercase() == wanted
+            || match &choice.value {
+                Value::String(value) => value.to_lowercase() == wanted,
+                value => value.to_string() == wanted,
+            }
+    };
+    choices.iter().find(is_named).map(|choice| &choice.value)
+}
+
+impl FromStr for AnswerType {
+    type Err = AnswerError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || AnswerError::UnknownType(text.to_owned());
+        match text.trim().to_lowercase().as_str() {
+            "boolean" => return Ok(Self::Boolean),
+            "text" => return Ok(Self::Text),
+            "integer" => return Ok(Self::Integer),
+            "number" => return Ok(Self::Number),
+            _ => {}
+        }
+        let object: Map<String, Value> = serde_json::from_str(text).map_err(|_| unknown())?;
+        let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return Err(unknown()) };
+        let choices = member(body, "options")
+            .and_then(Value::as_array)
+            .and_then(|options| options.iter().map(choice).collect::<Option<Vec<_>>>())
+            .filter(|choices| !choices.is_empty())
+            .ok_or_else(unknown)?;
+        match kind.to_lowercase().as_str() {
+            "select" => Ok(Self::Select(choices)),
+            "multi-select" => Ok(Self::MultiSelect(choices)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// A member of a JSON object, by a key whose case is ignored.
+fn member<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
+    object.as_object()?.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+}
+
+fn choice(option: &Value) -> Option<Choice> {
+    match option {
+        Value::String(text) => Some(Choice { value: option.clone(), title: text.clone() }),
+        Value::Object(_) => {
+            let value = member(option, "value")?.clone();
+            let title = match (member(option, "title"), &value) {
+                (Some(title), _) => title.as_str()?.to_owned(),
+                (None, Value::String(text)) => text.clone(),
+                (None, value) => value.to_string(),
+            };
+            Some(Choice { value, title })
+        }
+        _ => None,
+    }
+}
+
+impl fmt::Display for AnswerType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = |choices: &[Choice]| {
+            let option = |choice: &Choice| match &choice.value {
+                Value::String(value) if *value == choice.title => choice.value.clone(),
+                value => json!({ "value": value, "title": choice.title }),
+            };
+            json!({ "options": choices.iter().map(option).collect::<Vec<_>>() })
+        };
+        match self {
+            Self::Boolean => f.write_str("boolean"),
+            Self::Text => f.write_str("text"),
+            Self::Integer => f.write_str("integer"),
+            Self::Number => f.write_str("number"),
+            Self::Select(choices) => write!(f, "{}", json!({ "select": options(choices) })),
+            Self::MultiSelect(choices) => {
+                write!(f, "{}", json!({ "multi-select": options(choices) }))
+            }
+        }
+    }
+}
+
+impl Serialize for AnswerType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: AnswerType) {
+        assert_eq!(text.parse::<AnswerType>().unwrap(), expected);
+    }
+
+    #[test]
+    fn the_kinds_of_the_contract_are_read_in_any_case() {
+        check("boolean", AnswerType::Boolean);
+        check("Text", AnswerType::Text);
+        check("INTEGER", AnswerType::Integer);
+        let choice = |value: Value, title: &str| Choice { value, title: title.into() };
+        check(
+            r#"{"Select":{"Options":["a",{"value":2,"title":"two"},{"value":3}]}}"#,
+            AnswerType::Select(vec![
+                choice("a".into(), "a"),
+                choice(2.into(), "two"),
+                choice(3.into(), "3"),
+            ]),
+        );
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_by_name() {
+        for text in ["", "bool", "{}", r#"{"select":{}}"#, r#"{"select":{"options":[]}}"#, "[1]"] {
+            assert_eq!(text.parse::<AnswerType>(), Err(AnswerError::UnknownType(text.into())));
+        }
+    }
+
+    #[test]
+    fn what_a_person_types_becomes_a_value_of_the_right_kind() {
+        let select: AnswerType =
+            r#"{"select":{"options":["red",{"value":7,"title":"Seven"}]}}"#.parse().unwrap();
+        let multi: AnswerType = r#"{"multi-select":{"options":["red","blue"]}}"#.parse().unwrap();
+        let check = |kind: &AnswerType, text: &str, expected: Option<Value>| {
+            assert_eq!(kind.parse_answer(text).ok(), expected, "{text:?}");
+        };
+        check(&AnswerType::Boolean, " Yes ", Some(true.into()));
+        check(&AnswerType::Boolean, "maybe", None);
+        check(&AnswerType::Integer, "12", Some(12.into()));
+        check(&AnswerType::Integer, "1.5", None);
+        check(&AnswerType::Number, "1.5", Some(json!(1.5)));
+        check(&AnswerType::Number, "true", None);
+        check(&AnswerType::Text, " as is ", Some(" as is ".into()));
+        check(&select, "RED", Some("red".into()));
+        check(&select, "seven", Some(7.into()));
+        check(&select, "7", Some(7.into()));
+        check(&select, "green", None);
+        check(&multi, "red, blue", Some(json!(["red", "blue"])));
+        check(&multi, r#"["blue"]"#, Some(json!(["blue"])));
+        check(&multi, "", Some(json!([])));
+        check(&multi, "red, green", None);
+    }
+
+    #[test]
+    fn a_wrong_answer_is_told_what_would_be_right() {
+        let select: AnswerType = r#"{"select":{"options":["red","blue"]}}"#.parse().unwrap();
+        assert_eq!(
+            select.parse_answer("green").unwrap_err().to_string(),
+            "`green` is not one of `red`, `blue`",
+        );
+    }
+
+    fn choices() -> impl Strategy<Value = Vec<Choice>> {
+        let choice = (any::<i32>(), ".*", ".*").prop_map(|(number, text, title)| Choice {
+            value: if number % 2 == 0 { number.into() } else { text.into() },
+            title,
+        });
+        prop::collection::vec(choice, 1..5)
+    }
+
+    proptest! {
+        #[test]
+        fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![
+            Just(AnswerType::Boolean),
+            Just(AnswerType::Text),
+            Just(AnswerType::Integer),
+            Just(AnswerType::Number),
+            choices().prop_map(AnswerType::Select),
+            choices().prop_map(AnswerType::MultiSelect),
+        ]) {
+            prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind);
+        }
+    }
+}

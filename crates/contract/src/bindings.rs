@@ -1,0 +1,168 @@
+//! The host side of `wit/tool.wit`, and conversions to the plain types.
+//!
+//! The generated types are structural: they fit any component whose `run` has
+//! this shape, whatever its package is called.
+
+use crate::{Action, AnswerError, Context, ErrorInfo, Outcome, Question};
+
+pub use generated::kitbag::tool::types;
+
+mod generated {
+    #![expect(missing_docs, reason = "generated; the comments stand in wit/")]
+
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "described-tool",
+        exports: { default: async },
+    });
+}
+
+/// The parameters of `run`: context, name, arguments, answers.
+pub type RunParameters<'a> = (types::Context, &'a str, &'a str, &'a str);
+
+/// The result of `run`.
+pub type RunResult = (types::Outcome,);
+
+impl From<Action> for types::Action {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Run => Self::Run,
+            Action::FormatArguments => Self::FormatArguments,
+        }
+    }
+}
+
+impl From<types::Action> for Action {
+    fn from(action: types::Action) -> Self {
+        match action {
+            types::Action::Run => Self::Run,
+            types::Action::FormatArguments => Self::FormatArguments,
+        }
+    }
+}
+
+impl From<Context> for types::Context {
+    fn from(context: Context) -> Self {
+        Self { root: context.root, action: context.action.into() }
+    }
+}
+
+impl From<types::Context> for Context {
+    fn from(context: types::Context) -> Self {
+        Self { root: context.root, action: context.action.into() }
+    }
+}
+
+impl From<ErrorInfo> for types::ErrorInfo {
+    fn from(error: ErrorInfo) -> Self {
+        Self { message: error.message, trace: error.trace, transient: error.transient }
+    }
+}
+
+impl From<types::ErrorInfo> for ErrorInfo {
+    fn from(error: types::ErrorInfo) -> Self {
+        Self { message: error.message, trace: error.trace, transient: error.transient }
+    }
+}
+
+impl From<Question> for types::Question {
+    fn from(question: Question) -> Self {
+        Self {
+            id: question.id,
+            text: question.text,
+            answer_type: question.answer_type.to_string(),
+            default: question.default,
+        }
+    }
+}
+
+impl TryFrom<types::Question> for Question {
+    type Error = AnswerError;
+
+    fn try_from(question: types::Question) -> Result<Self, Self::Error> {
+        Ok(Self {
+            answer_type: question.answer_type.parse()?,
+            id: question.id,
+            text: question.text,
+            default: question.default,
+        })
+    }
+}
+
+impl From<Outcome> for types::Outcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Success(content) => Self::Success(content),
+            Outcome::Error(error) => Self::Error(error.into()),
+            Outcome::NeedsInput(question) => Self::NeedsInput(question.into()),
+        }
+    }
+}
+
+impl TryFrom<types::Outcome> for Outcome {
+    type Error = AnswerError;
+
+    /// Fails only where a question asks for a kind of answer that the contract
+    /// does not know.
+    fn try_from(outcome: types::Outcome) -> Result<Self, AnswerError> {
+        Ok(match outcome {
+            types::Outcome::Success(content) => Self::Success(content),
+            types::Outcome::Error(error) => Self::Error(error.into()),
+            types::Outcome::NeedsInput(question) => Self::NeedsInput(question.try_into()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::AnswerType;
+
+    fn outcomes() -> impl Strategy<Value = Outcome> {
+        let error = (".*", prop::collection::vec(".*", 0..4), any::<bool>()).prop_map(
+            |(message, trace, transient)| ErrorInfo { message, trace, transient },
+        );
+        let kind = prop_oneof![
+            Just(AnswerType::Boolean),
+            Just(AnswerType::Text),
+            Just(r#"{"select":{"options":["a",{"value":1,"title":"b"}]}}"#.parse().unwrap()),
+        ];
+        let question = (".*", ".*", kind, prop::option::of(".*")).prop_map(
+            |(id, text, answer_type, default)| Question { id, text, answer_type, default },
+        );
+        prop_oneof![
+            ".*".prop_map(Outcome::Success),
+            error.prop_map(Outcome::Error),
+            question.prop_map(Outcome::NeedsInput),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_outcome_survives_the_way_there_and_back(outcome in outcomes()) {
+            let there = types::Outcome::from(outcome.clone());
+            prop_assert_eq!(Outcome::try_from(there).unwrap(), outcome);
+        }
+
+        #[test]
+        fn a_context_survives_the_way_there_and_back(root in ".*", formats in any::<bool>()) {
+            let action = if formats { Action::FormatArguments } else { Action::Run };
+            let context = Context { root, action };
+            prop_assert_eq!(Context::from(types::Context::from(context.clone())), context);
+        }
+    }
+
+    #[test]
+    fn a_question_of_an_unknown_kind_is_refused_by_name() {
+        let question = types::Question {
+            id: "q".into(),
+            text: "?".into(),
+            answer_type: "colour".into(),
+            default: None,
+        };
+        let error = Outcome::try_from(types::Outcome::NeedsInput(question)).unwrap_err();
+        assert_eq!(error, AnswerError::UnknownType("colour".into()));
+    }
+}

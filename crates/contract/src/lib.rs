@@ -1,0 +1,42 @@
+//! The contract between kitbag and its tools.
+//!
+//! This is the only crate that reads `wit/`. It holds the plain types of a
+//! tool, a call and an outcome, which every other crate speaks, and, behind the
+//! feature `bindings`, the host side of the WIT world with conversions between
+//! the two. Running a component is left to `kitbag-host`.
+
+#[cfg(feature = "bindings")]
+pub mod bindings;
+
+mod answer;
+mod call;
+mod description;
+mod grant;
+mod limit;
+mod name;
+mod outcome;
+pub mod text;
+
+pub use answer::{Answer, AnswerError, AnswerType, Choice};
+pub use call::{Action, Context};
+pub use description::{Annotations, Description, DesiredDirectory, DesiredGrants};
+pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
+pub use limit::{
+    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind, Limits, ParseLimitError, STDIO_BYTES,
+    format_duration, parse_duration,
+};
+pub use name::{ToolName, ToolNameError};
+pub use outcome::{ErrorInfo, Outcome, Question};
+
+/// Name of the WIT package that holds the contract, without its version.
+pub const PACKAGE: &str = "kitbag:tool";
+
+/// Version of the contract that this build speaks.
+///
+/// A component that names another version of [`PACKAGE`] is refused.
+pub const VERSION: &str = "0.1.0";
+
+/// The directory under which the workspace is granted to a tool.
+///
+/// It is also the guest path that a tool's `context.root` prefers.
+pub const WORKSPACE_GUEST_PATH: &str = "/workspace";

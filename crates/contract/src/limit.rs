@@ -1,0 +1,193 @@
+//! What a call may use up.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The largest arguments of a call, in bytes of JSON.
+pub const ARGUMENTS_BYTES: usize = 1 << 20;
+
+/// How deep arrays and objects may nest in the arguments of a call.
+pub const ARGUMENTS_DEPTH: usize = 128;
+
+/// How much of a guest's standard output, and of its standard error, is kept,
+/// in bytes each. What is written beyond that is counted and dropped.
+pub const STDIO_BYTES: usize = 64 << 10;
+
+/// What one call may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Linear memory of all instances of the call together. Default 64 MiB.
+    pub memory: ByteSize,
+    /// From the start of the call to its end, host calls included. Default 30 s.
+    pub time: Duration,
+    /// What the tool answers: content, or message and trace. Default 1 MiB.
+    pub output: ByteSize,
+}
+
+/// A limit that a call ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitKind {
+    /// Linear memory, in bytes.
+    Memory,
+    /// Wall-clock time.
+    Time,
+    /// The size of the arguments, in bytes of JSON.
+    Arguments,
+    /// Recursion: the guest's stack.
+    Stack,
+    /// Elements of the guest's tables.
+    Table,
+    /// Handles and buffers that the host holds for the guest.
+    Handles,
+}
+
+/// A number of bytes, read and written as `64 MiB`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ByteSize(u64);
+
+/// A text is neither a size nor a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseLimitError {
+    /// The text is no number of bytes.
+    #[error("`{}` is not a size; write a number and a unit, such as `64MiB`", .0.escape_debug())]
+    Size(String),
+    /// The text is no length of time.
+    #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", .0.escape_debug())]
+    Duration(String),
+}
+
+/// Reads a length of time such as `30s`, `500ms` or `1m 30s`.
+///
+/// # Errors
+///
+/// [`ParseLimitError::Duration`] for anything else, and for zero: a call that
+/// may take no time can only fail.
+pub fn parse_duration(text: &str) -> Result<Duration, ParseLimitError> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| ParseLimitError::Duration(text.to_owned()))
+}
+
+/// Writes a length of time so that [`parse_duration`] reads it back: `1m 30s`.
+pub fn format_duration(duration: Duration) -> impl fmt::Display {
+    humantime::format_duration(duration)
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: ByteSize::mib(64), time: Duration::from_secs(30), output: ByteSize::mib(1) }
+    }
+}
+
+impl ByteSize {
+    /// So many bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// So many times 1,048,576 bytes.
+    pub const fn mib(mib: u64) -> Self {
+        Self(mib << 20)
+    }
+
+    /// The number of bytes.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+
+    /// The number of bytes, or the largest `usize` where it does not fit.
+    pub fn as_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = ParseLimitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<bytesize::ByteSize>() {
+            Ok(size) if size.as_u64() > 0 => Ok(Self(size.as_u64())),
+            _ => Err(ParseLimitError::Size(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for ByteSize {
+    type Error = ParseLimitError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ByteSize> for String {
+    fn from(size: ByteSize) -> Self {
+        size.to_string()
+    }
+}
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Exact wherever a binary unit divides it, so that a limit reads the
+        // way it was configured.
+        const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        match UNITS.iter().find(|(_, shift)| self.0 >= 1 << shift && self.0.trailing_zeros() >= *shift) {
+            Some((unit, shift)) => write!(f, "{} {unit}", self.0 >> shift),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+impl fmt::Display for LimitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Memory => "memory",
+            Self::Time => "time",
+            Self::Arguments => "arguments",
+            Self::Stack => "stack",
+            Self::Table => "table",
+            Self::Handles => "handles",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_reads_as_it_is_written() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), expected);
+        };
+        check("64MiB", "64 MiB");
+        check("64 MiB", "64 MiB");
+        check("1GiB", "1 GiB");
+        check("1536KiB", "1536 KiB");
+        check("1000", "1000 bytes");
+        check("1kb", "1000 bytes");
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in ["", "MiB", "64 potatoes", "-1", "0", "1e99GiB"] {
+            assert_eq!(text.parse::<ByteSize>(), Err(ParseLimitError::Size(text.into())));
+        }
+    }
+
+    #[test]
+    fn a_duration_reads_as_it_is_written() {
+        for text in ["30s", "500ms", "1m 30s"] {
+            assert_eq!(format_duration(parse_duration(text).unwrap()).to_string(), text);
+        }
+        for text in ["", "30", "0s", "-1s", "soon"] {
+            assert_eq!(parse_duration(text), Err(ParseLimitError::Duration(text.into())));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a tool answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::AnswerType;
+
+/// How a call ended, as the tool itself says it.
+///
+/// A fault of the host (a limit, a trap, a refused component) is not an
+/// outcome but an error of the call.
+///
+/// Contract: `wit/tool.wit`, variant `outcome`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The result, as the model reads it.
+    Success(String),
+    /// The tool could not do what was asked.
+    Error(ErrorInfo),
+    /// The tool needs an answer first; it has changed nothing yet.
+    NeedsInput(Question),
+}
+
+/// Why a tool could not do what was asked.
+///
+/// Contract: `wit/tool.wit`, record `error-info`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    /// One sentence that the model can act on.
+    pub message: String,
+    /// Causes, from the outermost to the innermost; not shown to the model.
+    pub trace: Vec<String>,
+    /// Whether the same call may succeed when it is made again later.
+    pub transient: bool,
+}
+
+/// Something that only a person can decide.
+///
+/// Contract: `wit/tool.wit`, record `question`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Question {
+    /// The key under which the answer is passed back to the tool.
+    pub id: String,
+    /// The question as a person reads it. Untrusted text.
+    pub text: String,
+    /// The kind of answer the tool takes.
+    pub answer_type: AnswerType,
+    /// What is suggested to the person; never taken for an answer.
+    pub default: Option<String>,
+}

@@ -1,0 +1,158 @@
+//! How text from a file is shown to a person, and which known word is meant.
+
+use std::fmt;
+
+/// The longest text that a message repeats, in characters. A longer one is cut
+/// with `…`, so that one value cannot flood a terminal.
+const SHOWN_CHARS: usize = 256;
+
+/// Text that is shown with everything invisible spelled out.
+pub struct Shown<'a>(&'a str);
+
+/// Shows a text of unknown origin: control characters and those that change
+/// the direction of a line are escaped, and a long text is cut.
+pub fn shown(text: &str) -> Shown<'_> {
+    Shown(text)
+}
+
+/// A longer text that is shown with everything invisible spelled out.
+pub struct Printable<'a>(&'a str);
+
+/// Shows a text of unknown origin as [`shown`] does, but whole, and with line
+/// breaks and tabs as they are.
+pub fn printable(text: &str) -> Printable<'_> {
+    Printable(text)
+}
+
+/// Whether a character must be spelled out, because a terminal would act on it
+/// or because nobody would see it.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Joins words as `` `a`, `b` or `c` ``, at most ten of them.
+pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
+    const MOST: usize = 10;
+    let quoted = |word: &S| format!("`{}`", shown(word.as_ref()));
+    match words {
+        [] => String::new(),
+        [only] => quoted(only),
+        [first @ .., last] if words.len() <= MOST => {
+            format!("{} or {}", first.iter().map(quoted).collect::<Vec<_>>().join(", "), quoted(last))
+        }
+        _ => format!("{}, …", words[..MOST].iter().map(quoted).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The candidate that was most likely meant by a word, if any is near.
+pub fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // No known word is longer; a longer one is not worth a comparison whose
+    // cost grows with its length.
+    const LONGEST: usize = 64;
+    const SHORTEST_PREFIX: usize = 3;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let fold = |word: &str| word.to_lowercase().replace('-', "_");
+    let word = fold(word);
+    let length = word.chars().count();
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let folded = fold(candidate);
+            let is_prefix = |a: &str, b: &str| a.len() >= SHORTEST_PREFIX && b.starts_with(a);
+            let distance = strsim::damerau_levenshtein(&word, &folded);
+            let is_near = distance <= length.max(3) / 3;
+            (is_near || is_prefix(&word, &folded) || is_prefix(&folded, &word))
+                .then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        for (index, c) in self.0.chars().enumerate() {
+            if index == SHOWN_CHARS {
+                return f.write_char('…');
+            }
+            if is_hidden(c) {
+                write!(f, "{}", c.escape_debug())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        self.0.chars().try_for_each(|c| match c {
+            '\n' | '\t' => f.write_char(c),
+            c if is_hidden(c) => write!(f, "{}", c.escape_debug()),
+            c => f.write_char(c),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_would_see_is_spelled_out() {
+        let check = |text: &str, expected: &str| assert_eq!(shown(text).to_string(), expected);
+        check("wörd \"x\" it's", "wörd \"x\" it's");
+        check("a\nb\u{1b}[31m", "a\\nb\\u{1b}[31m");
+        check("a\u{202e}b\u{200b}", "a\\u{202e}b\\u{200b}");
+        check("a\u{2028}\u{ad}\u{e0041}", "a\\u{2028}\\u{ad}\\u{e0041}");
+        check(&"x".repeat(257), &format!("{}…", "x".repeat(256)));
+    }
+
+    #[test]
+    fn a_longer_text_keeps_its_lines() {
+        let text = "a\n\tb\r\n\u{1b}]0;title\u{7}\u{202e}c";
+        assert_eq!(printable(text).to_string(), "a\n\tb\\r\n\\u{1b}]0;title\\u{7}\\u{202e}c");
+    }
+
+    #[test]
+    fn the_nearest_word_is_found_and_a_far_one_is_not() {
+        let known = ["description", "enable", "wasm", "memory", "time"];
+        let check = |word: &str, expected: Option<&str>| assert_eq!(nearest(word, known), expected, "{word}");
+        check("desciption", Some("description"));
+        check("Enable", Some("enable"));
+        check("wsam", Some("wasm"));
+        check("mem", Some("memory"));
+        check("timeout", Some("time"));
+        check("http", None);
+        check("me", None);
+        check(&"wasm".repeat(100), None);
+    }
+
+    #[test]
+    fn alternatives_read_as_a_sentence() {
+        let check = |words: &[&str], expected: &str| assert_eq!(alternatives(words), expected);
+        check(&["a"], "`a`");
+        check(&["a", "b"], "`a` or `b`");
+        check(&["a", "b", "c"], "`a`, `b` or `c`");
+        check(&["a"; 11], &format!("{}, …", ["`a`"; 10].join(", ")));
+    }
+}

@@ -1,0 +1,81 @@
+//! Native code that comes with the binary.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+/// A component that this very build compiled to native code and embedded.
+#[derive(Clone, Copy)]
+pub struct EmbeddedArtifact {
+    name: &'static str,
+    bytes: &'static [u8],
+}
+
+impl EmbeddedArtifact {
+    /// Names an embedded artifact.
+    ///
+    /// # Safety
+    ///
+    /// `bytes` is, unchanged, what [`Host::precompile`] of this version of
+    /// kitbag returned, and starts at a page boundary. It is native code, run
+    /// without any further check.
+    ///
+    /// [`Host::precompile`]: crate::Host::precompile
+    #[expect(unsafe_code, reason = "the caller vouches for native code")]
+    pub const unsafe fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        Self { name, bytes }
+    }
+
+    /// The name of the built-in tool.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The size of the native artifact, in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Turns the artifact into a component without copying it.
+    #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
+    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
+        // SAFETY: by the contract of `new` the bytes are an artifact of this
+        // build, and being `'static` and shared they outlive the component and
+        // are never written to.
+        unsafe { Component::deserialize_raw(engine, NonNull::from(self.bytes)) }
+    }
+}
+
+/// Loads an artifact that the private cache has verified.
+#[expect(unsafe_code, reason = "loading an artifact that the private cache verified")]
+pub(crate) fn load_verified(
+    engine: &Engine,
+    artifact: &crate::cache::Verified<'_>,
+) -> wasmtime::Result<Component> {
+    // SAFETY: a `Verified` exists only for bytes in our own memory that came
+    // from a file which we own in a directory which only we can write, and
+    // whose digest is the one that was recorded when we compiled it.
+    unsafe { Component::deserialize(engine, artifact.bytes()) }
+}
+
+impl fmt::Debug for EmbeddedArtifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedArtifact").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for EmbeddedArtifact {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.bytes, other.bytes)
+    }
+}
+
+impl Eq for EmbeddedArtifact {}
+
+impl std::hash::Hash for EmbeddedArtifact {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.bytes.as_ptr().hash(state);
+    }
+}

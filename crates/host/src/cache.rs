@@ -1,0 +1,371 @@
+//! Compiled components on disk.
+//!
+//! What lies here is native code, so the directory is private: ours, mode
+//! 0700, no link. Every entry is a file of ours, named by the digest of the
+//! component it was made from and of the engine's settings, written whole, and
+//! carries the digest of what it holds. Whatever does not fit is not executed
+//! but compiled again and replaced. `host` has no directory of its own: the
+//! caller decides.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kitbag_contract::Description;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat,
+};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use crate::engine;
+
+/// How an entry starts: what it is, and the version of its layout.
+const MAGIC: &[u8; 8] = b"kitbag\x00\x01";
+
+/// The magic, the digest of the rest, and the length of the description.
+const HEADER: usize = MAGIC.len() + 32 + 8;
+
+/// What an entry's file name ends in.
+const EXTENSION: &str = ".kitbag";
+
+/// What the name of a file that is being written starts with.
+const PARTIAL: &str = ".partial-";
+
+/// A private directory of compiled components.
+#[derive(Clone, Debug)]
+pub struct DiskCache {
+    path: PathBuf,
+}
+
+/// An entry of the cache, as `kitbag cache` lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheEntry {
+    /// The file's name.
+    pub name: String,
+    /// Its size, in bytes.
+    pub size: u64,
+}
+
+/// Why the cache as a whole, or an entry of it, is not used. Never fatal: the
+/// component is compiled again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheProblem {
+    /// The directory is not private.
+    #[error("the cache directory `{}` is not used: {reason}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, and the way out.
+        reason: String,
+    },
+    /// An entry was not what was written there.
+    #[error("the cache entry `{name}` was {reason}; it was compiled again and replaced")]
+    Entry {
+        /// The file's name.
+        name: String,
+        /// What was wrong with it.
+        reason: String,
+    },
+    /// An entry cannot be written.
+    #[error("the compiled component cannot be kept in `{}`: {reason}", path.display())]
+    Write {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+}
+
+/// The cache cannot be listed or emptied.
+#[derive(Debug, thiserror::Error)]
+#[error("the cache directory `{}` cannot be {action}", path.display())]
+pub struct CacheError {
+    /// The directory.
+    pub path: PathBuf,
+    /// What was tried: `read` or `emptied`.
+    pub action: &'static str,
+    /// What the operating system says.
+    #[source]
+    pub source: io::Error,
+}
+
+/// What names an entry: the component's content under one engine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key([u8; 32]);
+
+/// What an entry holds, read into memory and verified.
+pub(crate) struct Entry {
+    bytes: Vec<u8>,
+    artifact_start: usize,
+    pub(crate) description: Option<Description>,
+}
+
+/// Native code that has been verified; see [`Entry::artifact`].
+pub(crate) struct Verified<'a>(&'a [u8]);
+
+impl Key {
+    /// The key of a component with this content.
+    pub(crate) fn of(content: &[u8]) -> Self {
+        let mut digest = Sha256::new();
+        for part in [env!("CARGO_PKG_VERSION"), engine::SETTINGS, std::env::consts::ARCH, std::env::consts::OS] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        digest.update(content);
+        Self(digest.finalize().into())
+    }
+
+    fn file_name(self) -> String {
+        format!("{self}{EXTENSION}")
+    }
+}
+
+impl Entry {
+    /// The native code, which may be loaded.
+    pub(crate) fn artifact(&self) -> Verified<'_> {
+        Verified(&self.bytes[self.artifact_start..])
+    }
+}
+
+impl Verified<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0
+    }
+}
+
+impl DiskCache {
+    /// Names the directory; nothing is read or made before the first use.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The finished entries, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where the directory exists and cannot be read.
+    pub fn entries(&self) -> Result<Vec<CacheEntry>, CacheError> {
+        self.files("read").map(|mut files| {
+            files.retain(|entry| entry.name.ends_with(EXTENSION));
+            files
+        })
+    }
+
+    /// Removes every entry, finished or not, and returns those it removed.
+    /// Other files are left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] where something cannot be removed; what came before it is
+    /// gone.
+    pub fn clear(&self) -> Result<Vec<CacheEntry>, CacheError> {
+        let files = self.files("emptied")?;
+        for file in &files {
+            match std::fs::remove_file(self.path.join(&file.name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.error("emptied", error));
+                }
+                _ => {}
+            }
+        }
+        Ok(files)
+    }
+
+    /// Reads the entry of a key, if there is one that can be trusted.
+    pub(crate) fn load(&self, key: Key) -> Result<Option<Entry>, CacheProblem> {
+        let Some(directory) = self.open(false)? else { return Ok(None) };
+        let name = key.file_name();
+        let problem = |reason: String| CacheProblem::Entry { name: name.clone(), reason };
+        // Not blocking, for the case that somebody has put a FIFO there.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match openat(&directory, &name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(problem("a symbolic link".into())),
+            Err(error) => return Err(problem(format!("unreadable ({})", io::Error::from(error)))),
+        };
+        private(&file, FileType::RegularFile).map_err(problem)?;
+        let mut bytes = Vec::new();
+        File::from(file)
+            .read_to_end(&mut bytes)
+            .map_err(|error| problem(format!("unreadable ({error})")))?;
+        verify(bytes).map(Some).map_err(|reason| problem(reason.into()))
+    }
+
+    /// Writes an entry, whole or not at all.
+    pub(crate) fn store(
+        &self,
+        key: Key,
+        artifact: &[u8],
+        description: Option<&Description>,
+    ) -> Result<(), CacheProblem> {
+        let Some(directory) = self.open(true)? else { return Ok(()) };
+        let description = description.map_or(Ok(Vec::new()), serde_json::to_vec);
+        let description = description.expect("a description has string keys only");
+        let length = (description.len() as u64).to_le_bytes();
+        let mut digest = Sha256::new();
+        for part in [&length[..], &description, artifact] {
+            digest.update(part);
+        }
+        let digest = digest.finalize();
+        let parts = [&MAGIC[..], &digest, &length, &description, artifact];
+        write_whole(&directory, &key.file_name(), &parts).map_err(|error| CacheProblem::Write {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Opens the directory and checks that it is private.
+    fn open(&self, create: bool) -> Result<Option<OwnedFd>, CacheProblem> {
+        let problem =
+            |reason: String| CacheProblem::Directory { path: self.path.clone(), reason };
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let opened = match rustix::fs::open(&self.path, flags, Mode::empty()) {
+            Err(Errno::NOENT) if create => make_private(&self.path)
+                .and_then(|()| Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)),
+            other => other.map_err(io::Error::from),
+        };
+        match opened {
+            Ok(directory) => {
+                private(&directory, FileType::Directory).map_err(|reason| {
+                    problem(format!("it is {reason}; make it yours alone with `chmod 700`, or name another"))
+                })?;
+                Ok(Some(directory))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error)
+                if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NOTDIR)) =>
+            {
+                Err(problem("it is a symbolic link or no directory; name a directory".into()))
+            }
+            Err(error) => Err(problem(error.to_string())),
+        }
+    }
+
+    /// Our files in the directory, finished or not, by name.
+    fn files(&self, action: &'static str) -> Result<Vec<CacheEntry>, CacheError> {
+        let listing = match std::fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| self.error(action, error))?,
+        };
+        let mut files = Vec::new();
+        for entry in listing {
+            let entry = entry.map_err(|error| self.error(action, error))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.ends_with(EXTENSION) || name.starts_with(PARTIAL) {
+                // Gone in between: nothing to list.
+                let Ok(metadata) = entry.metadata() else { continue };
+                files.push(CacheEntry { name, size: metadata.len() });
+            }
+        }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(files)
+    }
+
+    fn error(&self, action: &'static str, source: io::Error) -> CacheError {
+        CacheError { path: self.path.clone(), action, source }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Checks an entry against its own digest and takes it apart.
+fn verify(bytes: Vec<u8>) -> Result<Entry, &'static str> {
+    let damaged = "damaged";
+    let header = bytes.get(..HEADER).ok_or(damaged)?;
+    let (magic, rest) = header.split_at(MAGIC.len());
+    let (digest, length) = rest.split_at(32);
+    if magic != MAGIC {
+        return Err("foreign");
+    }
+    let signed = &bytes[MAGIC.len() + 32..];
+    if Sha256::digest(signed)[..] != *digest {
+        return Err(damaged);
+    }
+    let length = u64::from_le_bytes(length.try_into().map_err(|_| damaged)?);
+    let artifact_start = usize::try_from(length).ok().and_then(|length| HEADER.checked_add(length));
+    let artifact_start = artifact_start.ok_or(damaged)?;
+    let description = bytes.get(HEADER..artifact_start).ok_or(damaged)?;
+    let description = match description {
+        [] => None,
+        json => Some(serde_json::from_slice(json).map_err(|_| damaged)?),
+    };
+    Ok(Entry { description, artifact_start, bytes })
+}
+
+/// Says what is wrong with a file or directory that has to be ours alone.
+fn private(fd: impl AsFd, kind: FileType) -> Result<(), String> {
+    let stat = fstat(fd).map_err(|error| io::Error::from(error).to_string())?;
+    if FileType::from_raw_mode(stat.st_mode) != kind {
+        return Err("of another kind".into());
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err("owned by somebody else".into());
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    if mode.intersects(Mode::WGRP | Mode::WOTH) {
+        return Err(format!("writable by others (mode {:03o})", mode.bits() & 0o777));
+    }
+    // Reading it would tell others which tools are used; only the directory's
+    // mode decides that.
+    if kind == FileType::Directory && mode.intersects(Mode::RWXG | Mode::RWXO) {
+        return Err(format!("open to others (mode {:03o})", mode.bits() & 0o777));
+    }
+    Ok(())
+}
+
+/// Makes a directory that is ours alone, and what is missing above it.
+fn make_private(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match mkdirat(rustix::fs::CWD, path, Mode::RWXU) {
+        // Another process was faster; whose it is is checked next.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a file beside its place and moves it there.
+fn write_whole(directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let partial = format!("{PARTIAL}{}-{number}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let open = || openat(directory, &partial, flags, Mode::RUSR | Mode::WUSR);
+    let file = match open() {
+        // Left behind by a process that had our number and was killed.
+        Err(Errno::EXIST) => {
+            unlinkat(directory, &partial, AtFlags::empty())?;
+            open()?
+        }
+        other => other?,
+    };
+    let mut file = File::from(file);
+    let written = parts
+        .iter()
+        .try_for_each(|part| file.write_all(part))
+        .and_then(|()| Ok(fsync(&file)?))
+        .and_then(|()| Ok(renameat(directory, &partial, directory, name)?));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = unlinkat(directory, &partial, AtFlags::empty());
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,432 @@
+//! One call: a fresh store and a fresh instance, and nothing that survives.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kitbag_contract::bindings::{RunParameters, RunResult};
+use kitbag_contract::{
+    ARGUMENTS_BYTES, Access, Action, ByteSize, Context, Description, DirectoryGrant, Grants,
+    LimitKind, Limits, Outcome, STDIO_BYTES, format_duration,
+};
+use tokio::runtime::Runtime;
+use wasmtime::component::{ComponentExportIndex, InstancePre, ResourceTableError};
+use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime_wasi::filesystem::WasiFilesystemView;
+use wasmtime_wasi::{FsPerms, I32Exit, ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+use crate::capture::{Capture, Captured};
+use crate::component::Component;
+use crate::error::CallError;
+use crate::filesystem::Guarded;
+use crate::limiter::{Limiter, TABLE_ELEMENTS};
+use crate::timer::{Cancellation, Reason, Timer};
+
+/// The guest's stack, wasmtime's own default.
+pub(crate) const STACK_BYTES: usize = 512 << 10;
+
+/// Handles that a guest holds at once. Most hold a file descriptor of the
+/// host's, of which a process has 1,024 where nobody has raised that.
+const HANDLES: usize = 512;
+
+/// Random bytes that a guest gets at once.
+const RANDOM_BYTES: u64 = 1 << 20;
+
+/// What a guest passes to the host in one call: twice the largest chunk of a
+/// stream, and any path, many times over.
+const HOSTCALL_BYTES: usize = 8 << 20;
+
+/// What is asked of a component, and what it holds meanwhile.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The name under which the tool was called.
+    pub name: String,
+    /// What is asked for. With [`Action::FormatArguments`] the grants are not
+    /// given.
+    pub action: Action,
+    /// A JSON object that fits the tool's input schema.
+    pub arguments: String,
+    /// A JSON object with the answers so far, by question.
+    pub answers: String,
+    /// What the tool may reach.
+    pub grants: Grants,
+    /// What the call may use up.
+    pub limits: Limits,
+}
+
+/// How a call ended and what it took.
+#[derive(Debug)]
+pub struct Completion {
+    /// What the tool answered, or why it did not.
+    pub result: Result<Outcome, CallError>,
+    /// What the tool printed to its standard output. Untrusted.
+    pub stdout: Captured,
+    /// What the tool printed to its standard error. Untrusted.
+    pub stderr: Captured,
+    /// What the call took.
+    pub usage: Usage,
+}
+
+/// What a call took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// From the start of the call to its end.
+    pub elapsed: Duration,
+    /// The linear memory of all its instances at the end.
+    pub memory: ByteSize,
+    /// The size of the answer before it was cut, in bytes.
+    pub output_bytes: u64,
+}
+
+/// What belongs to one call while it runs.
+pub(crate) struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    limiter: Limiter,
+}
+
+thread_local! {
+    /// What drives a guest's timers. One per thread, made by the first call.
+    static RUNTIME: Option<Runtime> =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().ok();
+}
+
+/// Runs one call on this thread.
+pub(crate) fn run(
+    timer: &Timer,
+    component: &Component,
+    call: &Call,
+    cancellation: &Cancellation,
+    private: &[PathBuf],
+) -> Completion {
+    let start = Instant::now();
+    if call.arguments.len() > ARGUMENTS_BYTES {
+        let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string();
+        return Completion::failed(CallError::Limit { kind: LimitKind::Arguments, limit });
+    }
+    let grants = match call.action {
+        Action::Run => &call.grants,
+        Action::FormatArguments => &Grants::default(),
+    };
+    let stdio = Stdio::default();
+    let state = match State::new(grants, &call.limits, &stdio, private) {
+        Ok(state) => state,
+        Err(error) => return Completion::failed(error),
+    };
+    let context = Context { root: grants.root().to_owned(), action: call.action };
+    let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
+    let ended = run_guest(timer, state, &call.limits, cancellation, async |store| {
+        let instance = component.instance().instantiate_async(&mut *store).await?;
+        let run = instance.get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
+        Ok(run.call_async(&mut *store, parameters).await?.0)
+    });
+    let mut usage = Usage { memory: ended.memory, ..Usage::default() };
+    let stderr = stdio.err.captured();
+    let result = match ended.result {
+        Ok(outcome) => Outcome::try_from(outcome).map_err(CallError::Contract).map(|outcome| {
+            let (outcome, output_bytes) = cut_outcome(outcome, call.limits.output.as_usize());
+            usage.output_bytes = output_bytes;
+            outcome
+        }),
+        Err(fault) => Err(fault.into_error(&call.limits, &stderr)),
+    };
+    usage.elapsed = start.elapsed();
+    Completion { result, stdout: stdio.out.captured(), stderr, usage }
+}
+
+/// Asks a component what it says of itself. It holds no grants meanwhile.
+///
+/// A component that does not answer, or not in the form of the contract, says
+/// nothing: its description is a convenience, and the next call tells.
+pub(crate) fn describe(
+    timer: &Timer,
+    instance: &InstancePre<State>,
+    export: &ComponentExportIndex,
+) -> Option<Description> {
+    let limits = Limits::default();
+    let state = State::new(&Grants::default(), &limits, &Stdio::default(), &[]).ok()?;
+    let ended = run_guest(timer, state, &limits, &Cancellation::default(), async |store| {
+        let instance = instance.instantiate_async(&mut *store).await?;
+        let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
+        Ok(describe.call_async(&mut *store, ()).await?.0)
+    });
+    serde_json::from_str(&ended.result.ok()?).ok()
+}
+
+impl Completion {
+    /// A call that was answered for the tool, without running it.
+    pub fn answered(outcome: Outcome) -> Self {
+        Self::unrun(Ok(outcome))
+    }
+
+    /// A call that ended before the guest ran.
+    pub(crate) fn failed(error: CallError) -> Self {
+        Self::unrun(Err(error))
+    }
+
+    fn unrun(result: Result<Outcome, CallError>) -> Self {
+        Self {
+            result,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            usage: Usage::default(),
+        }
+    }
+}
+
+/// The two streams of a guest.
+struct Stdio {
+    out: Capture,
+    err: Capture,
+}
+
+impl Default for Stdio {
+    fn default() -> Self {
+        Self { out: Capture::new(STDIO_BYTES), err: Capture::new(STDIO_BYTES) }
+    }
+}
+
+impl State {
+    fn new(
+        grants: &Grants,
+        limits: &Limits,
+        stdio: &Stdio,
+        private: &[PathBuf],
+    ) -> Result<Self, CallError> {
+        let mut wasi = WasiCtx::builder();
+        // Standard input is closed, and there are no arguments and no variables,
+        // since none are given here. A call has a thread of its own, so its file
+        // operations may block it; this comes before the first directory.
+        wasi.allow_blocking_current_thread(true)
+            .stdout(stdio.out.clone())
+            .stderr(stdio.err.clone())
+            .max_random_size(RANDOM_BYTES)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        for grant in &grants.directories {
+            let perms = match grant.access {
+                Access::ReadOnly => FsPerms::ReadOnly,
+                Access::ReadWrite => {
+                    deny_private(grant, private)?;
+                    FsPerms::ReadWrite
+                }
+            };
+            wasi.preopened_dir(&grant.host, grant.guest.as_str(), perms).map_err(|error| {
+                let (host, guest) = (grant.host.display(), &grant.guest);
+                CallError::Denied(format!(
+                    "the directory `{host}`, granted as `{guest}`, cannot be opened: {error:#}"
+                ))
+            })?;
+        }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
+        Ok(Self { wasi: wasi.build(), table, limiter: Limiter::new(limits.memory.as_usize()) })
+    }
+
+    pub(crate) fn guarded(&mut self) -> Guarded<'_> {
+        Guarded(self.filesystem())
+    }
+
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// Refuses a writable grant through which a tool could change kitbag itself.
+fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallError> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let host = real(&grant.host);
+    let overlap = private.iter().map(real).find(|private| {
+        host.starts_with(private) || private.starts_with(&host)
+    });
+    match overlap {
+        None => Ok(()),
+        Some(private) => Err(CallError::Denied(format!(
+            "`{}` cannot be granted for writing, because kitbag keeps its own files in `{}`; grant \
+             a directory that does not hold it, or use mode `ro`",
+            grant.host.display(),
+            private.display(),
+        ))),
+    }
+}
+
+/// How a guest ended.
+struct Ended<T> {
+    result: Result<T, Fault>,
+    memory: ByteSize,
+}
+
+/// Why a guest did not return, with what is needed to tell a person.
+struct Fault {
+    error: Option<wasmtime::Error>,
+    reason: Option<Reason>,
+    refused: Option<LimitKind>,
+}
+
+/// Runs a guest until it returns, breaks off, or has to end.
+fn run_guest<T>(
+    timer: &Timer,
+    state: State,
+    limits: &Limits,
+    cancellation: &Cancellation,
+    guest: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
+) -> Ended<T> {
+    let watched = timer.watch(limits.time, cancellation);
+    let watch = watched.watch();
+    let mut store = Store::new(timer.engine(), state);
+    store.limiter(|state| &mut state.limiter);
+    store.set_hostcall_fuel(HOSTCALL_BYTES);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback({
+        let watch = watch.clone();
+        move |_| Ok(if watch.reason().is_some() { UpdateDeadline::Interrupt } else { UpdateDeadline::Continue(1) })
+    });
+    let run = async {
+        tokio::select! {
+            biased;
+            // A guest that waits in a host call, a sleep or a stream, runs no
+            // code that could look at the epoch.
+            reason = watch.ended() => Err((None, Some(reason))),
+            result = guest(&mut store) => result.map_err(|error| (Some(error), watch.reason())),
+        }
+    };
+    let result = RUNTIME.with(|runtime| match runtime {
+        Some(runtime) => runtime.block_on(run),
+        None => Err((Some(wasmtime::Error::msg("no timers can be had")), None)),
+    });
+    let limiter = &store.data().limiter;
+    let memory = ByteSize::bytes(limiter.memory_used() as u64);
+    let refused = limiter.refused();
+    Ended { result: result.map_err(|(error, reason)| Fault { error, reason, refused }), memory }
+}
+
+impl Fault {
+    /// Names what happened: the limit where there is one, else the trap, with a
+    /// panic's own message.
+    fn into_error(self, limits: &Limits, stderr: &Captured) -> CallError {
+        match self.reason {
+            Some(Reason::Cancelled) => return CallError::Cancelled,
+            Some(Reason::Deadline) => return limit(LimitKind::Time, limits),
+            None => {}
+        }
+        let Some(error) = self.error else { return CallError::internal("a call ended for no reason") };
+        if let Some(kind) = self.refused {
+            return limit(kind, limits);
+        }
+        if let Some(I32Exit(code)) = error.downcast_ref() {
+            let message = format!("the tool exited with code {code} instead of answering");
+            return CallError::Trap { message };
+        }
+        if let Some(ResourceTableError::Full) = error.downcast_ref() {
+            return limit(LimitKind::Handles, limits);
+        }
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::StackOverflow) => limit(LimitKind::Stack, limits),
+            Some(Trap::UnreachableCodeReached) => CallError::Trap {
+                message: panic_message(&stderr.text)
+                    .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
+            },
+            Some(trap) => CallError::Trap { message: trap.to_string() },
+            None => CallError::Trap { message: format!("{:#}", error) },
+        }
+    }
+}
+
+/// The error of a limit, with its value as a person writes it.
+fn limit(kind: LimitKind, limits: &Limits) -> CallError {
+    let limit = match kind {
+        LimitKind::Memory => limits.memory.to_string(),
+        LimitKind::Time => format_duration(limits.time).to_string(),
+        LimitKind::Arguments => ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string(),
+        LimitKind::Stack => ByteSize::bytes(STACK_BYTES as u64).to_string(),
+        LimitKind::Table => format!("{TABLE_ELEMENTS} elements"),
+        LimitKind::Handles => format!("{HANDLES} handles"),
+    };
+    CallError::Limit { kind, limit }
+}
+
+/// The message of a Rust panic, from what the tool printed to standard error:
+/// a line that says where, then the message.
+fn panic_message(stderr: &str) -> Option<String> {
+    let (_, panic) = stderr.rsplit_once("panicked at ")?;
+    let (place, rest) = panic.split_once(":\n")?;
+    let message = rest.split("\nnote: ").next().unwrap_or(rest).trim_end();
+    Some(format!("the tool panicked at {place}: {message}"))
+}
+
+/// Cuts an answer to the limit, and tells the size it had.
+fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
+    let mut left = limit;
+    let mut size = 0;
+    let mut cut = |text: &mut String| {
+        size += text.len() as u64;
+        cut_text(text, left);
+        left = left.saturating_sub(text.len());
+    };
+    let outcome = match outcome {
+        Outcome::Success(mut content) => {
+            cut(&mut content);
+            Outcome::Success(content)
+        }
+        Outcome::Error(mut error) => {
+            cut(&mut error.message);
+            error.trace.iter_mut().for_each(&mut cut);
+            // What was cut away altogether is not worth an empty line each.
+            error.trace.retain(|line| !line.is_empty());
+            Outcome::Error(error)
+        }
+        Outcome::NeedsInput(mut question) => {
+            cut(&mut question.text);
+            question.default.iter_mut().for_each(&mut cut);
+            Outcome::NeedsInput(question)
+        }
+    };
+    (outcome, size)
+}
+
+/// Cuts a text at a character boundary and marks it, within the limit as far
+/// as the mark fits.
+fn cut_text(text: &mut String, limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    let mark = format!("\n[cut by kitbag: this answer had {} bytes]", text.len());
+    text.truncate(text.floor_char_boundary(limit.saturating_sub(mark.len())));
+    if limit >= mark.len() {
+        text.push_str(&mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_a_character_and_marked() {
+        let check = |text: &str, limit: usize, expected: &str| {
+            let mut cut = text.to_owned();
+            cut_text(&mut cut, limit);
+            assert_eq!(cut, expected);
+            assert!(cut.len() <= limit);
+        };
+        check("short", 5, "short");
+        let long = "ä".repeat(100);
+        check(&long, 60, &format!("{}\n[cut by kitbag: this answer had 200 bytes]", "ä".repeat(8)));
+        check(&long, 3, "");
+    }
+
+    #[test]
+    fn a_panic_is_found_in_what_was_printed() {
+        let printed = "hello\n\nthread '<unnamed>' (1) panicked at src/lib.rs:7:5:\nno such\nluck\nnote: run \
+                       with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
+        let expected = "the tool panicked at src/lib.rs:7:5: no such\nluck";
+        assert_eq!(panic_message(printed).as_deref(), Some(expected));
+        assert_eq!(panic_message("panicked at the disco"), None);
+    }
+}

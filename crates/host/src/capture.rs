@@ -1,0 +1,143 @@
+//! What a guest prints, kept and bounded.
+//!
+//! A guest's standard output never reaches the host's: over a protocol that
+//! would let it forge an answer.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// What a guest printed to one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The first bytes, as text; what is no UTF-8 is replaced. Untrusted.
+    pub text: String,
+    /// How many bytes were printed in all.
+    pub total_bytes: u64,
+    /// How many of them are not in `text`.
+    pub dropped_bytes: u64,
+}
+
+/// A stream that keeps the first bytes and counts the rest.
+///
+/// It never fails and never blocks, so a guest cannot tell that it is bounded.
+#[derive(Clone, Debug)]
+pub(crate) struct Capture {
+    capacity: usize,
+    written: Arc<Mutex<Written>>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    kept: Vec<u8>,
+    total_bytes: u64,
+}
+
+/// How many bytes a guest may write at once; any number would do.
+const PERMIT: usize = 64 << 10;
+
+impl Capture {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, written: Arc::default() }
+    }
+
+    /// What was printed so far.
+    pub(crate) fn captured(&self) -> Captured {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        Captured {
+            text: String::from_utf8_lossy(&written.kept).into_owned(),
+            total_bytes: written.total_bytes,
+            dropped_bytes: written.total_bytes - written.kept.len() as u64,
+        }
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.capacity - written.kept.len();
+        written.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        written.total_bytes = written.total_bytes.saturating_add(bytes.len() as u64);
+    }
+}
+
+impl IsTerminal for Capture {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Capture {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for Capture {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.append(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(PERMIT)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Capture {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for Capture {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.append(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_are_kept_and_the_rest_is_counted() {
+        let capture = Capture::new(5);
+        let mut stream = capture.clone();
+        stream.write(Bytes::from_static(b"abc")).unwrap();
+        stream.write(Bytes::from_static(b"defg")).unwrap();
+        let expected = Captured { text: "abcde".into(), total_bytes: 7, dropped_bytes: 2 };
+        assert_eq!(capture.captured(), expected);
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced() {
+        let capture = Capture::new(10);
+        capture.append(b"a\xffb");
+        assert_eq!(capture.captured().text, "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,268 @@
+//! From where a component comes to something that can be instantiated.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_contract::{ByteSize, Description};
+use wasmtime::Engine;
+use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
+
+use crate::artifact::{EmbeddedArtifact, load_verified};
+use crate::cache::{CacheProblem, DiskCache, Key};
+use crate::call::State;
+use crate::error::{InvalidComponent, LoadError};
+use crate::{imports, inspect};
+
+/// The largest component that is compiled.
+pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
+
+/// Where a component comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ComponentSource {
+    /// This binary.
+    Embedded(EmbeddedArtifact),
+    /// A `.wasm` file; an absolute path.
+    File(PathBuf),
+}
+
+/// A component that is compiled, checked and linked.
+///
+/// Cheap to clone; each call makes an instance of its own from it.
+#[derive(Clone)]
+pub struct Component(Arc<Loaded>);
+
+struct Loaded {
+    instance: InstancePre<State>,
+    run: ComponentExportIndex,
+    description: Option<Description>,
+    problems: Vec<CacheProblem>,
+    compiled: bool,
+}
+
+/// The components of one host, each loaded at its first use.
+#[derive(Default)]
+pub(crate) struct Components {
+    slots: Mutex<HashMap<ComponentSource, Arc<Slot>>>,
+}
+
+/// The place of one component. Whoever comes first loads it, the others wait.
+#[derive(Default)]
+struct Slot(Mutex<Option<(Stamp, Component)>>);
+
+/// What tells whether a file is still the one that was loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Component {
+    /// What the tool says of itself, where it does and the host has asked.
+    pub fn description(&self) -> Option<&Description> {
+        self.0.description.as_ref()
+    }
+
+    /// What was wrong with the disk cache when this was loaded.
+    pub fn cache_problems(&self) -> &[CacheProblem] {
+        &self.0.problems
+    }
+
+    /// Whether this process had to compile it.
+    pub fn was_compiled(&self) -> bool {
+        self.0.compiled
+    }
+
+    pub(crate) fn instance(&self) -> &InstancePre<State> {
+        &self.0.instance
+    }
+
+    pub(crate) fn run(&self) -> &ComponentExportIndex {
+        &self.0.run
+    }
+}
+
+impl Components {
+    /// The component of a source: the loaded one, while its file is unchanged.
+    ///
+    /// `describe` asks a freshly compiled component what it says of itself.
+    pub(crate) fn get(
+        &self,
+        source: &ComponentSource,
+        engine: &Engine,
+        cache: Option<&DiskCache>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
+    ) -> Result<Component, LoadError> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry(source.clone()).or_default())
+        };
+        let mut slot = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(source)?;
+        if let Some((loaded, component)) = &*slot
+            && *loaded == stamp
+        {
+            return Ok(component.clone());
+        }
+        let component = match source {
+            ComponentSource::Embedded(artifact) => Component::embedded(engine, *artifact)?,
+            ComponentSource::File(path) => Component::file(engine, path, cache, describe)?,
+        };
+        *slot = Some((stamp, component.clone()));
+        Ok(component)
+    }
+}
+
+impl Component {
+    fn embedded(engine: &Engine, artifact: EmbeddedArtifact) -> Result<Self, LoadError> {
+        let component = artifact.load(engine).map_err(|error| {
+            LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
+        })?;
+        Ok(Self(Arc::new(link(engine, &component)?)))
+    }
+
+    fn file(
+        engine: &Engine,
+        path: &Path,
+        cache: Option<&DiskCache>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
+    ) -> Result<Self, LoadError> {
+        let content = read(path)?;
+        let key = Key::of(&content);
+        let mut problems = Vec::new();
+        match cache.map(|cache| cache.load(key)) {
+            Some(Ok(Some(entry))) => match load_verified(engine, &entry.artifact()) {
+                Ok(component) => {
+                    let description = entry.description;
+                    let loaded = Loaded { description, ..link(engine, &component)? };
+                    return Ok(Self(Arc::new(loaded)));
+                }
+                // Made by this version with other settings, or for a processor
+                // that this machine does not have.
+                Err(_) => problems.push(CacheProblem::Entry {
+                    name: key.to_string(),
+                    reason: "made by another engine".into(),
+                }),
+            },
+            Some(Err(problem)) => problems.push(problem),
+            Some(Ok(None)) | None => {}
+        }
+        inspect::check(&content)?;
+        let (component, artifact) = compile(engine, &content)?;
+        let mut loaded = link(engine, &component)?;
+        loaded.compiled = true;
+        loaded.description = component
+            .get_export_index(None, "describe")
+            .and_then(|export| describe(&loaded.instance, &export));
+        if let Some(cache) = cache
+            && let Err(problem) = cache.store(key, &artifact, loaded.description.as_ref())
+            && !problems.contains(&problem)
+        {
+            problems.push(problem);
+        }
+        loaded.problems = problems;
+        Ok(Self(Arc::new(loaded)))
+    }
+}
+
+/// Links a component with what it imports and finds its `run`.
+fn link(
+    engine: &Engine,
+    component: &wasmtime::component::Component,
+) -> Result<Loaded, InvalidComponent> {
+    let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));
+    let mut linker = Linker::new(engine);
+    let ty = component.component_type();
+    imports::link(&mut linker, ty.imports(engine).map(|(name, _)| name)).map_err(refused)?;
+    let instance = linker.instantiate_pre(component).map_err(refused)?;
+    let run = component.get_export_index(None, "run");
+    let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
+    Ok(Loaded { instance, run, description: None, problems: Vec::new(), compiled: false })
+}
+
+impl Stamp {
+    fn of(source: &ComponentSource) -> Result<Self, LoadError> {
+        let path = match source {
+            ComponentSource::Embedded(_) => {
+                return Ok(Self { device: 0, inode: 0, size: 0, modified: (0, 0) });
+            }
+            ComponentSource::File(path) => path,
+        };
+        let metadata =
+            std::fs::metadata(path).map_err(|error| LoadError::from_io(path, &error))?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+}
+
+/// Reads a component's file, unless it is too large or no file at all.
+///
+/// # Errors
+///
+/// [`LoadError`] names the file and what it is instead.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let io_error = |error: std::io::Error| LoadError::from_io(path, &error);
+    // Not blocking: opening a FIFO would otherwise wait for somebody to write.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path)
+        .map_err(io_error)?;
+    let metadata = file.metadata().map_err(io_error)?;
+    let kind = metadata.file_type();
+    if !kind.is_file() {
+        let found = match () {
+            () if kind.is_dir() => "a directory",
+            () if kind.is_fifo() => "a FIFO",
+            () if kind.is_socket() => "a socket",
+            () => "a device",
+        };
+        return Err(LoadError::NotAFile { path: path.to_owned(), found });
+    }
+    let too_large = |size: u64| LoadError::TooLarge {
+        path: path.to_owned(),
+        size: ByteSize::bytes(size),
+        limit: COMPONENT_BYTES,
+    };
+    if metadata.len() > COMPONENT_BYTES.as_u64() {
+        return Err(too_large(metadata.len()));
+    }
+    // It may still grow while it is read.
+    let mut content = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(COMPONENT_BYTES.as_u64() + 1).read_to_end(&mut content).map_err(io_error)?;
+    if content.len() as u64 > COMPONENT_BYTES.as_u64() {
+        return Err(too_large(content.len() as u64));
+    }
+    Ok(content)
+}
+
+/// Compiles a component: itself, and what is kept of it on disk.
+#[cfg(feature = "compiler")]
+fn compile(
+    engine: &Engine,
+    content: &[u8],
+) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
+    let refused =
+        |error: wasmtime::Error| LoadError::from(InvalidComponent::Compile(format!("{error:#}")));
+    let component = wasmtime::component::Component::from_binary(engine, content).map_err(refused)?;
+    let artifact = component.serialize().map_err(refused)?;
+    Ok((component, artifact))
+}
+
+#[cfg(not(feature = "compiler"))]
+fn compile(
+    _: &Engine,
+    _: &[u8],
+) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
+    Err(LoadError::NoCompiler)
+}

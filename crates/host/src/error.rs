@@ -1,0 +1,197 @@
+//! What can go wrong on the host's side of a call.
+
+use std::io;
+use std::path::PathBuf;
+
+use kitbag_contract::{ByteSize, LimitKind};
+
+/// A call that did not end with an answer of the tool.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The call used up one of its limits.
+    #[error("limit: {kind} ({limit})")]
+    Limit {
+        /// Which limit.
+        kind: LimitKind,
+        /// Its value, as a person writes it: `64 MiB`, `30s`.
+        limit: String,
+    },
+    /// A grant cannot be given.
+    #[error("denied: {0}")]
+    Denied(String),
+    /// The tool broke off: it panicked, ran into an instruction that cannot be
+    /// executed, or left instead of answering.
+    #[error("trap: {message}")]
+    Trap {
+        /// What happened; a panic's own message where there is one.
+        message: String,
+    },
+    /// The tool answered with something that the contract does not allow.
+    #[error("the tool's answer breaks the contract")]
+    Contract(#[source] kitbag_contract::AnswerError),
+    /// The call was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The component cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The host itself failed; a fault of kitbag or of the machine.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// A component that cannot be loaded.
+///
+/// One message serves every caller, so this can be cloned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such file.
+    #[error("`{}` does not exist", path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is there, but it is a directory, a FIFO, a device or a socket.
+    #[error("`{}` is {found}, not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// It cannot be read.
+    #[error("`{}` cannot be read: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// It is too large to be compiled.
+    #[error("`{}` has {size}; a component may have at most {limit}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        size: ByteSize,
+        /// The largest size.
+        limit: ByteSize,
+    },
+    /// It is no component that kitbag can run.
+    #[error("{0}")]
+    Invalid(#[from] InvalidComponent),
+    /// It would have to be compiled, and this build has no compiler.
+    #[error(
+        "this kitbag was built without the feature `compiler` and runs only its built-in tools and \
+         what another kitbag of the same version has compiled into the cache"
+    )]
+    NoCompiler,
+    /// The engine could not be started.
+    #[error("the engine cannot be started: {0}")]
+    Engine(String),
+}
+
+/// Why a file is no component that kitbag can run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidComponent {
+    /// The file is empty.
+    #[error("the file is empty; a tool is a WebAssembly component")]
+    Empty,
+    /// It does not start like WebAssembly.
+    #[error("this is not WebAssembly; a tool is a component, built for `wasm32-wasip2`")]
+    NotWasm,
+    /// It holds native code.
+    #[error(
+        "this is a precompiled artifact, native code that kitbag never loads from a file; \
+         name the component it was made from"
+    )]
+    Precompiled,
+    /// It is a core module.
+    #[error(
+        "this is a core WebAssembly module, not a component; build it for `wasm32-wasip2`, or wrap \
+         it with `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// It breaks off or breaks the rules of the format.
+    #[error("this is not a valid component: {0}")]
+    Malformed(String),
+    /// It exports no function `run`.
+    #[error("the component exports no `run`; a tool exports `run: {expected}`")]
+    NoRun {
+        /// The type that `run` should have.
+        expected: &'static str,
+    },
+    /// Its `run` has another type.
+    #[error("the component's `run` has another type than a tool's\n   found: {found}\nexpected: {expected}")]
+    RunType {
+        /// The type that `run` has.
+        found: String,
+        /// The type that `run` should have.
+        expected: &'static str,
+    },
+    /// It was built for a version of the contract that we do not know.
+    #[error(
+        "the component was built for version {found} of the contract `{package}`, and this kitbag \
+         speaks {known}; rebuild the tool or take another version of kitbag"
+    )]
+    ContractVersion {
+        /// Name of the package.
+        package: &'static str,
+        /// The version it was built for.
+        found: String,
+        /// The version that we speak.
+        known: &'static str,
+    },
+    /// It imports something that is not offered.
+    #[error("the component imports {}, which kitbag does not offer{}", list(imports), advice(imports))]
+    Imports {
+        /// The imports, by name.
+        imports: Vec<String>,
+    },
+    /// The compiler refused it.
+    #[error("the component cannot be compiled: {0}")]
+    Compile(String),
+}
+
+impl CallError {
+    /// Whether the same call may succeed when it is made again.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Limit { kind: LimitKind::Time, .. })
+    }
+
+    /// Whether a component's file is not there. A file that configuration names
+    /// and that is missing is a fault of the configuration.
+    pub fn is_missing_file(&self) -> bool {
+        matches!(self, Self::Load(LoadError::NotFound { .. }))
+    }
+
+    pub(crate) fn internal(error: impl std::fmt::Display) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl LoadError {
+    pub(crate) fn from_io(path: &std::path::Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { path },
+            _ => Self::Unreadable { path, reason: error.to_string() },
+        }
+    }
+}
+
+fn list(imports: &[String]) -> String {
+    imports.iter().map(|import| format!("`{}`", import.escape_debug())).collect::<Vec<_>>().join(", ")
+}
+
+/// What a person can do about an import, where we know it.
+fn advice(imports: &[String]) -> &'static str {
+    let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
+    if any("wasi:http/") {
+        "; a tool has no network"
+    } else if any("wasi:") {
+        "; it offers WASI 0.2: cli, clocks, filesystem, io, random and sockets without a network"
+    } else {
+        "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only"
+    }
+}

@@ -1,0 +1,152 @@
+//! What a component may import, and what it gets.
+//!
+//! One table says it all: the name, what it gives, how it is linked. A linker
+//! is made for each component with exactly what that component imports, so
+//! nothing else is within its reach.
+
+use wasmtime::component::Linker;
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
+use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
+use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+use wasmtime_wasi::{ResourceTable, WasiView};
+use wasmtime_wasi_io::bindings::wasi::io;
+
+use crate::call::State;
+use crate::filesystem::GuardedFilesystem;
+
+type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
+
+/// The interfaces that kitbag offers: name, what it gives a tool, how to link.
+const OFFERED: &[(&str, &str, Add)] = &[
+    ("wasi:cli/environment", "variables that were granted; no arguments", |l| {
+        cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/exit", "ends the call with an error", |l| {
+        cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/stdin", "empty", |l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)),
+    ("wasi:cli/stdout", "captured, never shown", |l| {
+        cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/stderr", "captured", |l| {
+        cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/terminal-input", "no terminal", |l| {
+        cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/terminal-output", "no terminal", |l| {
+        cli::terminal_output::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/terminal-stdin", "no terminal", |l| {
+        cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/terminal-stdout", "no terminal", |l| {
+        cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/terminal-stderr", "no terminal", |l| {
+        cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:clocks/monotonic-clock", "time that passes", |l| {
+        clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
+    }),
+    ("wasi:clocks/wall-clock", "date and time", |l| {
+        clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
+    }),
+    ("wasi:filesystem/preopens", "granted directories", |l| {
+        filesystem::preopens::add_to_linker::<_, WasiFilesystem>(l, State::filesystem)
+    }),
+    ("wasi:filesystem/types", "files in granted directories", |l| {
+        filesystem::types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
+    }),
+    ("wasi:io/error", "streams", |l| io::error::add_to_linker::<_, Table>(l, State::table)),
+    ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
+    ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
+    ("wasi:random/random", "random bytes", |l| {
+        random::random::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
+    }),
+    ("wasi:random/insecure", "random bytes", |l| {
+        random::insecure::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
+    }),
+    ("wasi:random/insecure-seed", "random bytes", |l| {
+        random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
+    }),
+    // Offered so that a component which merely links them runs; every address
+    // and every name is refused.
+    ("wasi:sockets/instance-network", "no network", |l| {
+        sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+    ("wasi:sockets/ip-name-lookup", "no network", |l| {
+        sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+    ("wasi:sockets/network", "no network", |l| {
+        let options = sockets::network::LinkOptions::default();
+        sockets::network::add_to_linker::<_, WasiSockets>(l, &options, State::sockets)
+    }),
+    ("wasi:sockets/tcp", "no network", |l| {
+        sockets::tcp::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+    ("wasi:sockets/tcp-create-socket", "no network", |l| {
+        sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+    ("wasi:sockets/udp", "no network", |l| {
+        sockets::udp::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+    ("wasi:sockets/udp-create-socket", "no network", |l| {
+        sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
+    }),
+];
+
+/// The version of WASI that is offered; a later patch release fits as well.
+const WASI: semver::Version = semver::Version::new(0, 2, 0);
+
+/// What an import gives a tool, or `None` where it is not offered.
+pub(crate) fn offered(import: &str) -> Option<&'static str> {
+    find(import).map(|(_, gives, _)| *gives)
+}
+
+/// Adds what the component imports and kitbag offers.
+///
+/// The rest is left out: types need no definition, and instantiating names
+/// whatever else is missing.
+pub(crate) fn link<'a>(
+    linker: &mut Linker<State>,
+    imports: impl Iterator<Item = &'a str>,
+) -> wasmtime::Result<()> {
+    for (_, _, add) in imports.filter_map(find) {
+        add(linker)?;
+    }
+    Ok(())
+}
+
+fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
+    let (name, version) = import.split_once('@')?;
+    let version = semver::Version::parse(version).ok()?;
+    let fits = version.major == WASI.major && version.minor == WASI.minor;
+    OFFERED.iter().find(|(offered, ..)| fits && *offered == name)
+}
+
+struct Table;
+
+impl wasmtime::component::HasData for Table {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_patch_release_of_wasi_0_2_is_offered_and_nothing_else() {
+        let check = |import: &str, expected: Option<&str>| assert_eq!(offered(import), expected);
+        check("wasi:cli/stdin@0.2.0", Some("empty"));
+        check("wasi:cli/stdin@0.2.99", Some("empty"));
+        check("wasi:cli/stdin@0.3.0", None);
+        check("wasi:cli/stdin@1.2.0", None);
+        check("wasi:cli/stdin", None);
+        check("wasi:http/outgoing-handler@0.2.0", None);
+        check("acme:cli/stdin@0.2.0", None);
+    }
+}

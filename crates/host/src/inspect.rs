@@ -1,0 +1,300 @@
+//! Reading a component without running or compiling it.
+//!
+//! Every component passes here before it is compiled, so that a refusal is
+//! early and names what is wrong; `kitbag inspect` shows the same reading.
+
+use std::path::Path;
+
+use kitbag_contract::{PACKAGE, VERSION};
+use serde::Serialize;
+use wasmparser::component_types::{
+    ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType,
+    ComponentFuncTypeId, ComponentInstanceTypeId, ComponentValType,
+};
+use wasmparser::types::{Types, TypesRef};
+use wasmparser::{Encoding, Parser, Payload, ValidPayload, Validator};
+
+use crate::error::{InvalidComponent, LoadError};
+use crate::{component, imports};
+
+/// The type of `run` with its parameters called as given.
+macro_rules! run_type {
+    ($context:literal, $name:literal, $arguments:literal, $answers:literal) => {
+        concat!(
+            "func(", $context, "record { root: string, action: enum { run, format-arguments } }, ",
+            $name, "string, ", $arguments, "string, ", $answers, "string) -> variant { ",
+            "success(string), error(record { message: string, trace: list<string>, transient: bool }), ",
+            "needs-input(record { id: string, text: string, answer-type: string, default: option<string> }) }",
+        )
+    };
+}
+
+/// The type that a tool's `run` has, as WIT with all types written out.
+pub const RUN_TYPE: &str = run_type!("ctx: ", "name: ", "arguments: ", "answers: ");
+
+/// The same without the names of the parameters, which are no part of a shape.
+const RUN_SHAPE: &str = run_type!("", "", "", "");
+
+/// What can be read off a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspection {
+    /// Size of the file, in bytes.
+    pub size: u64,
+    /// What it imports, in the order of the file.
+    pub imports: Vec<Import>,
+    /// What it exports, with the type of each function.
+    pub exports: Vec<Export>,
+    /// The package whose types its `run` uses, where it names one, such as
+    /// `kitbag:tool/types@0.1.0`.
+    pub contract: Option<String>,
+    #[serde(skip)]
+    run_shape: Option<String>,
+}
+
+/// Something that a component imports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Import {
+    /// Its name, such as `wasi:cli/environment@0.2.6`.
+    pub name: String,
+    /// What it gives a tool, or `None` where kitbag does not offer it.
+    pub offered: Option<&'static str>,
+}
+
+/// Something that a component exports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Export {
+    /// Its name.
+    pub name: String,
+    /// Its type, as WIT: `func(…) -> …`, `instance` and so on.
+    #[serde(rename = "type")]
+    pub ty: String,
+}
+
+/// Reads a component and checks that it is one that kitbag can run.
+///
+/// # Errors
+///
+/// [`InvalidComponent`] says what stands in the way, the first thing first: the
+/// form of the file, the version of the contract, the type of `run`, imports
+/// that are not offered.
+pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
+    read(bytes)?.verdict()
+}
+
+/// Reads a component from a file, whether kitbag can run it or not.
+///
+/// # Errors
+///
+/// [`LoadError`] for a file that cannot be read, and for one that is no
+/// component at all.
+pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
+    Ok(read(&component::read(path)?)?)
+}
+
+impl Inspection {
+    /// Whether kitbag can run this component.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidComponent`] says what stands in the way, the first thing first:
+    /// the version of the contract, the type of `run`, imports that are not
+    /// offered.
+    pub fn verdict(&self) -> Result<(), InvalidComponent> {
+        // A package of our name in another version comes first: it explains
+        // whatever else does not fit.
+        let of_contract = |name: &str| {
+            let (path, version) = name.split_once('@')?;
+            let (package, _) = path.split_once('/')?;
+            (package == PACKAGE && version != VERSION).then(|| version.to_owned())
+        };
+        let names = self.imports.iter().map(|import| &import.name);
+        if let Some(found) =
+            names.chain(self.exports.iter().map(|export| &export.name)).find_map(|n| of_contract(n))
+        {
+            return Err(InvalidComponent::ContractVersion { package: PACKAGE, found, known: VERSION });
+        }
+        let Some(run) = self.exports.iter().find(|export| export.name == "run") else {
+            return Err(InvalidComponent::NoRun { expected: RUN_TYPE });
+        };
+        if self.run_shape.as_deref() != Some(RUN_SHAPE) {
+            return Err(InvalidComponent::RunType { found: run.ty.clone(), expected: RUN_TYPE });
+        }
+        let missing: Vec<_> = self
+            .imports
+            .iter()
+            .filter(|import| import.offered.is_none())
+            .map(|import| import.name.clone())
+            .collect();
+        if missing.is_empty() { Ok(()) } else { Err(InvalidComponent::Imports { imports: missing }) }
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
+    match bytes {
+        [] => return Err(InvalidComponent::Empty),
+        [0x7f, b'E', b'L', b'F', ..] => return Err(InvalidComponent::Precompiled),
+        [0, b'a', b's', b'm', ..] => {}
+        _ => return Err(InvalidComponent::NotWasm),
+    }
+    let malformed =
+        |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
+    let mut validator = Validator::new();
+    let (mut imports, mut exports) = (Vec::new(), Vec::new());
+    let mut depth = 0;
+    let mut types = None;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(malformed)?;
+        match &payload {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(InvalidComponent::CoreModule);
+            }
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section.clone() {
+                    imports.push(import.map_err(malformed)?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section.clone() {
+                    exports.push(export.map_err(malformed)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+        // Function bodies are left to the compiler, which validates them too.
+        if let ValidPayload::End(all) = validator.payload(&payload).map_err(malformed)? {
+            types = Some(all);
+        }
+    }
+    let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;
+    Ok(Inspection::new(bytes.len() as u64, &types, imports, exports))
+}
+
+impl Inspection {
+    fn new(size: u64, types: &Types, imports: Vec<String>, exports: Vec<String>) -> Self {
+        let types = types.as_ref();
+        let is_types_only = |name: &str| match types.component_item_for_import(name).map(|i| i.ty) {
+            Some(ComponentEntityType::Instance(id)) => holds_only_types(types, id),
+            Some(ComponentEntityType::Type { created, .. }) => {
+                !matches!(created, ComponentAnyTypeId::Resource(_))
+            }
+            _ => false,
+        };
+        let offered = |name: &str| {
+            if is_types_only(name) { Some("types only") } else { imports::offered(name) }
+        };
+        let contract = imports.iter().find(|name| {
+            is_types_only(name)
+                && matches!(types.component_item_for_import(name).map(|item| item.ty),
+                    Some(ComponentEntityType::Instance(id)) if types[id].exports.contains_key("outcome"))
+        });
+        let run_shape = match types.component_item_for_export("run").map(|item| item.ty) {
+            Some(ComponentEntityType::Func(id)) => Some(function(types, id, false)),
+            _ => None,
+        };
+        Self {
+            size,
+            run_shape,
+            contract: contract.cloned(),
+            exports: exports
+                .into_iter()
+                .map(|name| {
+                    let ty = match types.component_item_for_export(&name).map(|item| item.ty) {
+                        Some(ComponentEntityType::Func(id)) => function(types, id, true),
+                        Some(ComponentEntityType::Instance(_)) => "instance".into(),
+                        Some(ComponentEntityType::Component(_)) => "component".into(),
+                        Some(ComponentEntityType::Module(_)) => "module".into(),
+                        Some(ComponentEntityType::Type { .. }) => "type".into(),
+                        Some(ComponentEntityType::Value(_)) | None => "value".into(),
+                    };
+                    Export { name, ty }
+                })
+                .collect(),
+            imports: imports
+                .into_iter()
+                .map(|name| Import { offered: offered(&name), name })
+                .collect(),
+        }
+    }
+}
+
+/// Whether an instance holds nothing that the host would have to provide.
+fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
+    types[id].exports.values().all(|item| {
+        matches!(item.ty, ComponentEntityType::Type { created, .. }
+            if !matches!(created, ComponentAnyTypeId::Resource(_)))
+    })
+}
+
+/// A function's type as WIT, with or without the names of its parameters.
+fn function(types: TypesRef<'_>, id: ComponentFuncTypeId, with_names: bool) -> String {
+    let ty = &types[id];
+    let parameters: Vec<_> = ty
+        .params
+        .iter()
+        .map(|(name, ty)| match with_names {
+            true => format!("{name}: {}", value(types, *ty)),
+            false => value(types, *ty),
+        })
+        .collect();
+    let result = ty.result.map(|ty| format!(" -> {}", value(types, ty))).unwrap_or_default();
+    let asynchronous = if ty.async_ { "async " } else { "" };
+    format!("{asynchronous}func({}){result}", parameters.join(", "))
+}
+
+fn value(types: TypesRef<'_>, ty: ComponentValType) -> String {
+    match ty {
+        ComponentValType::Primitive(ty) => ty.to_string(),
+        ComponentValType::Type(id) => defined(types, id),
+    }
+}
+
+fn defined(types: TypesRef<'_>, id: ComponentDefinedTypeId) -> String {
+    let show = |ty: &ComponentValType| value(types, *ty);
+    let show_or = |ty: &Option<ComponentValType>| ty.as_ref().map_or("_".into(), show);
+    let join = |parts: Vec<String>| parts.join(", ");
+    match &types[id] {
+        ComponentDefinedType::Primitive(ty) => ty.to_string(),
+        ComponentDefinedType::Record(record) => {
+            let field = |(name, ty)| format!("{name}: {}", show(ty));
+            format!("record {{ {} }}", join(record.fields.iter().map(field).collect()))
+        }
+        ComponentDefinedType::Variant(variant) => {
+            let cases = variant.cases.iter().map(|(name, case)| match &case.ty {
+                Some(ty) => format!("{name}({})", show(ty)),
+                None => name.to_string(),
+            });
+            format!("variant {{ {} }}", join(cases.collect()))
+        }
+        ComponentDefinedType::Enum(cases) => {
+            format!("enum {{ {} }}", join(cases.iter().map(ToString::to_string).collect()))
+        }
+        ComponentDefinedType::Flags(flags) => {
+            format!("flags {{ {} }}", join(flags.iter().map(ToString::to_string).collect()))
+        }
+        ComponentDefinedType::Tuple(tuple) => {
+            format!("tuple<{}>", join(tuple.types.iter().map(show).collect()))
+        }
+        ComponentDefinedType::List { element, .. } => format!("list<{}>", show(element)),
+        ComponentDefinedType::FixedLengthList { element, length, .. } => {
+            format!("list<{}, {length}>", show(element))
+        }
+        ComponentDefinedType::Map { key, value, .. } => {
+            format!("map<{}, {}>", show(key), show(value))
+        }
+        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", show(ty)),
+        ComponentDefinedType::Result { ok, err, .. } => match (ok, err) {
+            (None, None) => "result".into(),
+            (Some(ok), None) => format!("result<{}>", show(ok)),
+            (ok, Some(err)) => format!("result<{}, {}>", show_or(ok), show(err)),
+        },
+        ComponentDefinedType::Own(_) => "own<resource>".into(),
+        ComponentDefinedType::Borrow(_) => "borrow<resource>".into(),
+        ComponentDefinedType::Future { ty, .. } => format!("future<{}>", show_or(ty)),
+        ComponentDefinedType::Stream { ty, .. } => format!("stream<{}>", show_or(ty)),
+    }
+}

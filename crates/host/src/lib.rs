@@ -1,0 +1,31 @@
+//! The sandbox: one call of one component, with what was granted and no more.
+//!
+//! This is the only crate that knows wasmtime. It never reads the environment,
+//! the terminal, the current directory or a configuration file: it is given
+//! plain types, so that it works the same on a command line, in a server and
+//! inside somebody's program. Which tool a name means, what it may reach and
+//! who answers its questions is left to `kitbag-toolbox`.
+
+mod artifact;
+mod cache;
+mod call;
+mod capture;
+mod code_memory;
+mod component;
+mod engine;
+mod error;
+mod filesystem;
+mod imports;
+mod inspect;
+mod limiter;
+mod timer;
+
+pub use artifact::EmbeddedArtifact;
+pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
+pub use call::{Call, Completion, Usage};
+pub use capture::Captured;
+pub use component::{Component, ComponentSource, COMPONENT_BYTES};
+pub use engine::{Host, HostOptions};
+pub use error::{CallError, InvalidComponent, LoadError};
+pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
+pub use timer::Cancellation;

@@ -1,0 +1,226 @@
+//! One toolbox for a program that gives tools to a language model.
+//!
+//! A tool is a WebAssembly component in a sandbox that holds only what was
+//! granted to it. Some tools are part of this library, others are files that a
+//! workspace's `.kitbag/config.toml` names; both are called the same way.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # std::fs::create_dir_all(directory.path().join(".kitbag"))?;
+//! # std::fs::create_dir_all(directory.path().join("notes"))?;
+//! # std::fs::write(directory.path().join("notes/rules.md"), "Be kind.\n")?;
+//! # std::fs::write(
+//! #     directory.path().join(".kitbag/config.toml"),
+//! #     "[knowledge.team]\nsubjects = \"notes\"\n",
+//! # )?;
+//! # let workspace = directory.path();
+//! use kitbag::{Kitbag, Outcome};
+//! use serde_json::json;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let kitbag = Kitbag::builder().workspace(workspace).build()?;
+//! let arguments = json!({ "topic": "team", "subjects": "rules" });
+//! let outcome = kitbag.call("learn", arguments).await?;
+//! assert_eq!(outcome, Outcome::Success("Be kind.\n".into()));
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! The library prints nothing, and reads no environment unless it is told to
+//! with [`Builder::places`].
+
+mod builtins;
+mod places;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use kitbag_config::{LimitFlags, Origin, Sourced, Sources};
+use kitbag_host::{DiskCache, Host, HostOptions};
+
+pub use kitbag_config::{self as config, Config, ConfigErrors};
+pub use kitbag_contract::{self as contract, Answer, AnswerType, ErrorInfo, Outcome, Question};
+pub use kitbag_host::{self as host, Cancellation, Completion};
+pub use kitbag_toolbox::{self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError};
+pub use places::Places;
+
+/// The tools of one workspace, ready to be called.
+///
+/// Cheap to make: nothing of a tool is read and no engine is started before
+/// the first call. Cheap to clone: clones share everything. Calls may come from
+/// several threads at once.
+#[derive(Clone)]
+pub struct Kitbag {
+    toolbox: Toolbox,
+    on_question: Option<OnQuestion>,
+}
+
+/// Says how a [`Kitbag`] is put together.
+#[derive(Default)]
+pub struct Builder {
+    start: Option<PathBuf>,
+    workspace: Option<PathBuf>,
+    places: Places,
+    limits: LimitFlags,
+    on_question: Option<OnQuestion>,
+}
+
+type OnQuestion = std::sync::Arc<
+    dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync,
+>;
+
+impl Kitbag {
+    /// Starts to put one together.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The names of the tools inside this library.
+    pub fn builtin_names() -> Vec<&'static str> {
+        builtins::BUILTINS.iter().map(|builtin| builtin.name).collect()
+    }
+
+    /// Calls a tool and returns what it answered.
+    ///
+    /// `arguments` is a JSON object; defaults of the tool's schema are filled
+    /// in. A question goes to the configured answers, then to the callback of
+    /// [`Builder::on_question`]; where nobody answers it is the outcome.
+    ///
+    /// The call runs on a thread of its own, so any executor will do. Dropping
+    /// the future ends the call.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] for an unknown tool, arguments that do not fit, a limit
+    /// that ran out, a trap. What the tool itself reports as an error is an
+    /// [`Outcome::Error`].
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: impl Into<Arguments>,
+    ) -> Result<Outcome, ToolboxError> {
+        Ok(self.complete(tool, arguments).await?.result?)
+    }
+
+    /// As [`call`](Self::call), and tells what the call took and printed too.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where the call was not made. How it ended otherwise is
+    /// in the completion.
+    pub async fn complete(
+        &self,
+        tool: &str,
+        arguments: impl Into<Arguments>,
+    ) -> Result<Completion, ToolboxError> {
+        let ask = async |question: Question| match &self.on_question {
+            None => Ok(Answered::Nobody),
+            Some(ask) => Ok(match ask(question).await {
+                Some(value) => {
+                    let origin = Origin::Caller;
+                    Answered::With(Sourced { value, origin })
+                }
+                None => Answered::Nobody,
+            }),
+        };
+        self.toolbox.call(tool, arguments.into(), ask).await
+    }
+
+    /// The tools, and everything else that can be asked of them.
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+}
+
+impl Builder {
+    /// The workspace: the directory that holds `.kitbag/`. Default: the nearest
+    /// one upwards from [`start`](Self::start).
+    #[must_use]
+    pub fn workspace(mut self, root: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(root.into());
+        self
+    }
+
+    /// Where the workspace is looked for upwards. Default: the current
+    /// directory.
+    #[must_use]
+    pub fn start(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.start = Some(directory.into());
+        self
+    }
+
+    /// Where the user keeps configuration and compiled tools. Default: nowhere,
+    /// so that only the workspace's own files count and nothing is written.
+    #[must_use]
+    pub fn places(mut self, places: Places) -> Self {
+        self.places = places;
+        self
+    }
+
+    /// Limits that hold for every tool, whatever is configured.
+    #[must_use]
+    pub fn limits(mut self, limits: LimitFlags) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Who answers a tool's questions. `None` leaves a question unanswered.
+    #[must_use]
+    pub fn on_question<F, Fut>(mut self, ask: F) -> Self
+    where
+        F: Fn(Question) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<Answer>> + Send + 'static,
+    {
+        self.on_question = Some(std::sync::Arc::new(move |question| Box::pin(ask(question))));
+        self
+    }
+
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] holds everything that is wrong with it.
+    pub fn build(self) -> Result<Kitbag, ConfigErrors> {
+        let names = Kitbag::builtin_names();
+        let config = kitbag_config::load(&self.sources(&names))?;
+        Ok(self.with_config(config))
+    }
+
+    /// As [`build`](Self::build), but goes on with whatever of a faulty
+    /// configuration can be made out. For telling all that is wrong at once; not
+    /// for calling anything.
+    pub fn build_faulty(self) -> (Option<Kitbag>, Option<ConfigErrors>) {
+        let names = Kitbag::builtin_names();
+        let (config, errors) = kitbag_config::load_faulty(&self.sources(&names));
+        (config.map(|config| self.with_config(config)), errors)
+    }
+
+    fn sources<'a>(&self, builtins: &'a [&'a str]) -> Sources<'a> {
+        let start = self.start.clone().or_else(|| std::env::current_dir().ok());
+        Sources {
+            start: start.unwrap_or_else(|| PathBuf::from("/")),
+            workspace: match &self.workspace {
+                Some(root) => Some(Sourced { value: root.clone(), origin: Origin::Caller }),
+                None => self.places.workspace.clone(),
+            },
+            user_file: self.places.user_file.clone(),
+            home: self.places.home.clone(),
+            environment: self.places.environment.clone(),
+            flags: self.limits,
+            builtins,
+            protected: self.places.private(),
+        }
+    }
+
+    fn with_config(self, config: Config) -> Kitbag {
+        let options = HostOptions {
+            cache: self.places.cache.clone().map(DiskCache::new),
+            private: self.places.private(),
+        };
+        let toolbox = Toolbox::new(Host::new(options), config, builtins::BUILTINS);
+        Kitbag { toolbox, on_question: self.on_question }
+    }
+}

@@ -1,0 +1,129 @@
+//! Where a user keeps what belongs to kitbag.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use kitbag_config::{Origin, Sourced};
+
+/// Where a user keeps configuration and compiled tools, and what the
+/// environment says.
+///
+/// The default is empty: nothing outside the workspace is read or written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Places {
+    /// The workspace, where `KITBAG_WORKSPACE` names one.
+    pub workspace: Option<Sourced<PathBuf>>,
+    /// The user's `config.toml`, where there is one.
+    pub user_file: Option<PathBuf>,
+    /// Where the user's configuration is kept, whether it exists or not.
+    pub config_dir: Option<PathBuf>,
+    /// Where compiled tools are kept.
+    pub cache: Option<PathBuf>,
+    /// What `~/` means.
+    pub home: Option<PathBuf>,
+    /// The variables `KITBAG_*`.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Places {
+    /// The usual places: `KITBAG_WORKSPACE`, `KITBAG_CONFIG` or
+    /// `$XDG_CONFIG_HOME/kitbag/config.toml`, `KITBAG_CACHE_DIR` or
+    /// `$XDG_CACHE_HOME/kitbag`, with `~/.config` and `~/.cache` where the XDG
+    /// variables are not set to an absolute path.
+    ///
+    /// `variables` are those of the environment.
+    ///
+    /// Source: XDG Base Directory Specification 0.8.
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let variables: Vec<_> = variables
+            .into_iter()
+            .filter(|(name, value)| {
+                let name = name.as_encoded_bytes();
+                let wanted = name.starts_with(b"KITBAG_") || name.starts_with(b"XDG_") || name == b"HOME";
+                wanted && !value.is_empty()
+            })
+            .collect();
+        let path = |wanted: &str| {
+            variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| PathBuf::from(value))
+        };
+        let absolute = |wanted: &str| path(wanted).filter(|path| path.is_absolute());
+        let home = absolute("HOME");
+        let base = |variable: &str, below_home: &str| {
+            absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below_home)))
+        };
+        let config_dir = base("XDG_CONFIG_HOME", ".config").map(|base| base.join("kitbag"));
+        // A file that somebody names has to be there; the usual one may be.
+        let usual = config_dir.as_ref().map(|dir| dir.join("config.toml"));
+        let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| file.exists()));
+        let cache = path("KITBAG_CACHE_DIR")
+            .or_else(|| base("XDG_CACHE_HOME", ".cache").map(|base| base.join("kitbag")));
+        let workspace = path("KITBAG_WORKSPACE")
+            .map(|value| Sourced { value, origin: Origin::environment("KITBAG_WORKSPACE") });
+        let environment = variables
+            .iter()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"KITBAG_"))
+            .map(|(name, value)| {
+                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+            })
+            .collect();
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        Self {
+            workspace,
+            user_file: user_file.map(absolute),
+            config_dir,
+            cache: cache.map(absolute),
+            home,
+            environment,
+        }
+    }
+
+    /// What no tool may write to, whatever it is granted.
+    pub(crate) fn private(&self) -> Vec<PathBuf> {
+        [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(variables: &[(&str, &str)]) -> Places {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        Places::from_environment(variables)
+    }
+
+    #[test]
+    fn the_usual_places_are_below_the_home_directory() {
+        let places = places(&[("HOME", "/home/ada")]);
+        assert_eq!(places.cache, Some("/home/ada/.cache/kitbag".into()));
+        assert_eq!(places.config_dir, Some("/home/ada/.config/kitbag".into()));
+        assert_eq!(places.user_file, None);
+    }
+
+    #[test]
+    fn a_relative_xdg_directory_counts_as_unset() {
+        let places = places(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "cache")]);
+        assert_eq!(places.cache, Some("/home/ada/.cache/kitbag".into()));
+    }
+
+    #[test]
+    fn what_kitbag_is_told_by_name_wins() {
+        let places = places(&[
+            ("HOME", "/home/ada"),
+            ("XDG_CACHE_HOME", "/cache"),
+            ("KITBAG_CACHE_DIR", "/mine"),
+            ("KITBAG_CONFIG", "/etc/kitbag.toml"),
+            ("KITBAG_WORKSPACE", "/work"),
+            ("UNRELATED", "x"),
+        ]);
+        assert_eq!(places.cache, Some("/mine".into()));
+        assert_eq!(places.user_file, Some("/etc/kitbag.toml".into()));
+        assert_eq!(places.workspace.map(|workspace| workspace.value), Some("/work".into()));
+        assert_eq!(places.environment.len(), 3);
+    }
+
+    #[test]
+    fn without_a_home_there_is_nothing_outside_the_workspace() {
+        assert_eq!(places(&[]), Places::default());
+    }
+}

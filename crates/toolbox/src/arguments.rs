@@ -1,0 +1,420 @@
+//! Arguments, checked before a guest sees them.
+
+use std::fmt;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use kitbag_contract::text::{alternatives, nearest, shown};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::ToolboxError;
+
+/// The arguments of a call, as they were given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arguments {
+    /// A JSON value, which has to be an object.
+    pub json: Option<Value>,
+    /// Keys and values as they were typed. `key=value` becomes what the tool's
+    /// schema says; `key:=value` is JSON.
+    pub pairs: Vec<(String, String)>,
+}
+
+/// Something that is wrong with an argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArgumentProblem {
+    /// Where, as a JSON pointer; empty for the arguments as a whole.
+    pub pointer: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl Arguments {
+    /// Arguments that are JSON already.
+    pub fn json(value: Value) -> Self {
+        Self { json: Some(value), pairs: Vec::new() }
+    }
+}
+
+impl From<Value> for Arguments {
+    fn from(value: Value) -> Self {
+        Self::json(value)
+    }
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.pointer {
+            "" => write!(f, "{}", self.message),
+            pointer => write!(f, "`{}`: {}", shown(pointer), self.message),
+        }
+    }
+}
+
+/// Turns arguments into the object that a tool with this schema gets.
+///
+/// Defaults are filled in. Keys for which `is_overwritten` holds are dropped:
+/// the host sets them itself.
+pub(crate) fn check(
+    tool: &str,
+    schema: &Value,
+    arguments: Arguments,
+    is_overwritten: impl Fn(&str) -> bool,
+) -> Result<Map<String, Value>, ToolboxError> {
+    let refused = |problems| ToolboxError::Arguments { tool: tool.to_owned(), problems };
+    let mut object = match arguments.json {
+        None => Map::new(),
+        Some(Value::Object(object)) => object,
+        Some(other) => {
+            let message = format!("must be an object, but is {}", kind_of(&other));
+            return Err(refused(vec![ArgumentProblem { pointer: String::new(), message }]));
+        }
+    };
+    let mut problems = add_pairs(&mut object, schema, arguments.pairs);
+    object.retain(|key, _| !is_overwritten(key));
+    let mut value = Value::Object(object);
+    fill_defaults(schema, &mut value);
+    // Compiled for each call: checking a call costs microseconds, and a tool's
+    // schema may change while a server runs.
+    let validator = jsonschema::options()
+        .build(schema)
+        .map_err(|error| ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() })?;
+    for error in validator.iter_errors(&value) {
+        explain(&error, &value, schema, &mut problems);
+    }
+    match value {
+        Value::Object(object) if problems.is_empty() => Ok(object),
+        _ => Err(refused(problems)),
+    }
+}
+
+/// Adds what was typed as `key=value`, in the type that the schema wants.
+fn add_pairs(
+    object: &mut Map<String, Value>,
+    schema: &Value,
+    pairs: Vec<(String, String)>,
+) -> Vec<ArgumentProblem> {
+    let mut problems = Vec::new();
+    let mut typed: Map<String, Value> = Map::new();
+    for (key, text) in pairs {
+        let (key, value) = match key.strip_suffix(':') {
+            Some(key) => match serde_json::from_str(&text) {
+                Ok(value) => (key.to_owned(), value),
+                Err(error) => {
+                    let message = format!("`{}` is not JSON: {error}", shown(&text));
+                    problems.push(ArgumentProblem { pointer: pointer(key), message });
+                    continue;
+                }
+            },
+            None => {
+                let value = coerce(&schema["properties"][&key], text);
+                (key, value)
+            }
+        };
+        match typed.get_mut(&key) {
+            // A key that is repeated is a list where the schema takes one.
+            Some(Value::Array(list)) if allows(&schema["properties"][&key], "array") => match value {
+                Value::Array(more) => list.extend(more),
+                value => list.push(value),
+            },
+            Some(first) if allows(&schema["properties"][&key], "array") => {
+                let first = std::mem::take(first);
+                typed.insert(key, Value::Array(vec![first, value]));
+            }
+            Some(_) => problems.push(ArgumentProblem {
+                pointer: pointer(&key),
+                message: "is given twice".into(),
+            }),
+            None => {
+                typed.insert(key, value);
+            }
+        }
+    }
+    for (key, value) in typed {
+        if object.contains_key(&key) {
+            let message = "is given twice, as `key=value` and in the JSON".into();
+            problems.push(ArgumentProblem { pointer: pointer(&key), message });
+        } else {
+            object.insert(key, value);
+        }
+    }
+    problems
+}
+
+/// Reads a typed text as what the schema of its key takes. What does not fit
+/// stays text, and the check that follows says what is wrong with it.
+fn coerce(schema: &Value, text: String) -> Value {
+    // Where a text is allowed, a text is meant: nobody quotes it on a shell.
+    if schema["type"].is_null() || allows(schema, "string") {
+        return Value::String(text);
+    }
+    let parsed = serde_json::from_str::<Value>(&text).ok();
+    match parsed {
+        Some(value) if allows_value(schema, &value) => value,
+        // One element of a list.
+        _ if allows(schema, "array") => Value::Array(vec![coerce(&schema["items"], text)]),
+        _ => Value::String(text),
+    }
+}
+
+fn allows(schema: &Value, kind: &str) -> bool {
+    match &schema["type"] {
+        Value::String(allowed) => allowed == kind,
+        Value::Array(allowed) => allowed.iter().any(|allowed| allowed == kind),
+        _ => false,
+    }
+}
+
+fn allows_value(schema: &Value, value: &Value) -> bool {
+    match value {
+        Value::Null => allows(schema, "null"),
+        Value::Bool(_) => allows(schema, "boolean"),
+        Value::Number(number) => {
+            allows(schema, "number") || (allows(schema, "integer") && !number.is_f64())
+        }
+        Value::String(_) => false,
+        Value::Array(_) => allows(schema, "array"),
+        Value::Object(_) => allows(schema, "object"),
+    }
+}
+
+/// Adds the defaults that a schema names for keys that are not there.
+fn fill_defaults(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let Some(properties) = schema["properties"].as_object() else { return };
+            for (key, schema) in properties {
+                match object.get_mut(key) {
+                    Some(value) => fill_defaults(schema, value),
+                    None => {
+                        if let Some(default) = schema.get("default") {
+                            object.insert(key.clone(), default.clone());
+                        }
+                    }
+                }
+            }
+        }
+        Value::Array(elements) => {
+            elements.iter_mut().for_each(|element| fill_defaults(&schema["items"], element));
+        }
+        _ => {}
+    }
+}
+
+/// Says what is wrong in our words, since the library's repeat whole values.
+fn explain(
+    error: &jsonschema::ValidationError<'_>,
+    arguments: &Value,
+    schema: &Value,
+    problems: &mut Vec<ArgumentProblem>,
+) {
+    let place = error.instance_path().as_str().to_owned();
+    let mut push = |pointer: String, message: String| {
+        problems.push(ArgumentProblem { pointer, message });
+    };
+    let one = |text: &Value| match text {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            push(format!("{place}{}", pointer(&one(property))), "is missing".into());
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known = known_keys(schema, &place);
+            let given = arguments.pointer(&place).and_then(Value::as_object);
+            let free: Vec<_> = known
+                .iter()
+                .map(String::as_str)
+                .filter(|key| given.is_none_or(|given| !given.contains_key(*key)))
+                .collect();
+            for key in unexpected {
+                let hint = match nearest(key, free.iter().copied()) {
+                    Some(near) => format!("; did you mean `{}`?", shown(near)),
+                    None if known.is_empty() => "; it takes none".into(),
+                    None => format!("; known: {}", alternatives(&known)),
+                };
+                push(format!("{place}{}", pointer(key)), format!("is unknown{hint}"));
+            }
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(kind) => article(&kind.to_string()),
+                TypeKind::Multiple(kinds) => {
+                    let kinds: Vec<_> = kinds.iter().map(|kind| article(&kind.to_string())).collect();
+                    kinds.join(" or ")
+                }
+            };
+            push(place, format!("must be {expected}, but is {}", kind_of(error.instance())));
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<_> =
+                options.as_array().into_iter().flatten().map(one).collect();
+            let given = shown(&one(error.instance())).to_string();
+            push(place, format!("is `{given}`, but must be {}", alternatives(&options)));
+        }
+        _ => push(place, shown(&error.to_string()).to_string()),
+    }
+}
+
+/// The keys that the schema knows at a place in the arguments.
+fn known_keys(schema: &Value, place: &str) -> Vec<String> {
+    let mut here = schema;
+    for segment in place.split('/').skip(1) {
+        let key = segment.replace("~1", "/").replace("~0", "~");
+        here = match here["properties"].get(&key) {
+            Some(schema) => schema,
+            None => &here["items"],
+        };
+    }
+    here["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+}
+
+/// A value's type with its article, and the value where it is short.
+fn kind_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Number(value) => format!("the number {value}"),
+        Value::String(value) => format!("the string `{}`", shown(value)),
+        Value::Array(_) => "an array".into(),
+        Value::Object(_) => "an object".into(),
+    }
+}
+
+fn article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    if kind == "null" { kind.into() } else { format!("{article} {kind}") }
+}
+
+/// A key as one segment of a JSON pointer (RFC 6901).
+fn pointer(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string" },
+                "count": { "type": "integer", "default": 3 },
+                "ratio": { "type": "number" },
+                "deep": { "type": "boolean" },
+                "tags": { "type": "array", "items": { "type": "string" } },
+                "ids": { "type": "array", "items": { "type": "integer" } },
+                "any": { "type": ["string", "array"], "items": { "type": "string" } },
+                "mode": { "enum": ["fast", "slow"], "type": "string" },
+                "nested": {
+                    "type": "object",
+                    "properties": { "size": { "type": "integer", "default": 1 } },
+                    "additionalProperties": false,
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Arguments {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+        Arguments { json: None, pairs: pairs.collect() }
+    }
+
+    fn check(arguments: Arguments, expected: Value) {
+        let found = super::check("t", &schema(), arguments, |_| false).unwrap();
+        assert_eq!(Value::Object(found), expected);
+    }
+
+    fn check_refused(arguments: Arguments, expected: &[&str]) {
+        match super::check("t", &schema(), arguments, |_| false) {
+            Err(ToolboxError::Arguments { problems, .. }) => {
+                let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                assert_eq!(found, expected);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn typed_arguments_become_what_the_schema_says() {
+        check(
+            pairs(&[("path", "1"), ("count", "5"), ("ratio", "0.5"), ("deep", "true")]),
+            json!({ "path": "1", "count": 5, "ratio": 0.5, "deep": true }),
+        );
+        check(
+            pairs(&[("path", "x"), ("tags", "a"), ("tags", "2"), ("ids", "1"), ("ids", "[2,3]")]),
+            json!({ "path": "x", "tags": ["a", "2"], "ids": [1, 2, 3], "count": 3 }),
+        );
+        check(
+            pairs(&[("path", "x"), ("any", "a"), ("any", "b"), ("nested:", r#"{"size":2}"#)]),
+            json!({ "path": "x", "any": ["a", "b"], "nested": { "size": 2 }, "count": 3 }),
+        );
+    }
+
+    #[test]
+    fn defaults_are_filled_in_at_every_depth() {
+        check(
+            Arguments::json(json!({ "path": "x", "nested": {} })),
+            json!({ "path": "x", "nested": { "size": 1 }, "count": 3 }),
+        );
+    }
+
+    #[test]
+    fn everything_wrong_is_named_with_its_place() {
+        check_refused(
+            Arguments::json(json!({
+                "count": "three", "mode": "quick", "nested": { "sise": 1 }, "colour": 1, "tags": [1],
+            })),
+            &[
+                "`/count`: must be an integer, but is the string `three`",
+                "`/tags/0`: must be a string, but is the number 1",
+                "`/mode`: is `quick`, but must be `fast` or `slow`",
+                "`/nested/sise`: is unknown; did you mean `size`?",
+                "`/colour`: is unknown; known: `path`, `count`, `ratio`, `deep`, `tags`, `ids`, `any`, \
+                 `mode` or `nested`",
+                "`/path`: is missing",
+            ],
+        );
+        check_refused(Arguments::json(json!([])), &["must be an object, but is an array"]);
+        check_refused(pairs(&[("path", "x"), ("count", "many")]), &[
+            "`/count`: must be an integer, but is the string `many`",
+        ]);
+        check_refused(pairs(&[("path", "a"), ("path", "b")]), &["`/path`: is given twice"]);
+        check_refused(pairs(&[("path", "a"), ("ids:", "[1")]), &[
+            "`/ids`: `[1` is not JSON: EOF while parsing a list at line 1 column 2",
+        ]);
+    }
+
+    #[test]
+    fn what_the_host_sets_itself_is_dropped() {
+        let arguments = Arguments::json(json!({ "path": "x", "_topic": { "id": "other" } }));
+        let found = super::check("t", &schema(), arguments, |key| key == "_topic").unwrap();
+        assert!(!found.contains_key("_topic"));
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_named() {
+        let error = super::check("t", &json!({ "type": "nonsense" }), Arguments::default(), |_| false);
+        assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn a_schema_cannot_make_the_host_fetch_anything() {
+        let schema = json!({ "$ref": "http://127.0.0.1:1/schema.json" });
+        let error = super::check("t", &schema, Arguments::default(), |_| false);
+        assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_check_fail_in_another_way(key in ".{0,20}", text in ".{0,40}") {
+            let _ = super::check("t", &schema(), pairs(&[(&key, &text), ("path", "x")]), |_| false);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What can go wrong between a name and an answer.
+
+use kitbag_config::Origin;
+use kitbag_contract::AnswerError;
+use kitbag_contract::text::{nearest, shown};
+use kitbag_host::{CallError, LoadError};
+
+use crate::arguments::ArgumentProblem;
+
+/// A call that was not made, or that ended without an answer of the tool.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    /// There is no tool of that name.
+    #[error("there is no tool `{}`", shown(name))]
+    UnknownTool {
+        /// The name as it was given.
+        name: String,
+        /// The tool that was most likely meant.
+        nearest: Option<String>,
+        /// The tools that there are.
+        known: Vec<String>,
+    },
+    /// The tool is switched off.
+    #[error("the tool `{name}` is disabled by `enable = false` ({origin})")]
+    Disabled {
+        /// Its name.
+        name: String,
+        /// Where it was switched off.
+        origin: Origin,
+    },
+    /// The arguments do not fit the tool's schema.
+    #[error("invalid arguments for `{tool}`{}", list(problems))]
+    Arguments {
+        /// The tool.
+        tool: String,
+        /// Everything that is wrong.
+        problems: Vec<ArgumentProblem>,
+    },
+    /// The tool's schema is no JSON Schema.
+    #[error("the input schema of `{tool}` is not a valid JSON Schema: {reason}")]
+    Schema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An answer does not fit the question.
+    #[error("the answer to `{}` ({origin}) does not fit", shown(question))]
+    Answer {
+        /// The question's id.
+        question: String,
+        /// Where the answer came from.
+        origin: Origin,
+        /// What would be right.
+        #[source]
+        source: AnswerError,
+    },
+    /// The tool asks for something that it has been told.
+    #[error("the tool asks `{}` again although it was answered", shown(question))]
+    AskedAgain {
+        /// The question's id.
+        question: String,
+    },
+    /// The call itself failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl ToolboxError {
+    pub(crate) fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let known: Vec<_> = known.map(str::to_owned).collect();
+        let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        Self::UnknownTool { name: name.to_owned(), nearest, known }
+    }
+}
+
+impl From<LoadError> for ToolboxError {
+    fn from(error: LoadError) -> Self {
+        Self::Call(CallError::Load(error))
+    }
+}
+
+fn list(problems: &[ArgumentProblem]) -> String {
+    problems.iter().map(|problem| format!("\n  {problem}")).collect()
+}

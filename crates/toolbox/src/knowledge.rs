@@ -1,0 +1,233 @@
+//! The host's half of `learn`: which topic is meant, and which directory that
+//! is. Everything about documents is the guest's.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use kitbag_config::{Config, Topic, ToolSource};
+use kitbag_contract::text::{alternatives, nearest, shown};
+use kitbag_contract::{
+    Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Outcome,
+};
+use kitbag_host::{Call, Cancellation, ComponentSource};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::ToolboxError;
+use crate::Inner;
+
+/// Where `learn` finds the documents of a topic.
+pub const TOPIC_GUEST_PATH: &str = "/subjects";
+
+/// The built-in tool that reads knowledge.
+const LEARN: &str = "learn";
+
+/// The argument with which the host tells `learn` about the topic.
+pub(crate) const TOPIC_KEY: &str = "_topic";
+
+/// The argument with which the host asks `learn` for its part of the prompt.
+const VIEW_KEY: &str = "_view";
+
+/// What knowledge adds to a system prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnowledgePrompt {
+    /// The block; empty where there is nothing to tell.
+    pub text: String,
+    /// What is missing from it, and why: a line for each topic.
+    pub problems: Vec<String>,
+}
+
+/// What `learn` answers about one topic for the prompt.
+#[derive(Deserialize)]
+struct TopicView {
+    /// The rendered subjects that are learned, where there are any.
+    learned: Option<String>,
+    /// Whether there is more to be loaded.
+    available: bool,
+}
+
+/// Whether a tool is `learn`, by whatever name.
+pub(crate) fn is_learn(tool: &kitbag_config::Tool) -> bool {
+    matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == LEARN)
+}
+
+/// Finds the topic that the arguments name, and tells the tool about it.
+///
+/// The answer is the directory that the call is granted.
+///
+/// # Errors
+///
+/// What the tool would answer: the topic is unknown, or its directory missing.
+pub(crate) fn prepare(
+    config: &Config,
+    arguments: &mut Map<String, Value>,
+    output: ByteSize,
+) -> Result<DirectoryGrant, ErrorInfo> {
+    let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let topic = find(config, &asked)?;
+    let grant = grant(config, topic)?;
+    arguments.insert(TOPIC_KEY.into(), injected(topic, output));
+    Ok(grant)
+}
+
+/// Every enabled topic, or what is wrong with it.
+pub(crate) fn topics(config: &Config) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+    enabled(config).map(|topic| grant(config, topic).map(|_| topic))
+}
+
+/// What is added to the description of `learn`, so that a model knows what it
+/// can ask for. The schema stays the same whatever is configured.
+pub(crate) fn topics_for_model(config: &Config) -> String {
+    let lines: Vec<_> = enabled(config).map(topic_line).collect();
+    match lines.is_empty() {
+        true => "\n\nNo topics are configured.".into(),
+        false => format!("\n\nTopics:\n{}", lines.join("\n")),
+    }
+}
+
+/// Puts the block for a system prompt together, one topic after the other.
+pub(crate) fn prompt(
+    inner: &Inner,
+    cancellation: &Cancellation,
+) -> Result<KnowledgePrompt, ToolboxError> {
+    let mut learned = Vec::new();
+    let mut available = Vec::new();
+    let mut problems = Vec::new();
+    if enabled(&inner.config).next().is_none() {
+        return Ok(KnowledgePrompt::default());
+    }
+    let builtin = inner.builtin(LEARN)?;
+    let component = inner.host.component(&ComponentSource::Embedded(builtin.artifact))?;
+    let tool = inner.config.tools.values().find(|tool| tool.enable.value && is_learn(tool));
+    let limits = tool.map(|tool| tool.limits.limits()).unwrap_or_default();
+    for topic in enabled(&inner.config) {
+        let directory = match grant(&inner.config, topic) {
+            Ok(directory) => directory,
+            Err(error) => {
+                problems.push(error.message);
+                continue;
+            }
+        };
+        let topic_argument = injected(topic, limits.output);
+        let arguments = json!({ "topic": topic.id, TOPIC_KEY: topic_argument, VIEW_KEY: "prompt" });
+        let call = Call {
+            name: LEARN.into(),
+            action: Action::Run,
+            arguments: arguments.to_string(),
+            answers: "{}".into(),
+            grants: Grants { directories: vec![directory] },
+            limits,
+        };
+        let completion = inner.host.call_blocking(&component, &call, cancellation);
+        match completion.result? {
+            Outcome::Success(content) => match serde_json::from_str::<TopicView>(&content) {
+                Ok(view) => {
+                    learned.extend(view.learned);
+                    available.extend(view.available.then(|| topic_line(topic)));
+                }
+                // The learned subjects alone exceed the limit, so the answer was
+                // cut; it cannot be delivered in part.
+                Err(_) => problems.push(format!(
+                    "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
+                     `limits.output` of `{LEARN}` or learn fewer",
+                    shown(&topic.id), limits.output,
+                )),
+            },
+            Outcome::Error(error) => problems.push(error.message),
+            Outcome::NeedsInput(question) => problems.push(question.text),
+        }
+    }
+    let text = render(&learned, &available, tool.map(|tool| tool.name.as_str()));
+    Ok(KnowledgePrompt { text, problems })
+}
+
+/// The block, from its parts; each part is there only where it has entries.
+fn render(learned: &[String], available: &[String], tool: Option<&str>) -> String {
+    let mut text = String::new();
+    if !learned.is_empty() {
+        text.push_str("The following knowledge is already loaded:\n\n");
+        text.push_str(&learned.join("\n\n"));
+        text.push('\n');
+    }
+    if let (Some(tool), false) = (tool, available.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let list = available.join("\n");
+        let _ = write!(
+            text,
+            "The following topics are available through the `{tool}` tool:\n\n{list}\n\n\
+             Some topics hold subjects that are not listed; load them by exact name when another \
+             subject mentions them.\n"
+        );
+    }
+    if text.is_empty() { text } else { format!("<knowledge>\n{text}</knowledge>\n") }
+}
+
+fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
+    config.topics.values().filter(|topic| topic.enable.value)
+}
+
+/// A topic for a model: `- <id> (**<title>**): <introduction>`.
+fn topic_line(topic: &Topic) -> String {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = format!("- {}", topic.id);
+    if topic.title.value != topic.id {
+        let _ = write!(line, " (**{}**)", one_line(&topic.title.value));
+    }
+    if let Some(introduction) = &topic.introduction {
+        let _ = write!(line, ": {}", one_line(&introduction.value));
+    }
+    line
+}
+
+/// Finds a topic by its id, or by its id or title in any case.
+fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
+    let folded = asked.to_lowercase();
+    let matches = |topic: &&Topic| {
+        topic.id.to_lowercase() == folded || topic.title.value.to_lowercase() == folded
+    };
+    let exact = enabled(config).find(|topic| topic.id == asked);
+    exact.or_else(|| enabled(config).find(matches)).ok_or_else(|| {
+        let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
+        let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
+            (true, _) => "no topics are configured".into(),
+            (false, Some(near)) => {
+                format!("did you mean `{}`? The topics are {}", shown(near), alternatives(&ids))
+            }
+            (false, None) => format!("the topics are {}", alternatives(&ids)),
+        };
+        error(format!("there is no topic `{}`; {hint}", shown(asked)))
+    })
+}
+
+fn grant(config: &Config, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+    let host: &PathBuf = &topic.subjects.value;
+    if !host.is_dir() {
+        let shown_path = host.strip_prefix(&config.root.value).unwrap_or(host);
+        return Err(error(format!(
+            "the directory of topic `{}` does not exist: `{}` ({})",
+            shown(&topic.id),
+            shown(&shown_path.to_string_lossy()),
+            topic.subjects.origin,
+        )));
+    }
+    let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
+    Ok(DirectoryGrant { host: host.clone(), guest, access: Access::ReadOnly })
+}
+
+/// What the guest is told about its topic.
+fn injected(topic: &Topic, output: ByteSize) -> Value {
+    json!({
+        "id": topic.id,
+        "title": topic.title.value,
+        "description": topic.description.as_ref().map(|description| &description.value),
+        "disabled": topic.disabled.value,
+        "learned": topic.learned.value,
+        "output_bytes": output.as_u64(),
+    })
+}
+
+fn error(message: String) -> ErrorInfo {
+    ErrorInfo { message, ..ErrorInfo::default() }
+}

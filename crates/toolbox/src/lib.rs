@@ -1,0 +1,248 @@
+//! The registry: a name becomes a component with its grants and limits.
+//!
+//! It checks arguments against a tool's schema before the guest sees them,
+//! prepares what a built-in needs, and takes a tool's questions to whoever can
+//! answer them. Running a component is left to `kitbag-host`, reading files of
+//! configuration to `kitbag-config`.
+
+mod arguments;
+mod error;
+mod knowledge;
+mod session;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_contract::{Action, ErrorInfo, Question, ToolName};
+use kitbag_host::{Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host};
+
+pub use arguments::{ArgumentProblem, Arguments};
+pub use error::ToolboxError;
+pub use knowledge::{KnowledgePrompt, TOPIC_GUEST_PATH};
+pub use session::{Answered, Session};
+pub use tool::{Summary, Tool};
+
+/// A tool that is part of the binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its own name.
+    pub name: &'static str,
+    /// Its native code.
+    pub artifact: EmbeddedArtifact,
+    /// What it says of itself, as the JSON of [`kitbag_contract::Description`].
+    pub description: &'static str,
+}
+
+/// The tools of one configuration, ready to be called.
+///
+/// Cheap to clone; clones share everything. Nothing of a tool is read before it
+/// is asked for by name.
+#[derive(Clone)]
+pub struct Toolbox(Arc<Inner>);
+
+struct Inner {
+    host: Host,
+    config: Config,
+    builtins: &'static [Builtin],
+}
+
+impl Toolbox {
+    /// Puts together what configuration says and what the binary holds.
+    ///
+    /// `config` was loaded with the names of `builtins`.
+    pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
+        Self(Arc::new(Inner { host, config, builtins }))
+    }
+
+    /// The configuration in effect.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What runs the calls.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// Every enabled tool, by name, in one line each. Nothing is compiled and
+    /// nothing runs.
+    pub fn summaries(&self) -> impl Iterator<Item = Summary> {
+        self.enabled().map(|(_, tool)| tool::summary(&self.0, tool))
+    }
+
+    /// A tool with all that is known of it.
+    ///
+    /// A local tool whose configuration does not say everything is loaded, since
+    /// it may say the rest itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name,
+    /// [`ToolboxError::Call`] for a component that cannot be loaded.
+    pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
+        tool::resolve(&self.0, self.find(name)?)
+    }
+
+    /// Loads a tool, compiling it where that has to be, and runs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
+        let tool = self.find(name)?;
+        Ok(self.0.host.component(&self.0.component_source(tool)?)?)
+    }
+
+    /// Prepares a call: finds the tool, checks the arguments, takes its grants
+    /// and limits.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool), and [`ToolboxError::Arguments`] with
+    /// everything that is wrong with the arguments.
+    pub fn prepare(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        action: Action,
+    ) -> Result<Session, ToolboxError> {
+        let configured = self.find(name)?;
+        let tool = tool::resolve(&self.0, configured)?;
+        let is_learn = knowledge::is_learn(configured);
+        let mut arguments = arguments::check(name, &tool.input_schema.value, arguments, |key| {
+            // The host's own word is put in its place below.
+            is_learn && key == knowledge::TOPIC_KEY
+        })?;
+        let mut grants = tool.grants.value.clone();
+        let mut refusal = None;
+        if is_learn && action == Action::Run {
+            let limit = tool.limits.output.value;
+            match knowledge::prepare(&self.0.config, &mut arguments, limit) {
+                Ok(grant) => grants.directories.push(grant),
+                Err(error) => refusal = Some(error),
+            }
+        }
+        Session::new(&self.0, configured, arguments, action, grants, refusal)
+    }
+
+    /// Runs a call on this thread, and asks `ask` what the configuration does
+    /// not answer; `None` leaves the question unanswered.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prepare`](Self::prepare), and what running the call can meet.
+    pub fn call_blocking(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        cancellation: &Cancellation,
+        mut ask: impl FnMut(&Question) -> Result<Answered, ToolboxError>,
+    ) -> Result<Completion, ToolboxError> {
+        let mut session = self.prepare(name, arguments, Action::Run)?;
+        loop {
+            let completion = session.run(cancellation)?;
+            let Some(question) = session::question(&completion) else { return Ok(completion) };
+            match ask(&question)? {
+                Answered::With(answer) => session.answer(&question, answer)?,
+                Answered::Nobody => return Ok(completion),
+            }
+        }
+    }
+
+    /// Runs a call on threads kept for that, and asks `ask` what the
+    /// configuration does not answer. Any executor will do. Dropping the future
+    /// ends the call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`call_blocking`](Self::call_blocking).
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        ask: impl AsyncFn(Question) -> Result<Answered, ToolboxError>,
+    ) -> Result<Completion, ToolboxError> {
+        let cancellation = Cancellation::default();
+        let _on_drop = CancelOnDrop(cancellation.clone());
+        let (toolbox, name) = (self.clone(), name.to_owned());
+        let prepare = move || toolbox.prepare(&name, arguments, Action::Run);
+        let mut session = self.0.host.offload(prepare).await??;
+        loop {
+            let cancellation = cancellation.clone();
+            let run = move || {
+                let completion = session.run(&cancellation);
+                (session, completion)
+            };
+            let (returned, completion) = self.0.host.offload(run).await?;
+            session = returned;
+            let completion = completion?;
+            let Some(question) = session::question(&completion) else { return Ok(completion) };
+            match ask(question.clone()).await? {
+                Answered::With(answer) => session.answer(&question, answer)?,
+                Answered::Nobody => return Ok(completion),
+            }
+        }
+    }
+
+    /// The block of knowledge for a system prompt; empty where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where a topic cannot be read at all.
+    pub fn knowledge_prompt(
+        &self,
+        cancellation: &Cancellation,
+    ) -> Result<KnowledgePrompt, ToolboxError> {
+        knowledge::prompt(&self.0, cancellation)
+    }
+
+    /// Every enabled topic, with what is wrong where its documents cannot be had.
+    pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+        knowledge::topics(&self.0.config)
+    }
+
+    fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
+        self.0.config.tools.iter().filter(|(_, tool)| tool.enable.value)
+    }
+
+    fn find(&self, name: &str) -> Result<&ConfiguredTool, ToolboxError> {
+        let tools: &BTreeMap<ToolName, ConfiguredTool> = &self.0.config.tools;
+        match tools.get(name) {
+            Some(tool) if tool.enable.value => Ok(tool),
+            Some(tool) => Err(ToolboxError::Disabled {
+                name: name.to_owned(),
+                origin: tool.enable.origin.clone(),
+            }),
+            None => Err(ToolboxError::unknown_tool(name, self.enabled().map(|(name, _)| name.as_str()))),
+        }
+    }
+}
+
+/// Ends a call whose future nobody waits for any longer.
+struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Inner {
+    fn builtin(&self, name: &str) -> Result<&'static Builtin, ToolboxError> {
+        self.builtins
+            .iter()
+            .find(|builtin| builtin.name == name)
+            .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
+    }
+
+    fn component_source(&self, tool: &ConfiguredTool) -> Result<ComponentSource, ToolboxError> {
+        match &tool.source.value {
+            ToolSource::Builtin { name } => {
+                Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
+            }
+            ToolSource::Local(local) => Ok(ComponentSource::File(local.wasm.value.clone())),
+        }
+    }
+}

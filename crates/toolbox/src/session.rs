@@ -1,0 +1,127 @@
+//! A call from its first run to its last, with the questions in between.
+//!
+//! A tool that needs an answer is run again, from the start, with all answers
+//! so far. Preset answers are given here; who else is asked is the caller's.
+
+use std::collections::BTreeMap;
+
+use kitbag_config::Sourced;
+use kitbag_contract::{Action, Answer, ErrorInfo, Grants, Outcome, Question};
+use kitbag_host::{CacheProblem, Call, Cancellation, Completion, ComponentSource, Host};
+use serde_json::{Map, Value};
+
+use crate::error::ToolboxError;
+use crate::Inner;
+
+/// What somebody said to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// An answer, and where it came from.
+    With(Sourced<Answer>),
+    /// Nobody is there, or nobody wants to answer.
+    Nobody,
+}
+
+/// A prepared call.
+pub struct Session {
+    host: Host,
+    source: Result<ComponentSource, ErrorInfo>,
+    call: Call,
+    presets: BTreeMap<String, Sourced<Value>>,
+    answers: Map<String, Value>,
+    cache_problems: Vec<CacheProblem>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        inner: &Inner,
+        tool: &kitbag_config::Tool,
+        arguments: Map<String, Value>,
+        action: Action,
+        grants: Grants,
+        refusal: Option<ErrorInfo>,
+    ) -> Result<Self, ToolboxError> {
+        Ok(Self {
+            host: inner.host.clone(),
+            source: match refusal {
+                None => Ok(inner.component_source(tool)?),
+                Some(error) => Err(error),
+            },
+            call: Call {
+                name: tool.name.to_string(),
+                action,
+                arguments: Value::Object(arguments).to_string(),
+                answers: String::new(),
+                grants,
+                limits: tool.limits.limits(),
+            },
+            presets: tool.answers.clone(),
+            answers: Map::new(),
+            cache_problems: Vec::new(),
+        })
+    }
+
+    /// Runs the tool on this thread with the answers so far, and again for each
+    /// question that has a preset answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Call`] for a component that cannot be loaded,
+    /// [`ToolboxError::Answer`] for a preset answer that does not fit,
+    /// [`ToolboxError::AskedAgain`] for a tool that goes round in circles. How
+    /// the call itself ended is in the completion.
+    pub fn run(&mut self, cancellation: &Cancellation) -> Result<Completion, ToolboxError> {
+        let source = match &self.source {
+            Ok(source) => source.clone(),
+            Err(error) => return Ok(Completion::answered(Outcome::Error(error.clone()))),
+        };
+        let component = self.host.component(&source)?;
+        self.cache_problems = component.cache_problems().to_vec();
+        loop {
+            self.call.answers = Value::Object(self.answers.clone()).to_string();
+            let completion = self.host.call_blocking(&component, &self.call, cancellation);
+            let Ok(Outcome::NeedsInput(question)) = &completion.result else {
+                return Ok(completion);
+            };
+            if self.answers.contains_key(&question.id) {
+                return Err(ToolboxError::AskedAgain { question: question.id.clone() });
+            }
+            let Some(preset) = self.presets.get(&question.id) else { return Ok(completion) };
+            let (question, preset) = (question.clone(), preset.clone().map(Answer::Json));
+            self.answer(&question, preset)?;
+        }
+    }
+
+    /// What was wrong with the disk cache when the tool was loaded.
+    pub fn cache_problems(&self) -> &[CacheProblem] {
+        &self.cache_problems
+    }
+
+    /// Adds an answer for the next run.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Answer`] where it does not fit the question.
+    pub fn answer(
+        &mut self,
+        question: &Question,
+        answer: Sourced<Answer>,
+    ) -> Result<(), ToolboxError> {
+        let checked = question.answer_type.check(&answer.value);
+        let checked = checked.map_err(|source| ToolboxError::Answer {
+            question: question.id.clone(),
+            origin: answer.origin,
+            source,
+        })?;
+        self.answers.insert(question.id.clone(), checked);
+        Ok(())
+    }
+}
+
+/// The question that a run ended with.
+pub(crate) fn question(completion: &Completion) -> Option<Question> {
+    match &completion.result {
+        Ok(Outcome::NeedsInput(question)) => Some(question.clone()),
+        Ok(_) | Err(_) => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! One tool, with all that is known of it.
+
+use std::collections::BTreeMap;
+
+use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
+use kitbag_contract::{
+    Access, Annotations, Description, DesiredGrants, Grants, ToolName,
+};
+use kitbag_host::Component;
+use serde_json::{Value, json};
+
+use crate::error::ToolboxError;
+use crate::{Builtin, Inner, knowledge};
+
+/// A tool in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The name it is called by.
+    pub name: ToolName,
+    /// `built-in`, or the file as configuration names it.
+    pub source: String,
+    /// What it does, where that is known without loading it. Untrusted text.
+    pub description: Option<String>,
+}
+
+/// A tool, resolved: what configuration says beats what the tool says.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// The name it is called by.
+    pub name: ToolName,
+    /// What the name stands for.
+    pub source: ToolSource,
+    /// A display name. Untrusted text.
+    pub title: Option<Sourced<String>>,
+    /// What it does, for the model. Untrusted text.
+    pub description: Option<Sourced<String>>,
+    /// The JSON Schema of its arguments. Where nobody says anything, any object.
+    pub input_schema: Sourced<Value>,
+    /// The JSON Schema of its content, where that is JSON.
+    pub output_schema: Option<Sourced<Value>>,
+    /// Hints for a client, derived from the grants; the tool may add to them
+    /// what no grant tells.
+    pub annotations: Annotations,
+    /// What it may reach. A topic's directory is added for the call.
+    pub grants: Sourced<Grants>,
+    /// What it would like to be granted. A wish; it grants nothing.
+    pub wishes: DesiredGrants,
+    /// What one call may use up.
+    pub limits: EffectiveLimits,
+    /// Preset answers, by the id of the question.
+    pub answers: BTreeMap<String, Sourced<Value>>,
+    /// What was wrong with the disk cache when the tool was loaded for this.
+    pub cache_problems: Vec<kitbag_host::CacheProblem>,
+}
+
+/// Sums a tool up without loading it.
+pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
+    let (source, says) = match &tool.source.value {
+        ToolSource::Builtin { name } => {
+            let says = inner.builtin(&name.value).ok().map(describe_builtin);
+            ("built-in".to_owned(), says)
+        }
+        ToolSource::Local(local) => {
+            let path = &local.wasm.value;
+            let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+            let says = match tool.description {
+                Some(_) => None,
+                None => inner.host.cached_description(path),
+            };
+            (shown.display().to_string(), says)
+        }
+    };
+    let configured = tool.description.as_ref().map(|description| description.value.clone());
+    let description = configured.or_else(|| says.and_then(|says| says.description));
+    Summary { name: tool.name.clone(), source, description }
+}
+
+/// Resolves a tool. A local one is loaded where its configuration leaves
+/// something to the tool itself.
+pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool, ToolboxError> {
+    let (says, component, parameters, grants) = match &tool.source.value {
+        ToolSource::Builtin { name } => {
+            let says = describe_builtin(inner.builtin(&name.value)?);
+            (says, None, None, Sourced { value: Grants::default(), origin: Origin::Tool })
+        }
+        ToolSource::Local(local) => {
+            let component = match is_said(tool, local) {
+                true => None,
+                false => Some(inner.host.component(&inner.component_source(tool)?)?),
+            };
+            let says = component.as_ref().and_then(Component::description).cloned();
+            let parameters = local.parameters.as_ref().map(|parameters| Sourced {
+                value: parameters.input_schema(),
+                origin: match parameters.entries.first() {
+                    Some((_, first)) => first.kind.origin.clone(),
+                    None => local.wasm.origin.clone(),
+                },
+            });
+            (says.unwrap_or_default(), component, parameters, local.grants.clone())
+        }
+    };
+    let by_tool = |value| Sourced { value, origin: Origin::Tool };
+    let said = |configured: &Option<Sourced<String>>, own: Option<String>| {
+        configured.clone().or_else(|| own.map(by_tool_text))
+    };
+    let mut description = said(&tool.description, says.description);
+    if knowledge::is_learn(tool)
+        && let Some(description) = &mut description
+    {
+        description.value.push_str(&knowledge::topics_for_model(&inner.config));
+    }
+    let any_object = || Sourced::default(json!({ "type": "object" }));
+    Ok(Tool {
+        name: tool.name.clone(),
+        source: tool.source.value.clone(),
+        title: said(&tool.title, says.title),
+        description,
+        input_schema: parameters
+            .or_else(|| says.input_schema.map(by_tool))
+            .unwrap_or_else(any_object),
+        output_schema: says.output_schema.map(by_tool),
+        annotations: annotations(&grants.value, says.annotations.unwrap_or_default()),
+        grants,
+        wishes: says.grants.unwrap_or_default(),
+        limits: tool.limits.clone(),
+        answers: tool.answers.clone(),
+        cache_problems: component.map_or(Vec::new(), |c| c.cache_problems().to_vec()),
+    })
+}
+
+fn by_tool_text(value: String) -> Sourced<String> {
+    Sourced { value, origin: Origin::Tool }
+}
+
+/// Whether configuration says all that a call needs, so that the tool does not
+/// have to be loaded to be asked.
+fn is_said(tool: &kitbag_config::Tool, local: &LocalTool) -> bool {
+    tool.description.is_some() && local.parameters.is_some()
+}
+
+/// What a built-in says of itself; `build.rs` has checked the form.
+fn describe_builtin(builtin: &Builtin) -> Description {
+    serde_json::from_str(builtin.description).unwrap_or_default()
+}
+
+/// Derives from the grants what they tell, whatever the tool claims.
+fn annotations(grants: &Grants, claims: Annotations) -> Annotations {
+    let writes = grants.directories.iter().any(|grant| grant.access == Access::ReadWrite);
+    Annotations {
+        read_only_hint: Some(!writes),
+        destructive_hint: if writes { claims.destructive_hint } else { Some(false) },
+        idempotent_hint: if writes { claims.idempotent_hint } else { Some(true) },
+        // There is no network to be granted.
+        open_world_hint: Some(false),
+    }
+}

@@ -1,0 +1,134 @@
+//! The arguments of a call, checked.
+//!
+//! The host checks a caller's arguments against the input schema; they are
+//! checked here again, since the tool does not have to trust that, and for the
+//! part that the host adds.
+
+use kitbag_sdk::ErrorInfo;
+use kitbag_sdk::serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+/// The output limit where the host names none: 1 MiB, as everywhere.
+const OUTPUT_BYTES: usize = 1 << 20;
+
+/// The arguments of a call.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    /// The topic as the caller wrote it.
+    pub(crate) topic: String,
+    /// The subjects asked for, as names or patterns; empty for a listing.
+    pub(crate) subjects: Vec<String>,
+    /// What is asked for.
+    pub(crate) view: View,
+    /// The topic as the host resolved it.
+    resolved: Option<Topic>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// An answer to a caller.
+    Call,
+    /// The topic's part of the system prompt, for the host.
+    Prompt,
+}
+
+/// A topic as the host resolved it: its part of the configuration.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    /// The key in the configuration.
+    pub(crate) id: String,
+    /// The display name; the id where there is none.
+    pub(crate) title: String,
+    /// Text for the head of the listing.
+    pub(crate) description: Option<String>,
+    /// Slugs that can never be loaded.
+    pub(crate) disabled: Vec<String>,
+    /// Names and patterns of what is in the system prompt.
+    pub(crate) learned: Vec<String>,
+    /// How long the whole answer may be.
+    pub(crate) output_bytes: usize,
+}
+
+impl Arguments {
+    /// The topic as the host resolved it.
+    pub(crate) fn resolved(&self) -> Result<&Topic, ErrorInfo> {
+        self.resolved.as_ref().ok_or_else(|| {
+            ErrorInfo::new("invalid arguments: `_topic` is missing, which the host adds")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Map::<String, Value>::deserialize(deserializer)?;
+        read_arguments(object).map_err(D::Error::custom)
+    }
+}
+
+fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
+    let (mut topic, mut subjects) = (None, Vec::new());
+    let (mut view, mut resolved) = (View::Call, None);
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("topic", value) => topic = Some(text("topic", value)?),
+            ("subjects", Value::Null) => {}
+            ("subjects", Value::String(subject)) => subjects = vec![subject],
+            ("subjects", value @ Value::Array(_)) => subjects = texts("subjects", value)?,
+            ("subjects", _) => {
+                return Err("`subjects` is neither a text nor a list of texts".into());
+            }
+            ("_topic", Value::Object(object)) => resolved = Some(read_topic(object)?),
+            ("_topic", _) => return Err("`_topic` is no object".into()),
+            ("_view", Value::String(name)) if name == "prompt" => view = View::Prompt,
+            ("_view", _) => return Err("`_view` is not `prompt`".into()),
+            (key, _) => {
+                return Err(format!("`{key}` is unknown; there are `topic` and `subjects`"));
+            }
+        }
+    }
+    let topic = topic.ok_or("`topic` is missing")?;
+    Ok(Arguments { topic, subjects, view, resolved })
+}
+
+fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
+    let (mut id, mut title, mut description) = (None, None, None);
+    let (mut disabled, mut learned) = (Vec::new(), Vec::new());
+    let mut output_bytes = OUTPUT_BYTES;
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("id", value) => id = Some(text("_topic.id", value)?),
+            (_, Value::Null) => {}
+            ("title", value) => title = Some(text("_topic.title", value)?),
+            ("description", value) => description = Some(text("_topic.description", value)?),
+            ("disabled", value) => disabled = texts("_topic.disabled", value)?,
+            ("learned", value) => learned = texts("_topic.learned", value)?,
+            ("output_bytes", value) => {
+                let bytes = value.as_u64().ok_or("`_topic.output_bytes` is no whole number")?;
+                output_bytes = bytes.try_into().unwrap_or(usize::MAX);
+            }
+            (key, _) => return Err(format!("`_topic.{key}` is unknown")),
+        }
+    }
+    let id = id.ok_or("`_topic.id` is missing")?;
+    let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone());
+    let description = description.filter(|text| !text.trim().is_empty());
+    Ok(Topic { id, title, description, disabled, learned, output_bytes })
+}
+
+fn text(key: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        _ => Err(format!("`{key}` is no text")),
+    }
+}
+
+fn texts(key: &str, value: Value) -> Result<Vec<String>, String> {
+    match value {
+        Value::Array(values) => values
+            .into_iter()
+            .map(|value| text(key, value).map_err(|_| format!("`{key}` is no list of texts")))
+            .collect(),
+        _ => Err(format!("`{key}` is no list of texts")),
+    }
+}

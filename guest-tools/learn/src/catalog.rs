@@ -1,0 +1,294 @@
+//! What there is in a topic: its subjects, and what they are called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use kitbag_sdk::ErrorInfo;
+
+use crate::arguments::Topic;
+use crate::files::{Fault, Files, Kind};
+use crate::select::Pattern;
+use crate::{missing, unreadable};
+
+/// How many entries a topic may have: files and directories, each as often as
+/// links lead to it. With [`PATH_BYTES`] it bounds the memory for all of them to
+/// about half of the 64 MiB that a tool has.
+const ENTRIES: usize = 100_000;
+
+/// How many bytes the paths of all entries may have together.
+const PATH_BYTES: usize = 8 << 20;
+
+/// The subjects of a topic.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    /// By slug, byte by byte; no two have the same.
+    pub(crate) subjects: Vec<Subject>,
+    /// Symbolic links that leave the directory.
+    leaving: Vec<String>,
+    /// Directories that could not be listed, without the hidden ones.
+    pub(crate) unreadable: Vec<(String, Fault)>,
+}
+
+/// A document of a topic.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// The file, relative to the topic's directory.
+    pub(crate) path: String,
+    /// The name under which it is loaded.
+    pub(crate) slug: String,
+    /// The slug that it would have, were there no other file that would have
+    /// the same one; `None` where there is none.
+    shared: Option<String>,
+    /// A component of the path starts with a dot. The slug has lost that dot.
+    pub(crate) hidden: bool,
+    /// It can never be loaded.
+    pub(crate) disabled: bool,
+    /// It is in the system prompt.
+    pub(crate) learned: bool,
+}
+
+impl Catalog {
+    /// Walks the topic's directory.
+    ///
+    /// A link to a directory is followed, unless that is one of the directories
+    /// on the way to the link: so the walk ends, and what several paths lead to
+    /// is there under each of them. A link that leaves the topic is kept apart,
+    /// one that leads nowhere is no subject, and neither is a device, a FIFO or
+    /// a socket.
+    pub(crate) fn read(files: &impl Files, topic: &Topic) -> Result<Self, ErrorInfo> {
+        let mut walk =
+            Walk { entries_left: ENTRIES, path_bytes_left: PATH_BYTES, ..Walk::default() };
+        walk.directories.push(String::new());
+        while let Some(directory) = walk.directories.pop() {
+            let visit = &mut |name: &str, kind| walk.visit(&directory, name, kind);
+            match files.list(&directory, visit) {
+                Ok(()) => {}
+                Err(Fault::NO_ENTRY) if directory.is_empty() => return Err(missing(topic)),
+                Err(fault) if directory.is_empty() => return Err(unreadable(topic, fault)),
+                // Removed since its parent was listed.
+                Err(Fault::NO_ENTRY) => {}
+                Err(fault) => walk.unreadable.push((directory, fault)),
+            }
+            if walk.is_full {
+                return Err(ErrorInfo::new(format!(
+                    "topic `{}` is too large: it has more than {ENTRIES} files and directories, \
+                     or paths of more than {} MiB in all",
+                    topic.id,
+                    PATH_BYTES >> 20,
+                )));
+            }
+            walk.follow_links(files);
+        }
+        Self::named(walk, topic)
+    }
+
+    /// The subjects that a pattern can match, in order, with their positions.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = (usize, &Subject)> {
+        self.subjects.iter().enumerate().filter(|(_, subject)| !subject.hidden && !subject.disabled)
+    }
+
+    /// The subjects that a listing offers, in order: visible and not learned.
+    pub(crate) fn available(&self) -> impl Iterator<Item = &Subject> {
+        self.visible().map(|(_, subject)| subject).filter(|subject| !subject.learned)
+    }
+
+    /// The subjects that are in the system prompt, in order.
+    pub(crate) fn learned(&self) -> impl Iterator<Item = &Subject> {
+        self.subjects.iter().filter(|subject| subject.learned && !subject.disabled)
+    }
+
+    /// The position of the subject with exactly this slug.
+    pub(crate) fn find(&self, slug: &str) -> Option<usize> {
+        self.subjects.binary_search_by(|subject| subject.slug.as_str().cmp(slug)).ok()
+    }
+
+    /// The subjects that would have this slug, where there are several.
+    pub(crate) fn sharing(&self, slug: &str) -> impl Iterator<Item = &Subject> {
+        self.subjects.iter().filter(move |subject| subject.shared.as_deref() == Some(slug))
+    }
+
+    /// Whether a link that leaves the topic has this slug, or is on the way to
+    /// it.
+    pub(crate) fn leaves(&self, slug: &str) -> bool {
+        self.leaving.iter().any(|link| {
+            let behind = slug.strip_prefix(&*without_dots(link));
+            slug == slug_of(link)
+                || behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    /// Names what a walk has found, and sets who may load it.
+    fn named(walk: Walk, topic: &Topic) -> Result<Self, ErrorInfo> {
+        let disabled: BTreeSet<&str> = topic.disabled.iter().map(String::as_str).collect();
+        let is_disabled = |name: &str| disabled.contains(name);
+        let learned: Vec<Pattern> = topic.learned.iter().map(|text| Pattern::new(text)).collect();
+        if let Some(error) = learned.iter().find_map(Pattern::error) {
+            // The configuration's fault, but nobody else would notice.
+            return Err(ErrorInfo::new(format!("topic `{}`: in `learned`, {error}", topic.id)));
+        }
+
+        let mut subjects: Vec<Subject> = walk.files.into_iter().map(Subject::new).collect();
+        resolve_shared(&mut subjects);
+        for subject in &mut subjects {
+            // By any of its names: a file that comes or goes beside it changes
+            // the slug, and must not give back what was taken away.
+            subject.disabled = is_disabled(&subject.slug)
+                || is_disabled(&subject.path)
+                || subject.shared.as_deref().is_some_and(is_disabled);
+            subject.learned = learned.iter().any(|pattern| pattern.matches(subject));
+        }
+        let mut unreadable = walk.unreadable;
+        unreadable.retain(|(directory, _)| !is_hidden(directory));
+        unreadable.sort_unstable();
+        Ok(Self { subjects, leaving: walk.leaving, unreadable })
+    }
+}
+
+impl Subject {
+    fn new(path: String) -> Self {
+        let (slug, hidden) = (slug_of(&path), is_hidden(&path));
+        Self { path, slug, shared: None, hidden, disabled: false, learned: false }
+    }
+
+    /// The extension of the file's name, or "".
+    pub(crate) fn extension(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        split_extension(without_dot(name)).1
+    }
+}
+
+/// What a walk has found so far.
+#[derive(Default)]
+struct Walk {
+    /// Directories that were not listed yet. A stack, not the program's own: a
+    /// topic can be deeper than that.
+    directories: Vec<String>,
+    /// Links in the directory that is being listed.
+    links: Vec<String>,
+    files: Vec<String>,
+    leaving: Vec<String>,
+    unreadable: Vec<(String, Fault)>,
+    /// Of the directories above links, which tell where a link leads back.
+    identities: BTreeMap<String, (u64, u64)>,
+    entries_left: usize,
+    path_bytes_left: usize,
+    /// There is more than a catalog can hold.
+    is_full: bool,
+}
+
+impl Walk {
+    fn visit(&mut self, directory: &str, name: &str, kind: Kind) -> ControlFlow<()> {
+        let length = directory.len() + 1 + name.len();
+        if self.entries_left == 0 || self.path_bytes_left < length {
+            self.is_full = true;
+            return ControlFlow::Break(());
+        }
+        self.entries_left -= 1;
+        self.path_bytes_left -= length;
+        let mut path = String::with_capacity(length);
+        if !directory.is_empty() {
+            path.push_str(directory);
+            path.push('/');
+        }
+        path.push_str(name);
+        match kind {
+            Kind::File => self.files.push(path),
+            Kind::Directory => self.directories.push(path),
+            Kind::Link => self.links.push(path),
+            Kind::Other => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn follow_links(&mut self, files: &impl Files) {
+        for link in std::mem::take(&mut self.links) {
+            match files.target(&link) {
+                Ok(Kind::File) => self.files.push(link),
+                Ok(Kind::Directory) if !self.leads_back(files, &link) => {
+                    self.directories.push(link)
+                }
+                Ok(_) => {}
+                Err(Fault::NOT_PERMITTED) => self.leaving.push(link),
+                // It leads nowhere, or in a circle.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether a link leads to a directory that is on the way to it, or cannot
+    /// be followed.
+    fn leads_back(&mut self, files: &impl Files, link: &str) -> bool {
+        let Ok(target) = files.identity(link) else { return true };
+        let above = link.match_indices('/').map(|(end, _)| &link[..end]);
+        std::iter::once("").chain(above).any(|directory| {
+            if let Some(identity) = self.identities.get(directory) {
+                return *identity == target;
+            }
+            let Ok(identity) = files.identity(directory) else { return false };
+            self.identities.insert(directory.to_owned(), identity);
+            identity == target
+        })
+    }
+}
+
+/// Gives every file whose slug another one has too its full name as slug, and
+/// sorts all by slug.
+///
+/// A full name can be the slug of yet another file: `a.md`, `a.toml` and
+/// `a.md.txt`. So it goes on until no two are the same, which they become since
+/// no two paths are.
+fn resolve_shared(subjects: &mut [Subject]) {
+    loop {
+        subjects.sort_unstable_by(|one, other| one.slug.cmp(&other.slug));
+        let mut are_distinct = true;
+        let groups = subjects.chunk_by_mut(|one, other| one.slug == other.slug);
+        for subject in groups.filter(|group| group.len() > 1).flatten() {
+            if subject.shared.is_none() {
+                let slug = std::mem::replace(&mut subject.slug, subject.path.clone());
+                subject.shared = Some(slug);
+                are_distinct = false;
+            }
+        }
+        if are_distinct {
+            return;
+        }
+    }
+}
+
+/// The name under which a file is loaded: its path without the extension, and
+/// without the leading dot of any component.
+fn slug_of(path: &str) -> String {
+    let mut slug = without_dots(path);
+    let name = slug.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name + split_extension(&slug[name..]).0.len();
+    slug.truncate(end);
+    slug
+}
+
+fn without_dots(path: &str) -> String {
+    if !is_hidden(path) {
+        return path.to_owned();
+    }
+    let components: Vec<&str> = path.split('/').map(without_dot).collect();
+    components.join("/")
+}
+
+/// A component without its leading dot. The file system has no component that
+/// is nothing but a dot, so something is left.
+fn without_dot(component: &str) -> &str {
+    component.strip_prefix('.').unwrap_or(component)
+}
+
+/// Splits a name without leading dot into stem and extension. The stem is never
+/// empty.
+fn split_extension(name: &str) -> (&str, &str) {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => (stem, extension),
+        _ => (name, ""),
+    }
+}
+
+fn is_hidden(path: &str) -> bool {
+    let path = path.as_bytes();
+    path.starts_with(b".") || path.windows(2).any(|pair| pair[0] == b'/' && pair[1] == b'.')
+}

@@ -1,0 +1,118 @@
+//! The tool `learn`: reads a knowledge base a piece at a time, so that the
+//! prompt stays small.
+//!
+//! A **topic** is a directory of documents, a **subject** is one document in
+//! it. The host resolves the topic, hands it over in the argument `_topic` and
+//! grants its directory, read-only, as `/subjects`; what is a subject, how it
+//! is called, who may load it and how it is written is decided here.
+//!
+//! Everything but `wasi.rs` works on the small trait in `files.rs`, so that it is
+//! tested natively, on a directory in memory.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod arguments;
+mod catalog;
+mod document;
+mod files;
+mod notes;
+mod select;
+#[cfg(test)]
+mod tests;
+mod wasi;
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+
+use crate::arguments::{Arguments, Topic, View};
+use crate::catalog::Catalog;
+use crate::files::{Fault, Files};
+use crate::wasi::Preopen;
+
+/// The tool.
+struct Learn;
+
+kitbag_sdk::export!(Learn);
+
+impl Tool for Learn {
+    type Arguments = Arguments;
+
+    fn describe() -> Description {
+        Description::new("learn")
+            .title("Learn")
+            .description(
+                "Read the knowledge base. Give a `topic` to list its subjects; give `subjects` \
+                 too, as names or patterns (`*` stays within one level, `**` crosses levels), to \
+                 load them.",
+            )
+            .input_schema(json!({
+                "type": "object",
+                "properties": {
+                    "topic": {
+                        "type": "string",
+                        "description": "The topic's id, or its title in any case.",
+                    },
+                    "subjects": {
+                        "type": ["string", "array"],
+                        "items": { "type": "string" },
+                        "description": "The subjects to load. Leave it out to list what there is.",
+                    },
+                },
+                "required": ["topic"],
+                "additionalProperties": false,
+            }))
+            .annotations(json!({
+                "readOnlyHint": true,
+                "idempotentHint": true,
+                "openWorldHint": false,
+            }))
+            .grants(json!({ "filesystem": [{ "guest": "/subjects", "mode": "ro" }] }))
+    }
+
+    fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+        // Before the directory: a missing topic is the host's fault, and its
+        // directory would then be missing too.
+        let topic = arguments.resolved()?;
+        let files = Preopen::open("/subjects").ok_or_else(|| missing(topic))?;
+        Ok(run(call.name(), &arguments, topic, &files)?)
+    }
+
+    fn format_arguments(call: &Call, arguments: Arguments) -> String {
+        let subjects = match arguments.subjects.as_slice() {
+            [] => "list".to_owned(),
+            subjects => subjects.join(", "),
+        };
+        notes::one_line(&format!("{} {}: {subjects}", call.name(), arguments.topic)).into_owned()
+    }
+}
+
+/// Answers a call on the files of its topic. `name` is what the tool is called.
+fn run(
+    name: &str,
+    arguments: &Arguments,
+    topic: &Topic,
+    files: &impl Files,
+) -> Result<String, ErrorInfo> {
+    let catalog = Catalog::read(files, topic)?;
+    match (arguments.view, arguments.subjects.as_slice()) {
+        (View::Prompt, _) => Ok(answer::prompt(files, topic, &catalog)),
+        (View::Call, []) => Ok(answer::listing(name, topic, &catalog)),
+        (View::Call, patterns) => {
+            let selection = select::select(topic, &catalog, patterns)?;
+            answer::load(files, topic, &catalog, &selection)
+        }
+    }
+}
+
+/// The topic's directory is not there.
+fn missing(topic: &Topic) -> ErrorInfo {
+    ErrorInfo::new(format!(
+        "the directory of topic `{}` is missing: nothing stands at `/subjects`",
+        topic.id
+    ))
+}
+
+/// The topic's directory is there, but cannot be listed.
+fn unreadable(topic: &Topic, fault: Fault) -> ErrorInfo {
+    ErrorInfo::new(format!("the directory of topic `{}` cannot be read ({fault})", topic.id))
+}

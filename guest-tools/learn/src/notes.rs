@@ -1,0 +1,107 @@
+//! What an answer says beside the subjects: what is missing from it, and why.
+
+use std::borrow::Cow;
+
+/// How long a name is shown that the caller chose, in bytes.
+const SHOWN_BYTES: usize = 200;
+
+/// What a list says at its end in place of the names that do not fit.
+const MORE_BYTES: usize = " and 1000000 more".len();
+
+/// What is missing from an answer, by reason.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    notes: Vec<Note>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Note {
+    reason: String,
+    names: Vec<String>,
+}
+
+impl Notes {
+    /// Adds a name under a reason.
+    pub(crate) fn add(&mut self, reason: &str, name: &str) {
+        let name = one_line(name).into_owned();
+        self.bytes += name.len() + "``, ".len();
+        match self.notes.iter_mut().find(|note| note.reason == reason) {
+            Some(note) => note.names.push(name),
+            None => {
+                self.bytes += reason.len() + "\n\n: .".len() + MORE_BYTES;
+                self.notes.push(Note { reason: reason.to_owned(), names: vec![name] });
+            }
+        }
+    }
+
+    /// How long they are at most, with every name.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Writes a line for each reason at the end of an answer, with as many names
+    /// as fit.
+    pub(crate) fn write(&self, answer: &mut String, limit: usize) {
+        if !answer.is_empty() && !self.notes.is_empty() {
+            answer.push_str(if answer.ends_with('\n') { "\n" } else { "\n\n" });
+        }
+        for (position, note) in self.notes.iter().enumerate() {
+            // What the lines behind this one need, be it without any name.
+            let behind = self.notes[position + 1..].iter();
+            let behind: usize = behind.map(|note| note.reason.len() + 4 + MORE_BYTES).sum();
+            let used = answer.len() + note.reason.len() + "\n: .".len() + behind;
+            let names = quoted(&note.names, limit.saturating_sub(used));
+            let gap = if position == 0 { "" } else { "\n" };
+            answer.push_str(&format!("{gap}{}: {names}.", note.reason));
+        }
+    }
+}
+
+/// A list of names for a sentence, in backticks: as many as fit into so many
+/// bytes, and how many more there are.
+pub(crate) fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> String {
+    let mut list = String::new();
+    let mut names = names.into_iter();
+    let mut left_out = 0;
+    for name in &mut names {
+        let name = name.as_ref();
+        let name = one_line(name);
+        let separator = if list.is_empty() { "" } else { ", " };
+        if list.len() + separator.len() + name.len() + 2 + MORE_BYTES > limit {
+            left_out = 1;
+            break;
+        }
+        list.push_str(&format!("{separator}`{name}`"));
+    }
+    left_out += names.count();
+    if left_out > 0 {
+        let and = if list.is_empty() { "" } else { " and " };
+        list.push_str(&format!("{and}{left_out} more"));
+    }
+    list
+}
+
+/// A name that the caller chose, which can be of any length, on one line.
+pub(crate) fn shortened(name: &str) -> String {
+    let end = name.floor_char_boundary(SHOWN_BYTES);
+    let ellipsis = if end < name.len() { "…" } else { "" };
+    format!("{}{ellipsis}", one_line(&name[..end]))
+}
+
+/// A name on one line: that of a file may hold line breaks, and would write
+/// lines of its own.
+pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(name);
+    }
+    let mut line = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    Cow::Owned(line)
+}

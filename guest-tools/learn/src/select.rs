@@ -1,0 +1,177 @@
+//! Which subjects a call asks for.
+
+use std::collections::BTreeSet;
+
+use glob::MatchOptions;
+use kitbag_sdk::ErrorInfo;
+
+use crate::arguments::Topic;
+use crate::catalog::{Catalog, Subject};
+use crate::notes::{quoted, shortened};
+
+/// How long a pattern may be. Matching recurs for each `*`, so one of a megabyte
+/// would exhaust the stack.
+const PATTERN_BYTES: usize = 1024;
+
+/// How long a list of subjects may be in an error.
+const LIST_BYTES: usize = 16 << 10;
+
+/// How many names that are refused an error tells.
+const REFUSALS: usize = 20;
+
+/// `*` stays within one level, `**` crosses levels. A leading dot needs no care:
+/// what is hidden is never offered to a glob.
+const OPTIONS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// The subjects that a call asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// Positions in the catalog, in order, each once.
+    pub(crate) positions: Vec<usize>,
+    /// The patterns that match nothing, in order.
+    pub(crate) unmatched: Vec<String>,
+    /// One subject was asked for, by its exact slug.
+    pub(crate) is_exact: bool,
+}
+
+/// The name of one subject, or a glob for several.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: String,
+    glob: Glob,
+}
+
+#[derive(Debug)]
+enum Glob {
+    /// A name without `*`, `?` and `[`: it matches nothing but itself.
+    None,
+    Valid(glob::Pattern),
+    Invalid(String),
+}
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Self {
+        let glob = if !text.contains(['*', '?', '[']) {
+            Glob::None
+        } else if text.len() > PATTERN_BYTES {
+            Glob::Invalid(format!("it is longer than {PATTERN_BYTES} bytes"))
+        } else {
+            match glob::Pattern::new(text) {
+                Ok(glob) => Glob::Valid(glob),
+                Err(error) => Glob::Invalid(error.msg.to_owned()),
+            }
+        };
+        Self { text: text.to_owned(), glob }
+    }
+
+    /// Whether a subject is meant: by its exact slug, or by a glob unless it is
+    /// hidden.
+    pub(crate) fn matches(&self, subject: &Subject) -> bool {
+        subject.slug == self.text
+            || match &self.glob {
+                Glob::Valid(glob) if !subject.hidden => glob.matches_with(&subject.slug, OPTIONS),
+                _ => false,
+            }
+    }
+
+    /// Why it can be no more than an exact slug, where that is a mistake.
+    pub(crate) fn error(&self) -> Option<String> {
+        let Glob::Invalid(reason) = &self.glob else { return None };
+        Some(format!("`{}` is no valid pattern: {reason}", shortened(&self.text)))
+    }
+}
+
+/// Finds what the patterns of a call mean.
+///
+/// # Errors
+///
+/// What is disabled, is several files, or leaves the topic is an error for the
+/// whole call where it is asked for by name. So is a call of which no pattern
+/// matches.
+pub(crate) fn select(
+    topic: &Topic,
+    catalog: &Catalog,
+    patterns: &[String],
+) -> Result<Selection, ErrorInfo> {
+    let patterns: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
+    let mut is_chosen = vec![false; catalog.subjects.len()];
+    let (mut unmatched, mut refusals) = (Vec::new(), Vec::new());
+    let mut is_exact = patterns.len() == 1;
+    for text in patterns {
+        // The exact slug comes first: a literal finds what is hidden, and what
+        // has a `[` in its name.
+        if let Some(position) = catalog.find(text) {
+            if catalog.subjects[position].disabled {
+                refusals.push(disabled(text));
+            }
+            is_chosen[position] = true;
+            continue;
+        }
+        is_exact = false;
+        if let Some(refusal) = refusal(topic, catalog, text) {
+            refusals.push(refusal);
+            continue;
+        }
+        let pattern = Pattern::new(text);
+        if let Some(error) = pattern.error() {
+            refusals.push(format!("invalid arguments: {error}"));
+            continue;
+        }
+        let mut is_matched = false;
+        for (position, _) in catalog.visible().filter(|(_, subject)| pattern.matches(subject)) {
+            is_chosen[position] = true;
+            is_matched = true;
+        }
+        if !is_matched {
+            unmatched.push(shortened(text));
+        }
+    }
+    if !refusals.is_empty() {
+        refusals.truncate(REFUSALS);
+        return Err(ErrorInfo::new(refusals.join("; ")));
+    }
+    let positions: Vec<usize> =
+        (0..is_chosen.len()).filter(|position| is_chosen[*position]).collect();
+    if positions.is_empty() {
+        return Err(nothing_matches(topic, catalog, &unmatched));
+    }
+    Ok(Selection { positions, unmatched, is_exact })
+}
+
+/// Why nothing can be loaded under this name, where it is one that is known.
+fn refusal(topic: &Topic, catalog: &Catalog, name: &str) -> Option<String> {
+    let shown = shortened(name);
+    if topic.disabled.iter().any(|slug| slug == name) {
+        return Some(disabled(name));
+    }
+    if catalog.sharing(name).next().is_some() {
+        let files = catalog.sharing(name).map(|subject| &subject.slug);
+        let files = quoted(files, LIST_BYTES);
+        return Some(format!(
+            "subject `{shown}` stands for several files: {files}; name one of them"
+        ));
+    }
+    catalog.leaves(name).then(|| {
+        format!(
+            "subject `{shown}` is, or is behind, a symbolic link that leaves the topic's directory"
+        )
+    })
+}
+
+fn disabled(slug: &str) -> String {
+    format!("subject `{}` is disabled", shortened(slug))
+}
+
+fn nothing_matches(topic: &Topic, catalog: &Catalog, unmatched: &[String]) -> ErrorInfo {
+    let id = &topic.id;
+    let unmatched = quoted(unmatched, LIST_BYTES);
+    let there_is = quoted(catalog.visible().map(|(_, subject)| &subject.slug), LIST_BYTES);
+    ErrorInfo::new(match there_is.as_str() {
+        "" => format!("no subject of topic `{id}` matches {unmatched}; it has no subjects"),
+        names => format!("no subject of topic `{id}` matches {unmatched}; it has {names}"),
+    })
+}

@@ -1,0 +1,229 @@
+use kitbag_sdk::serde_json::{Value, json};
+
+use super::{Memory, check, check_error, load, loaded};
+
+#[track_caller]
+fn check_content(path: &str, content: &str, expected: &str) {
+    let files = Memory::default().file(path, content);
+    check(load(&files, json!({}), json!(path.split('.').next())), expected);
+}
+
+#[test]
+fn one_exact_slug_gives_its_content_bare() {
+    let files = Memory::of(&["a.md", "b.md"]);
+    for subjects in [json!("a"), json!(["a"]), json!(["a", "a"])] {
+        check(load(&files, json!({}), subjects), "a.md");
+    }
+}
+
+#[test]
+fn anything_else_gives_each_subject_in_a_block() {
+    let files = Memory::of(&["a.md", "b.rs"]);
+    let block = "<subject name=\"a\">\na.md\n</subject>";
+    check(
+        load(&files, json!({}), json!(["a", "b"])),
+        &format!("{block}\n<subject name=\"b\">\n```rust\nb.rs\n```\n</subject>"),
+    );
+    for subjects in [json!("a*"), json!(["a*", "a"]), json!("[a]")] {
+        check(load(&files, json!({}), subjects), block);
+    }
+}
+
+#[test]
+fn results_are_there_once_and_in_order() {
+    let files = Memory::of(&["a.md", "b.md", "c/d.md"]);
+    assert_eq!(loaded(&files, json!(["c/*", "b", "*", "b"])), ["a", "b", "c/d"]);
+}
+
+#[test]
+fn an_exact_slug_goes_before_a_pattern() {
+    let files = Memory::of(&["[ab].md", "a.md", "x*.md", "xy.md"]);
+    check(load(&files, json!({}), json!("[ab]")), "[ab].md");
+    check(load(&files, json!({}), json!("x*")), "x*.md");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_named() {
+    let files = Memory::of(&["a.md"]);
+    check(
+        load(&files, json!({}), json!(["zz", "a", "b/*"])),
+        "<subject name=\"a\">\na.md\n</subject>\n\nNo subject matches: `b/*`, `zz`.",
+    );
+}
+
+#[test]
+fn an_error_lists_what_there_is_where_nothing_matches() {
+    let files = Memory::of(&["b.md", "a.md", ".c.md", "d.md", "e/f.md"]);
+    let keys = json!({ "disabled": ["d"], "learned": ["a"] });
+    check_error(
+        load(&files, keys, json!(["x", "y*"])),
+        "no subject of topic `skills` matches `x`, `y*`; it has `a`, `b`, `e/f`",
+    );
+    check_error(
+        load(&Memory::default(), json!({}), json!("")),
+        "no subject of topic `skills` matches ``; it has no subjects",
+    );
+}
+
+#[test]
+fn an_error_with_names_of_any_length_is_bounded() {
+    let paths: Vec<String> = (0..2000).map(|number| format!("subject-{number:04}.md")).collect();
+    let files = Memory::of(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+    let error = load(&files, json!({}), json!(["x".repeat(100_000)])).unwrap_err();
+    assert!(error.len() < 17 << 10, "{}", error.len());
+    assert!(error.ends_with(" more"), "{error}");
+    let many: Vec<String> = (0..5000).map(|number| format!("[{number}")).collect();
+    let error = load(&files, json!({}), json!(many)).unwrap_err();
+    assert!(error.len() < 4 << 10, "{}", error.len());
+}
+
+#[test]
+fn a_pattern_that_is_none_is_an_invalid_argument() {
+    let files = Memory::of(&["a.md"]);
+    for (pattern, reason) in [
+        ("[", "invalid range pattern"),
+        ("***", "wildcards are either regular `*` or recursive `**`"),
+        ("a**", "recursive wildcards must form a single path component"),
+    ] {
+        check_error(
+            load(&files, json!({}), json!(["a", pattern])),
+            &format!("invalid arguments: `{pattern}` is no valid pattern: {reason}"),
+        );
+    }
+    let error = load(&files, json!({}), json!("*a".repeat(513))).unwrap_err();
+    assert!(error.ends_with("…` is no valid pattern: it is longer than 1024 bytes"), "{error}");
+}
+
+#[test]
+fn plain_texts_stand_bare() {
+    for path in ["a.md", "a.txt", "a.text", "a", "a.MD", "a."] {
+        check_content(path, "# A ```\ntext\n", "# A ```\ntext\n");
+    }
+}
+
+#[test]
+fn other_files_stand_in_a_fence_with_their_language() {
+    for (extension, language) in [
+        ("rs", "rust"),
+        ("RS", "rust"),
+        ("py", "python"),
+        ("js", "javascript"),
+        ("ts", "typescript"),
+        ("yml", "yaml"),
+        ("yaml", "yaml"),
+        ("toml", "toml"),
+        ("sh", "bash"),
+        ("xyz", "xyz"),
+        ("c++", "c++"),
+        ("a b", ""),
+        ("x`y", ""),
+    ] {
+        let expected = format!("```{language}\nx\n```");
+        check_content(&format!("a.{extension}"), "x\n", &expected);
+        check_content(&format!("a.{extension}"), "x", &expected);
+    }
+    check_content("a.rs", "", "```rust\n```");
+}
+
+#[test]
+fn a_hidden_files_extension_is_that_of_its_name_without_the_dot() {
+    let files = Memory::of(&[".a.rs", ".env"]);
+    check(load(&files, json!({}), json!("a")), "```rust\n.a.rs\n```");
+    check(load(&files, json!({}), json!("env")), ".env");
+}
+
+#[test]
+fn a_fence_is_longer_than_any_run_of_backticks_in_it() {
+    check_content("a.rs", "/// ```\nx ` y", "````rust\n/// ```\nx ` y\n````");
+    check_content("a.rs", "`````", "``````rust\n`````\n``````");
+    check_content("a.rs", "``", "```rust\n``\n```");
+}
+
+#[test]
+fn a_name_is_escaped_in_its_attribute() {
+    let files = Memory::of(&["a&b<c>\"d.md", "e.md"]);
+    check(
+        load(&files, json!({}), json!("a*")),
+        "<subject name=\"a&amp;b&lt;c>&quot;d\">\na&b<c>\"d.md\n</subject>",
+    );
+}
+
+#[track_caller]
+fn check_tag(content: &str, tag: &str) {
+    let files = Memory::default().file("a.md", content).file("b.md", "");
+    check(
+        load(&files, json!({}), json!(["a", "b"])),
+        &format!("<{tag} name=\"a\">\n{content}\n</{tag}>\n<subject name=\"b\">\n</subject>"),
+    );
+}
+
+#[test]
+fn a_content_cannot_close_its_block() {
+    check_tag("<subject name=\"x\">", "subject");
+    check_tag("a</subject>b", "subject-1");
+    check_tag("a</Subject >b", "subject-1");
+    check_tag("</subject></subject-1>", "subject-2");
+    check_tag("</subject></SUBJECT-1></subject-3>", "subject-2");
+    check_tag("</subject> subject-1 subject-2", "subject-3");
+    check_tag("</subject> subject-12", "subject-2");
+    check_tag("</subject-1>", "subject-2");
+}
+
+#[test]
+fn a_content_that_takes_every_tag_is_read_in_one_pass() {
+    let taken: String = (1..60_000).map(|number| format!("</subject-{number}>")).collect();
+    let files = Memory::default().file("a.md", format!("</subject>{taken}"));
+    let answer = load(&files, json!({ "output_bytes": 4 << 20 }), json!("a*")).unwrap();
+    assert!(answer.starts_with("<subject-60000 name=\"a\">\n</subject></subject-1>"));
+    assert!(answer.ends_with("</subject-59999>\n</subject-60000>"));
+}
+
+/// The answer to `["a", "x"]`, where `a` is a text and `x` the file in question.
+#[track_caller]
+fn check_beside(x: impl Into<Vec<u8>>, note: &str) {
+    let files = Memory::of(&["a.md"]).file("x.md", x);
+    check(
+        load(&files, json!({}), json!(["a", "x"])),
+        &format!("<subject name=\"a\">\na.md\n</subject>\n\n{note}"),
+    );
+    check_error(load(&files, json!({}), json!("x")), note);
+}
+
+#[test]
+fn a_file_that_is_no_text_is_skipped_and_named() {
+    let binary = "Skipped, since it is binary (it holds a NUL byte): `x`.";
+    check_beside("a\0b", binary);
+    check_beside([vec![b'a'; 8191], vec![0]].concat(), binary);
+    let no_text = "Skipped, since it is no UTF-8 text: `x`.";
+    check_beside(b"a\xff", no_text);
+    check_beside(b"a\xc3", no_text);
+    check_beside([vec![b'a'; 100_000], vec![0xff]].concat(), no_text);
+    check_beside([vec![b'a'; 100_000], vec![0xff], vec![b'a'; 2 << 20]].concat(), no_text);
+}
+
+#[test]
+fn a_nul_behind_the_first_8192_bytes_is_let_through() {
+    let content = format!("{}\0", "a".repeat(8192));
+    check_content("a.md", &content, &content);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_others_are_delivered() {
+    let files = Memory::of(&["a.md", "c.md"])
+        .unreadable("b.md", "access")
+        .unreadable("d.md", "access")
+        .unreadable("e.md", "io");
+    check(
+        load(&files, json!({}), json!("*")),
+        "<subject name=\"a\">\na.md\n</subject>\n<subject name=\"c\">\nc.md\n</subject>\n\n\
+         Could not be read (access): `b`, `d`.\nCould not be read (io): `e`.",
+    );
+    check_error(load(&files, json!({}), json!("b")), "Could not be read (access): `b`.");
+}
+
+#[test]
+fn an_empty_subject_is_empty() {
+    let files = Memory::default().file("a.md", "");
+    check(load(&files, json!({}), json!("a")), "");
+    check(load(&files, json!({}), Value::from("*")), "<subject name=\"a\">\n</subject>");
+}

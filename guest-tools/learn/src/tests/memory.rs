@@ -1,0 +1,159 @@
+//! A directory in memory, with everything in it that a real one can have.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use crate::files::{Fault, Files, Kind};
+
+/// How many links one path may pass, as in Linux.
+const LINKS: usize = 40;
+
+/// A directory tree. Parents come into being with what stands in them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory(BTreeMap<String, Node>);
+
+#[derive(Clone, Debug)]
+enum Node {
+    Directory,
+    File(Vec<u8>),
+    Link(String),
+    Device,
+    Unreadable(Fault),
+    Unlistable(Fault),
+}
+
+impl Memory {
+    /// Files that each hold their own path as text.
+    pub(super) fn of(paths: &[&str]) -> Self {
+        paths.iter().fold(Self::default(), |files, path| files.file(path, *path))
+    }
+
+    pub(super) fn file(self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.with(path, Node::File(content.into()))
+    }
+
+    pub(super) fn directory(self, path: &str) -> Self {
+        self.with(path, Node::Directory)
+    }
+
+    /// A link as `ln -s` makes it: relative to its own directory.
+    pub(super) fn link(self, path: &str, target: &str) -> Self {
+        self.with(path, Node::Link(target.to_owned()))
+    }
+
+    pub(super) fn device(self, path: &str) -> Self {
+        self.with(path, Node::Device)
+    }
+
+    pub(super) fn unreadable(self, path: &str, fault: &'static str) -> Self {
+        self.with(path, Node::Unreadable(Fault(fault)))
+    }
+
+    pub(super) fn unlistable(self, path: &str, fault: &'static str) -> Self {
+        self.with(path, Node::Unlistable(Fault(fault)))
+    }
+
+    fn with(mut self, path: &str, node: Node) -> Self {
+        for (slash, _) in path.match_indices('/') {
+            self.0.entry(path[..slash].to_owned()).or_insert(Node::Directory);
+        }
+        self.0.insert(path.to_owned(), node);
+        self
+    }
+
+    /// Follows all links of a path. As WASI does it, an absolute target leads
+    /// out, wherever it leads.
+    fn resolve(&self, path: &str) -> Result<String, Fault> {
+        let mut ahead: Vec<&str> = path.rsplit('/').collect();
+        let mut done = String::new();
+        let mut links = 0;
+        while let Some(component) = ahead.pop() {
+            let parent = done.len();
+            match component {
+                "" | "." => continue,
+                ".." if done.is_empty() => return Err(Fault::NOT_PERMITTED),
+                ".." => {
+                    done.truncate(done.rfind('/').unwrap_or(0));
+                    continue;
+                }
+                component if done.is_empty() => done.push_str(component),
+                component => done.extend(["/", component]),
+            }
+            match self.0.get(&done).ok_or(Fault::NO_ENTRY)? {
+                Node::Link(_) if links == LINKS => return Err(Fault("loop")),
+                Node::Link(target) if target.starts_with('/') => return Err(Fault::NOT_PERMITTED),
+                Node::Link(target) => {
+                    links += 1;
+                    done.truncate(parent);
+                    ahead.extend(target.rsplit('/'));
+                }
+                _ => {}
+            }
+        }
+        Ok(done)
+    }
+
+    fn node(&self, path: &str) -> Result<&Node, Fault> {
+        match self.resolve(path)?.as_str() {
+            "" => Ok(self.0.get("").unwrap_or(&Node::Directory)),
+            path => self.0.get(path).ok_or(Fault::NO_ENTRY),
+        }
+    }
+}
+
+impl Node {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::File(_) | Self::Unreadable(_) => Kind::File,
+            Self::Directory | Self::Unlistable(_) => Kind::Directory,
+            Self::Link(_) => Kind::Link,
+            Self::Device => Kind::Other,
+        }
+    }
+}
+
+impl Files for Memory {
+    fn list(
+        &self,
+        directory: &str,
+        visit: &mut dyn FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        match self.node(directory)? {
+            Node::Unlistable(fault) => return Err(*fault),
+            Node::Directory => {}
+            _ => return Err(Fault("not-directory")),
+        }
+        let directory = self.resolve(directory)?;
+        let start = if directory.is_empty() { directory } else { format!("{directory}/") };
+        let inside = self.0.range(start.clone()..).map_while(|(path, node)| {
+            let rest = path.strip_prefix(&start)?;
+            Some((rest, node))
+        });
+        let entries: Vec<_> =
+            inside.filter(|(name, _)| !name.is_empty() && !name.contains('/')).collect();
+        // Backwards: the order of a directory means nothing.
+        for (name, node) in entries.into_iter().rev() {
+            if visit(name, node.kind()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, link: &str) -> Result<Kind, Fault> {
+        Ok(self.node(link)?.kind())
+    }
+
+    fn identity(&self, directory: &str) -> Result<(u64, u64), Fault> {
+        let path = self.resolve(directory)?;
+        Ok((self.0.range(..=path).count() as u64, 0))
+    }
+
+    fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault> {
+        match self.node(file)? {
+            Node::File(content) => Ok(content[..content.len().min(limit)].to_owned()),
+            Node::Unreadable(fault) => Err(*fault),
+            _ => Err(Fault("is-directory")),
+        }
+    }
+}

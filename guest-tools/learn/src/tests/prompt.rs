@@ -1,0 +1,119 @@
+use kitbag_sdk::serde_json::{self, Value, json};
+
+use super::{Memory, call, topic};
+
+fn prompt(files: &Memory, keys: Value) -> Value {
+    let arguments = json!({ "topic": "skills", "_topic": topic(keys), "_view": "prompt" });
+    serde_json::from_str(&call(files, &arguments).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn check_learned(files: &Memory, keys: Value, expected: &str) {
+    assert_eq!(prompt(files, keys)["learned"].as_str(), Some(expected));
+}
+
+#[test]
+fn a_topic_with_nothing_learned_has_no_block() {
+    let files = Memory::of(&["a.md"]);
+    assert_eq!(prompt(&files, json!({})), json!({ "learned": null, "available": true }));
+    assert_eq!(
+        prompt(&Memory::default(), json!({})),
+        json!({ "learned": null, "available": false })
+    );
+}
+
+#[test]
+fn what_is_learned_stands_in_the_topics_block() {
+    let files = Memory::of(&["a.md", "b.rs", "c.md"]);
+    let keys = json!({ "title": "Skills", "description": "About.", "learned": ["a", "b"] });
+    assert_eq!(
+        prompt(&files, keys),
+        json!({
+            "learned": "<topic name=\"Skills\">\nAbout.\n\
+                <subject name=\"a\">\na.md\n</subject>\n\
+                <subject name=\"b\">\n```rust\nb.rs\n```\n</subject>\n</topic>",
+            "available": true,
+        })
+    );
+    let block = "<topic name=\"skills\">\n<subject name=\"a\">\na.md\n</subject>\n</topic>";
+    check_learned(&files, json!({ "learned": ["a"] }), block);
+}
+
+#[test]
+fn hidden_disabled_and_learned_subjects_are_not_available() {
+    let files = Memory::of(&["a.md", "b.md", ".c.md"]);
+    let keys = json!({ "learned": ["a"], "disabled": ["b"] });
+    assert_eq!(prompt(&files, keys)["available"], json!(false));
+    let keys = json!({ "learned": ["*"], "disabled": ["a"] });
+    let block = "<topic name=\"skills\">\n<subject name=\"b\">\nb.md\n</subject>\n</topic>";
+    check_learned(&files, keys.clone(), block);
+    assert_eq!(prompt(&files, keys)["available"], json!(false));
+}
+
+#[test]
+fn a_hidden_subject_is_in_the_prompt_where_it_is_named_exactly() {
+    let files = Memory::of(&[".c.md"]);
+    assert_eq!(prompt(&files, json!({ "learned": ["*"] }))["learned"], json!(null));
+    let block = "<topic name=\"skills\">\n<subject name=\"c\">\n.c.md\n</subject>\n</topic>";
+    check_learned(&files, json!({ "learned": ["c"] }), block);
+}
+
+#[test]
+fn title_and_description_are_escaped() {
+    let files = Memory::of(&["a.md"]);
+    let keys = json!({
+        "title": "A \"<b>\" & c",
+        "description": "Use </topic> & <x>.",
+        "learned": ["a"],
+    });
+    check_learned(
+        &files,
+        keys,
+        "<topic name=\"A &quot;&lt;b>&quot; &amp; c\">\nUse &lt;/topic> &amp; &lt;x>.\n\
+         <subject name=\"a\">\na.md\n</subject>\n</topic>",
+    );
+}
+
+#[test]
+fn a_content_cannot_close_the_topic_or_its_subject() {
+    let files = Memory::default().file("a.md", "</subject></topic></topic-1>");
+    check_learned(
+        &files,
+        json!({ "learned": ["a"] }),
+        "<topic-2 name=\"skills\">\n<subject-1 name=\"a\">\n\
+         </subject></topic></topic-1>\n</subject-1>\n</topic-2>",
+    );
+}
+
+#[test]
+fn what_cannot_be_delivered_is_named_in_the_block() {
+    let files = Memory::of(&["a.md"]).file("b.bin", "\0").unreadable("c.md", "access");
+    check_learned(
+        &files,
+        json!({ "learned": ["*"] }),
+        "<topic name=\"skills\">\n<subject name=\"a\">\na.md\n</subject>\n\n\
+         Skipped, since it is binary (it holds a NUL byte): `b`.\n\
+         Could not be read (access): `c`.\n</topic>",
+    );
+}
+
+#[test]
+fn the_limit_counts_the_json_and_leaves_it_whole() {
+    let files =
+        Memory::default().file("a.md", "\"\n".repeat(5000)).file("b.md", "x\n".repeat(5000));
+    for output_bytes in [1000, 5000, 20_000] {
+        let keys = json!({ "learned": ["*"], "output_bytes": output_bytes });
+        let arguments = json!({ "topic": "skills", "_topic": topic(keys), "_view": "prompt" });
+        let answer = call(&files, &arguments).unwrap();
+        assert!(
+            answer.len() <= output_bytes && answer.len() > output_bytes / 2,
+            "{}",
+            answer.len()
+        );
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let learned = answer["learned"].as_str().unwrap();
+        assert!(
+            learned.ends_with("\n</topic>") && learned.contains("since the answer has a limit")
+        );
+    }
+}

@@ -1,0 +1,181 @@
+use kitbag_sdk::serde_json::json;
+
+use super::{Memory, check, check_error, list, listed, load, loaded};
+
+/// What a file is called, and that it is loaded under that name.
+#[track_caller]
+fn check_slug(path: &str, slug: &str) {
+    let files = Memory::default().file(path, "content");
+    let answer = load(&files, json!({}), json!(slug));
+    let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(answer.contains("content"), "{path}: {answer}");
+}
+
+#[test]
+fn a_slug_is_the_path_without_extension_and_leading_dots() {
+    check_slug("a.md", "a");
+    check_slug("a", "a");
+    check_slug("dir/a.md", "dir/a");
+    check_slug("a.tar.gz", "a.tar");
+    check_slug("dir.d/a.md", "dir.d/a");
+    check_slug("ast-grep/.rules.md", "ast-grep/rules");
+    check_slug(".github/ci.yml", "github/ci");
+    check_slug(".a/.b/.c", "a/b/c");
+    check_slug(".gitignore", "gitignore");
+    check_slug("a.", "a");
+    check_slug("..a", ".a");
+    check_slug("ä ö.md", "ä ö");
+}
+
+#[test]
+fn subjects_are_in_the_order_of_their_slugs_bytes() {
+    let files = Memory::of(&["b.md", "a/b.md", "a.md", "a-b.md", "B.md", "ä.md", "a/a.md"]);
+    let expected = ["B", "a", "a-b", "a/a", "a/b", "b", "ä"];
+    assert_eq!(listed(&files), expected);
+    assert_eq!(loaded(&files, json!(["b", "**", "a"])), expected);
+}
+
+#[test]
+fn a_file_and_a_directory_of_the_same_name_stand_side_by_side() {
+    let files = Memory::of(&["a.md", "a/b.md"]);
+    assert_eq!(listed(&files), ["a", "a/b"]);
+    check(load(&files, json!({}), json!("a")), "a.md");
+    check(load(&files, json!({}), json!("a/b")), "a/b.md");
+}
+
+#[test]
+fn two_files_of_one_slug_keep_their_full_names() {
+    let files = Memory::of(&["d/a.md", "d/a.toml", "d/b.md"]);
+    assert_eq!(listed(&files), ["d/a.md", "d/a.toml", "d/b"]);
+    check(load(&files, json!({}), json!("d/a.md")), "d/a.md");
+    check(load(&files, json!({}), json!("d/a.toml")), "```toml\nd/a.toml\n```");
+    assert_eq!(loaded(&files, json!("d/a*")), ["d/a.md", "d/a.toml"]);
+    check_error(
+        load(&files, json!({}), json!(["d/a", "d/b"])),
+        "subject `d/a` stands for several files: `d/a.md`, `d/a.toml`; name one of them",
+    );
+}
+
+#[test]
+fn a_file_without_extension_keeps_a_name_that_others_lose() {
+    let files = Memory::of(&["a", "a.md"]);
+    assert_eq!(listed(&files), ["a", "a.md"]);
+    check(load(&files, json!({}), json!("a")), "a");
+    check(load(&files, json!({}), json!("a.md")), "a.md");
+}
+
+#[test]
+fn a_full_name_that_is_another_ones_slug_makes_that_one_keep_its_own() {
+    let files = Memory::of(&["a.md", "a.toml", "a.md.txt"]);
+    assert_eq!(listed(&files), ["a.md", "a.md.txt", "a.toml"]);
+    check(load(&files, json!({}), json!("a.md")), "a.md");
+    check(load(&files, json!({}), json!("a.md.txt")), "a.md.txt");
+}
+
+#[test]
+fn a_hidden_file_can_share_a_slug_too() {
+    let files = Memory::of(&["a.md", ".a.md", "x/b.md", ".x/b.md"]);
+    assert_eq!(listed(&files), ["a.md", "x/b.md"]);
+    check(load(&files, json!({}), json!(".a.md")), ".a.md");
+    check(load(&files, json!({}), json!(".x/b.md")), ".x/b.md");
+    check_error(
+        load(&files, json!({}), json!("a")),
+        "subject `a` stands for several files: `.a.md`, `a.md`; name one of them",
+    );
+}
+
+#[test]
+fn what_is_hidden_is_never_listed_and_never_matched() {
+    let files = Memory::of(&["a.md", ".b.md", ".c/d.md", "e/.f/g.md"]);
+    assert_eq!(listed(&files), ["a"]);
+    assert_eq!(loaded(&files, json!("**")), ["a"]);
+    assert_eq!(loaded(&files, json!(["*", "*/*", ".*", "?", "[a-z]"])), ["a"]);
+    check_error(
+        load(&files, json!({}), json!(["e/**", "c/*"])),
+        "no subject of topic `skills` matches `c/*`, `e/**`; it has `a`",
+    );
+}
+
+#[test]
+fn what_is_hidden_is_loaded_by_its_exact_slug() {
+    let files = Memory::of(&["a.md", ".b.md", ".c/d.md", "e/.f/g.md"]);
+    check(load(&files, json!({}), json!("b")), ".b.md");
+    check(load(&files, json!({}), json!("c/d")), ".c/d.md");
+    check(load(&files, json!({}), json!("e/f/g")), "e/.f/g.md");
+}
+
+#[test]
+fn what_is_disabled_is_never_listed_and_never_loaded() {
+    let files = Memory::of(&["a.md", "b.md", "c/d.md", ".e.md"]);
+    let keys = json!({ "disabled": ["b", "c/d", "e"] });
+    let listing = list(&files, keys.clone()).unwrap();
+    assert!(listing.contains("- a\n") && !listing.contains("- b") && !listing.contains("c/d"));
+    check_error(load(&files, keys.clone(), json!("b")), "subject `b` is disabled");
+    check_error(load(&files, keys.clone(), json!("e")), "subject `e` is disabled");
+    check_error(
+        load(&files, keys.clone(), json!(["a", "c/d", "b"])),
+        "subject `b` is disabled; subject `c/d` is disabled",
+    );
+    check(load(&files, keys.clone(), json!("**")), "<subject name=\"a\">\na.md\n</subject>");
+    check_error(
+        load(&files, keys, json!("c/*")),
+        "no subject of topic `skills` matches `c/*`; it has `a`",
+    );
+}
+
+#[test]
+fn disabled_takes_exact_slugs_and_no_patterns() {
+    let files = Memory::of(&["a.md", "b.md"]);
+    let listing = list(&files, json!({ "disabled": ["*", "?", "a.", "A"] })).unwrap();
+    assert!(listing.contains("- a\n- b\n"));
+}
+
+#[test]
+fn disabled_beats_learned() {
+    let files = Memory::of(&["a.md", "b.md"]);
+    let keys = json!({ "disabled": ["a"], "learned": ["*"] });
+    assert!(!list(&files, keys.clone()).unwrap().contains("- a"));
+    check_error(load(&files, keys, json!("a")), "subject `a` is disabled");
+}
+
+#[test]
+fn a_disabled_name_that_no_file_has_is_disabled_all_the_same() {
+    let files = Memory::of(&["a.md"]);
+    check_error(load(&files, json!({ "disabled": ["x"] }), json!("x")), "subject `x` is disabled");
+}
+
+#[test]
+fn a_file_that_comes_or_goes_gives_back_nothing_that_was_disabled() {
+    let both = Memory::of(&["a.md", "a.toml", "b.md"]);
+    let one = Memory::of(&["a.md", "b.md"]);
+    for keys in [json!({ "disabled": ["a"] }), json!({ "disabled": ["a.md", "a.toml"] })] {
+        let listing = list(&both, keys.clone()).unwrap();
+        assert!(!listing.contains("- a"), "{listing}");
+        let listing = list(&one, keys.clone()).unwrap();
+        assert!(!listing.contains("- a"), "{listing}");
+        check_error(load(&one, keys, json!("a")), "subject `a` is disabled");
+    }
+    let listing = list(&both, json!({ "disabled": ["a.md"] })).unwrap();
+    assert!(!listing.contains("- a.md") && listing.contains("- a.toml"), "{listing}");
+}
+
+#[test]
+fn a_topic_without_a_directory_is_an_error() {
+    let files = Memory::default().unlistable("", "no-entry");
+    check_error(
+        list(&files, json!({})),
+        "the directory of topic `skills` is missing: nothing stands at `/subjects`",
+    );
+    let files = Memory::default().unlistable("", "io");
+    check_error(list(&files, json!({})), "the directory of topic `skills` cannot be read (io)");
+}
+
+#[test]
+fn what_is_no_file_is_no_subject() {
+    let files = Memory::of(&["a.md"]).device("pipe.md").directory("empty.md");
+    assert_eq!(listed(&files), ["a"]);
+    check_error(
+        load(&files, json!({}), json!("pipe")),
+        "no subject of topic `skills` matches `pipe`; it has `a`",
+    );
+}

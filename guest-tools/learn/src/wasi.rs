@@ -1,0 +1,117 @@
+//! The granted directory, through WASI.
+//!
+//! `std::fs` would make two calls where one does, and `read_dir` a further one
+//! for each entry; listing is most of what the tool does.
+
+use std::ops::ControlFlow;
+
+use wasip2::filesystem::preopens::get_directories;
+use wasip2::filesystem::types::{
+    Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
+};
+
+use crate::files::{Fault, Files, Kind};
+
+/// How much is asked for at once, first and from then on. The host clears a
+/// buffer of this size for each call, so a short document should not ask for
+/// much; 64 KiB is the most that Wasmtime gives at once.
+const FIRST_READ_BYTES: usize = 16 << 10;
+const NEXT_READ_BYTES: usize = 64 << 10;
+
+/// A directory that the host opened beforehand.
+pub(crate) struct Preopen(Descriptor);
+
+impl Preopen {
+    /// Finds it by its guest path.
+    pub(crate) fn open(path: &str) -> Option<Self> {
+        let directories = get_directories();
+        directories.into_iter().find(|(_, guest)| guest == path).map(|(found, _)| Self(found))
+    }
+
+    fn open_at(&self, path: &str, flags: OpenFlags) -> Result<Descriptor, Fault> {
+        Ok(self.0.open_at(PathFlags::SYMLINK_FOLLOW, path, flags, DescriptorFlags::READ)?)
+    }
+}
+
+impl Files for Preopen {
+    fn list(
+        &self,
+        directory: &str,
+        visit: &mut dyn FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        let opened;
+        let entries = if directory.is_empty() {
+            self.0.read_directory()?
+        } else {
+            opened = self.open_at(directory, OpenFlags::DIRECTORY)?;
+            opened.read_directory()?
+        };
+        loop {
+            match entries.read_directory_entry() {
+                Ok(Some(entry)) => {
+                    if visit(&entry.name, entry.type_.into()).is_break() {
+                        return Ok(());
+                    }
+                }
+                Ok(None) => return Ok(()),
+                // A name that is no Unicode cannot cross the boundary, and an
+                // entry that was just removed has no type. Each stands for one
+                // entry; those behind it are still to come.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn target(&self, link: &str) -> Result<Kind, Fault> {
+        Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, link)?.type_.into())
+    }
+
+    fn identity(&self, directory: &str) -> Result<(u64, u64), Fault> {
+        let hash = match directory {
+            "" => self.0.metadata_hash()?,
+            path => self.0.metadata_hash_at(PathFlags::SYMLINK_FOLLOW, path)?,
+        };
+        Ok((hash.lower, hash.upper))
+    }
+
+    fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault> {
+        let file = self.open_at(file, OpenFlags::empty())?;
+        let mut content = Vec::new();
+        let mut step = FIRST_READ_BYTES;
+        while content.len() < limit {
+            let wanted = step.min(limit - content.len());
+            let (chunk, at_end) = file.read(wanted as u64, content.len() as u64)?;
+            // A host that gives more than was asked for must not lead to a
+            // longer content either.
+            let taken = chunk.len().min(wanted);
+            if content.is_empty() {
+                content = chunk;
+                content.truncate(taken);
+            } else {
+                content.extend_from_slice(&chunk[..taken]);
+            }
+            if at_end || taken == 0 {
+                break;
+            }
+            step = NEXT_READ_BYTES;
+        }
+        Ok(content)
+    }
+}
+
+impl From<DescriptorType> for Kind {
+    fn from(kind: DescriptorType) -> Self {
+        match kind {
+            DescriptorType::RegularFile => Self::File,
+            DescriptorType::Directory => Self::Directory,
+            DescriptorType::SymbolicLink => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<ErrorCode> for Fault {
+    fn from(code: ErrorCode) -> Self {
+        Self(code.name())
+    }
+}

@@ -1,0 +1,56 @@
+//! The arguments of a call, of which each action takes its own.
+
+use kitbag_sdk::ErrorInfo;
+use kitbag_sdk::serde_json::Value;
+use serde::Deserialize;
+
+/// The arguments of a call. They are not checked as a whole: an action takes
+/// what it needs and leaves the rest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Arguments(Value);
+
+impl Arguments {
+    /// A text that has to be there.
+    pub(crate) fn text(&self, key: &str) -> Result<&str, ErrorInfo> {
+        self.0[key].as_str().ok_or_else(|| self.invalid(key, "a text"))
+    }
+
+    /// A text, or what stands in for it.
+    pub(crate) fn text_or<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
+        self.0[key].as_str().unwrap_or(default)
+    }
+
+    /// A text that may be left out.
+    pub(crate) fn optional_text(&self, key: &str) -> Option<&str> {
+        self.0[key].as_str()
+    }
+
+    /// A list of texts; empty where it is left out.
+    pub(crate) fn texts(&self, key: &str) -> Vec<&str> {
+        let values = self.0[key].as_array().into_iter().flatten();
+        values.filter_map(Value::as_str).collect()
+    }
+
+    /// A number that has to be there.
+    pub(crate) fn number(&self, key: &str) -> Result<u64, ErrorInfo> {
+        self.0[key].as_u64().ok_or_else(|| self.invalid(key, "a whole number"))
+    }
+
+    /// A number, or what stands in for it.
+    pub(crate) fn number_or(&self, key: &str, default: u64) -> u64 {
+        self.0[key].as_u64().unwrap_or(default)
+    }
+
+    /// Yes or no, or what stands in for it.
+    pub(crate) fn flag_or(&self, key: &str, default: bool) -> bool {
+        self.0[key].as_bool().unwrap_or(default)
+    }
+
+    fn invalid(&self, key: &str, expected: &str) -> ErrorInfo {
+        ErrorInfo::new(match &self.0[key] {
+            Value::Null => format!("invalid arguments: `{key}` is missing"),
+            _ => format!("invalid arguments: `{key}` is not {expected}"),
+        })
+    }
+}

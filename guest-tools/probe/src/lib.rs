@@ -1,0 +1,186 @@
+//! The tool `probe`: tries, at a call's request, what a tool does and what it
+//! must not be able to do, and answers with a sentence that says what was tried
+//! and what came of it. The host's tests keep these sentences as reviewed
+//! snapshots, so they hold no address, inode or time, and are the same
+//! everywhere.
+//!
+//! It is a tool like anybody's: loaded from disk, never part of kitbag.
+//!
+//! # Actions
+//!
+//! The argument `do` selects one; the other arguments are the action's. What is
+//! optional stands in brackets with its default. A refusal is content, not an
+//! error: `refused (CODE)`, where the code is WASI's own name for it.
+//!
+//! | `do` | arguments | what it says, and where it is refused |
+//! |---|---|---|
+//! | `echo` | `text` | the text itself |
+//! | `arguments` | anything | the arguments' JSON as it came |
+//! | `answers` | | the answers' JSON as it came |
+//! | `context` | | `context: root /workspace, action run, name probe` |
+//! | `preopens` | | `preopens: /workspace, /data` or `preopens: none` |
+//! | `read` | PATH, [`limit` 1048576] | `read a.txt: 6 bytes: hello\n` or `read ../a: refused (not-permitted)` |
+//! | `write` | PATH, `text` | `write a.txt: 5 bytes` or `write a.txt: refused (not-permitted)`; creates and truncates |
+//! | `append` | PATH, `text` | `append a.txt: 5 bytes`; creates |
+//! | `truncate` | PATH | `truncate a.txt: opened, 0 bytes left`; opens with `truncate` and `read`, not with `write` |
+//! | `set-size` | PATH, `bytes` | `set-size a.txt: done`; through a descriptor that was opened with `read` |
+//! | `open` | PATH, [`open` [], `flags` [], `follow` true] | `open a.txt: a regular-file with read`; `open` of `create`, `directory`, `exclusive`, `truncate`, `flags` of `read`, `write`, `mutate-directory`, `file-integrity-sync`, `data-integrity-sync`, `requested-write-sync` |
+//! | `list` | PATH | `list .: a.txt (regular-file), sub (directory)` or `list .: empty`; an entry that has no name for us is `? (illegal-byte-sequence)` |
+//! | `list-all` | PATH | `list-all .: 3 files, 1 directory, 0 links, 0 others, 0 refused`; follows no link |
+//! | `stat`, `lstat` | PATH | `stat a.txt: regular-file, 5 bytes`; a directory has no size |
+//! | `readlink` | PATH | `readlink l: ../a.txt` |
+//! | `mkdir`, `rmdir`, `remove` | PATH | `mkdir sub: done` |
+//! | `set-times` | PATH, [`seconds` 0, `follow` true] | `set-times a.txt: done` |
+//! | `symlink` | `target`, PATH | `symlink l to ../a.txt: done` |
+//! | `link` | OLD, NEW, [`follow` false] | `link a.txt to b.txt: done`; a hard link |
+//! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |
+//! | `tmp` | | `tmp: no directory`, `tmp: marker absent, left one`, `tmp: marker present` |
+//! | `print` | [`text` "", `to` "stdout", `repeat` 1] | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
+//! | `stdin` | | `stdin: 0 bytes` |
+//! | `environment` | | `environment: A=1, B=2` or `environment: none` |
+//! | `argv` | | `argv: none` or `argv: a, b` |
+//! | `cwd` | | `cwd: none` or `cwd: /workspace` |
+//! | `exit` | [`code` 0] | nothing: it ends the instance through `wasi:cli/exit`, as a failure unless the code is 0 |
+//! | `ask` | [`id` "go-on", `text` "Go on?", `answer_type` "boolean", `default`] | asks; with an answer, `ask: {"go-on":true}` |
+//! | `ask-twice` | | asks `first` (text), then `second` (boolean); `ask-twice: {"first":"a","second":true}` |
+//! | `fail` | [`message` "it failed", `trace` [], `transient` false] | the error |
+//! | `panic` | [`message` "it panicked"] | nothing: it traps, the message is in stderr |
+//! | `spin` | | nothing: a loop without end and without calls |
+//! | `spin-hostcall` | | nothing: a loop without end that reads the clock |
+//! | `sleep` | `ms` | `sleep 10 ms: awake` |
+//! | `allocate` | `bytes`, [`step` = `bytes`, `abort` false] | `allocate 1048576 bytes: done` or `allocate 99999999 bytes: refused in step 62 of 95`; touches every page; with `abort` a refusal traps |
+//! | `recurse` | [`memory` false] | nothing: it recurs until the host's stack is used up or, with `memory`, the one in its own memory |
+//! | `output` | `bytes` | `xxx…`, exactly that long |
+//! | `random` | `bytes` | `random 16 bytes: 16 bytes`, asked for at once |
+//! | `handles` | `n`, [`of` "descriptors"] | `handles 9 descriptors: 9 are open`; `of` of `descriptors`, `streams` (of a file that it finds in the root), `listings` |
+//! | `pollables` | `n`, [`poll` false] | `pollables 9: 9 are open`, or, waited for all at once, `pollables 9: 9 are ready` |
+//! | `connect` | `address` | `connect 127.0.0.1:80: connected` or `connect 127.0.0.1:80: refused (access-denied) at start-connect` |
+//! | `udp` | `address` | `udp 127.0.0.1:53: sent` or `udp 127.0.0.1:53: refused (access-denied) at start-bind` |
+//! | `resolve` | `name` | `resolve localhost: 127.0.0.1` or `resolve localhost: refused (access-denied)` |
+//! | `state` | | `state: call 1 of this instance, marker absent`, in a fresh instance |
+//!
+//! PATH is `path` and, optional, `preopen`; OLD and NEW are `old` and `new` with
+//! `old_preopen` and `new_preopen`. Without a preopen, an absolute path chooses
+//! the longest one that it is in, and a relative one starts at the context's
+//! root. With a preopen, which is named by its guest path, the path reaches the
+//! host as it is: the empty one, `.`, `a/../../b`, `/etc/passwd`, `a/`, NUL bytes
+//! and all. A path that is in no preopen is `refused (no directory)`. Bytes that
+//! are no Unicode are not tried: the interface's strings cannot carry them.
+//!
+//! In what is shown, control characters are escaped, and what is longer than 60
+//! characters (200 for contents) is shortened and tells its length.
+//!
+//! `format-arguments` answers `probe read (0 directories)`: the number of
+//! directories that it could reach while it did that.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod dialogue;
+mod files;
+#[cfg(feature = "network")]
+mod network;
+mod places;
+mod process;
+mod resources;
+mod sentence;
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+
+use crate::arguments::Arguments;
+
+/// The tool.
+struct Probe;
+
+kitbag_sdk::export!(Probe);
+
+/// Tries one thing and says what came of it.
+type Action = fn(&Call, &Arguments) -> Result<String, Stop>;
+
+const ACTIONS: &[(&str, Action)] = &[
+    ("echo", dialogue::echo),
+    ("arguments", dialogue::arguments),
+    ("answers", dialogue::answers),
+    ("context", dialogue::context),
+    ("ask", dialogue::ask),
+    ("ask-twice", dialogue::ask_twice),
+    ("fail", dialogue::fail),
+    ("panic", dialogue::panic),
+    ("preopens", files::preopens),
+    ("read", files::read),
+    ("write", files::write),
+    ("append", files::append),
+    ("truncate", files::truncate),
+    ("set-size", files::set_size),
+    ("open", files::open),
+    ("list", files::list),
+    ("list-all", files::list_all),
+    ("stat", files::stat),
+    ("lstat", files::lstat),
+    ("readlink", files::readlink),
+    ("mkdir", files::mkdir),
+    ("rmdir", files::rmdir),
+    ("remove", files::remove),
+    ("set-times", files::set_times),
+    ("symlink", files::symlink),
+    ("link", files::link),
+    ("rename", files::rename),
+    ("tmp", files::tmp),
+    ("print", process::print),
+    ("stdin", process::stdin),
+    ("environment", process::environment),
+    ("argv", process::argv),
+    ("cwd", process::cwd),
+    ("exit", process::exit),
+    ("spin", resources::spin),
+    ("spin-hostcall", resources::spin_hostcall),
+    ("sleep", resources::sleep),
+    ("allocate", resources::allocate),
+    ("recurse", resources::recurse),
+    ("output", resources::output),
+    ("random", resources::random),
+    ("handles", resources::handles),
+    ("pollables", resources::pollables),
+    ("state", resources::state),
+    #[cfg(feature = "network")]
+    ("connect", network::connect),
+    #[cfg(feature = "network")]
+    ("udp", network::udp),
+    #[cfg(feature = "network")]
+    ("resolve", network::resolve),
+];
+
+impl Tool for Probe {
+    type Arguments = Arguments;
+
+    fn describe() -> Description {
+        Description::new("probe")
+            .title("Probe")
+            .description("Try what a tool can do and what it must not be able to do.")
+            .input_schema(json!({
+                "type": "object",
+                "properties": {
+                    "do": { "type": "string", "description": "The action." },
+                },
+                "required": ["do"],
+                "additionalProperties": true,
+            }))
+    }
+
+    fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+        let name = arguments.text("do")?;
+        let Some((_, action)) = ACTIONS.iter().find(|(action, _)| *action == name) else {
+            return Err(
+                ErrorInfo::new(format!("invalid arguments: there is no action `{name}`")).into()
+            );
+        };
+        action(call, &arguments)
+    }
+
+    fn format_arguments(call: &Call, arguments: Arguments) -> String {
+        let action = sentence::shown(arguments.text_or("do", "nothing"));
+        let directories =
+            sentence::count(places::Places::open().count(), "directory", "directories");
+        format!("{} {action} ({directories})", call.name())
+    }
+}

@@ -1,0 +1,97 @@
+//! The form of the answers.
+
+/// How much of a name and of a content is shown, in characters.
+const NAME_CHARS: usize = 60;
+const CONTENT_CHARS: usize = 200;
+
+/// What came of a try: a fact, or the code of a refusal.
+pub(crate) type Tried = Result<String, Refusal>;
+
+/// A refusal, as it stands in the sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) String);
+
+impl Refusal {
+    /// By the code that an interface has for it.
+    pub(crate) fn of(code: &str) -> Self {
+        Self(format!("refused ({code})"))
+    }
+
+    /// By such a code, in one of several steps.
+    #[cfg(feature = "network")]
+    pub(crate) fn at(code: &str, step: &str) -> Self {
+        Self(format!("refused ({code}) at {step}"))
+    }
+}
+
+impl From<wasip2::filesystem::types::ErrorCode> for Refusal {
+    fn from(code: wasip2::filesystem::types::ErrorCode) -> Self {
+        Self::of(code.name())
+    }
+}
+
+/// Writes what was tried and what came of it.
+pub(crate) fn sentence(tried: &str, result: Tried) -> String {
+    let result = result.unwrap_or_else(|Refusal(refusal)| refusal);
+    format!("{tried}: {result}")
+}
+
+/// A name of any length and kind, on one line.
+pub(crate) fn shown(name: &str) -> String {
+    if name.is_empty() {
+        return "``".to_owned();
+    }
+    shortened(name, NAME_CHARS)
+}
+
+/// A content of any length and kind, on one line.
+pub(crate) fn content(bytes: &[u8]) -> String {
+    shortened(&String::from_utf8_lossy(bytes), CONTENT_CHARS)
+}
+
+/// A number of things: `1 directory`, `2 directories`.
+pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
+    let things = if number == 1 { one } else { several };
+    format!("{number} {things}")
+}
+
+/// A list of things, or `none`.
+pub(crate) fn list(things: &[String]) -> String {
+    if things.is_empty() { "none".to_owned() } else { things.join(", ") }
+}
+
+fn shortened(text: &str, limit: usize) -> String {
+    let mut shown = String::new();
+    for character in text.chars().take(limit) {
+        match character {
+            '\n' => shown.push_str("\\n"),
+            character if character.is_control() => shown.extend(character.escape_default()),
+            character => shown.push(character),
+        }
+    }
+    if text.chars().nth(limit).is_some() {
+        shown.push_str(&format!("… ({} bytes)", text.len()));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_on_one_line_and_not_at_any_length() {
+        assert_eq!(shown("a/b"), "a/b");
+        assert_eq!(shown(""), "``");
+        assert_eq!(shown("a\0b\nc\u{1b}"), "a\\u{0}b\\nc\\u{1b}");
+        assert_eq!(shown(&"ä".repeat(61)), format!("{}… (122 bytes)", "ä".repeat(60)));
+        assert_eq!(content(b"a\xff\n"), "a\u{fffd}\\n");
+    }
+
+    #[test]
+    fn a_refusal_is_named_by_its_code() {
+        let refused = wasip2::filesystem::types::ErrorCode::NotPermitted;
+        assert_eq!(sentence("read a", Err(refused.into())), "read a: refused (not-permitted)");
+        assert_eq!(sentence("mkdir a", Ok("done".into())), "mkdir a: done");
+    }
+}

@@ -1,0 +1,322 @@
+//! Questions to a person, with the type of their answer.
+
+use std::marker::PhantomData;
+
+use serde_json::{Map, Value, json};
+
+use crate::{ErrorInfo, Question, Stop};
+
+/// A question to a person whose answer is a `T`. [`Call::ask`](crate::Call::ask)
+/// asks it.
+///
+/// ```
+/// use kitbag_sdk::{Ask, Call, Stop};
+///
+/// fn colour(call: &Call) -> Result<String, Stop> {
+///     let colours = ["red", "blue"];
+///     call.ask(Ask::select("colour", "Which colour?", colours).suggest(&"blue".to_owned()))
+/// }
+/// # let call = Call::new("paint", "/", "{}", r#"{"colour":"red"}"#);
+/// # assert_eq!(colour(&call).unwrap(), "red");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask<T> {
+    question: Question,
+    /// What can be chosen; `None` where anything can be answered.
+    values: Option<Vec<String>>,
+    answer: PhantomData<T>,
+}
+
+/// One of the options of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What the tool gets when it is chosen.
+    pub value: String,
+    /// How a person reads it; `None` where that is the value itself.
+    pub title: Option<String>,
+}
+
+/// What a question can be answered with: `bool`, `String`, `i64`, `f64` or
+/// `Vec<String>`.
+pub trait Answer: Sized + sealed::Sealed {
+    /// Reads an answer; `None` where it is of another type.
+    #[doc(hidden)]
+    fn from_json(answer: &Value) -> Option<Self>;
+
+    /// Writes a suggestion, as text or JSON.
+    #[doc(hidden)]
+    fn to_default(&self) -> String;
+
+    /// The chosen options, where the answer is a choice.
+    #[doc(hidden)]
+    fn chosen(&self) -> &[String] {
+        &[]
+    }
+}
+
+impl Ask<bool> {
+    /// Asks for yes or no.
+    pub fn boolean(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, text, "boolean".into(), None)
+    }
+}
+
+impl Ask<i64> {
+    /// Asks for a whole number.
+    pub fn integer(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, text, "integer".into(), None)
+    }
+}
+
+impl Ask<f64> {
+    /// Asks for a number.
+    pub fn number(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, text, "number".into(), None)
+    }
+}
+
+impl Ask<String> {
+    /// Asks for a text.
+    pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, text, "text".into(), None)
+    }
+
+    /// Asks for one of several options: values, or pairs of a value and a title.
+    pub fn select<C: Into<Choice>>(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        options: impl IntoIterator<Item = C>,
+    ) -> Self {
+        Self::of_options(id, text, "select", options)
+    }
+}
+
+impl Ask<Vec<String>> {
+    /// Asks for any of several options: values, or pairs of a value and a title.
+    pub fn multi_select<C: Into<Choice>>(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        options: impl IntoIterator<Item = C>,
+    ) -> Self {
+        Self::of_options(id, text, "multi-select", options)
+    }
+}
+
+impl<T: Answer> Ask<T> {
+    /// Suggests an answer to the person. A suggestion is never taken for an
+    /// answer.
+    #[must_use]
+    pub fn suggest(mut self, answer: &T) -> Self {
+        self.question.default = Some(answer.to_default());
+        self
+    }
+
+    /// The question as it crosses the boundary.
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// Finds the answer among those given so far, by the question's id.
+    pub(crate) fn answered_by(self, answers: &Map<String, Value>) -> Result<T, Stop> {
+        let Some(answer) = answers.get(&self.question.id) else {
+            return Err(self.question.into());
+        };
+        let can_be_chosen = |answer: &T| {
+            let Some(values) = &self.values else { return true };
+            answer.chosen().iter().all(|value| values.contains(value))
+        };
+        T::from_json(answer).filter(can_be_chosen).ok_or_else(|| {
+            let Question { id, answer_type, .. } = &self.question;
+            ErrorInfo::new(format!("the answer to `{id}` is {answer}, which is no {answer_type}"))
+                .into()
+        })
+    }
+
+    fn new(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        answer_type: String,
+        values: Option<Vec<String>>,
+    ) -> Self {
+        let question = Question { id: id.into(), text: text.into(), answer_type, default: None };
+        Self { question, values, answer: PhantomData }
+    }
+
+    fn of_options<C: Into<Choice>>(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        kind: &str,
+        options: impl IntoIterator<Item = C>,
+    ) -> Self {
+        let options: Vec<Choice> = options.into_iter().map(Into::into).collect();
+        let shown: Vec<Value> = options
+            .iter()
+            .map(|option| match &option.title {
+                Some(title) => json!({ "value": option.value, "title": title }),
+                None => Value::from(option.value.as_str()),
+            })
+            .collect();
+        let values = options.into_iter().map(|option| option.value).collect();
+        Self::new(id, text, json!({ kind: { "options": shown } }).to_string(), Some(values))
+    }
+}
+
+impl From<&str> for Choice {
+    fn from(value: &str) -> Self {
+        Self { value: value.to_owned(), title: None }
+    }
+}
+
+impl From<String> for Choice {
+    fn from(value: String) -> Self {
+        Self { value, title: None }
+    }
+}
+
+impl<V: Into<String>, T: Into<String>> From<(V, T)> for Choice {
+    fn from((value, title): (V, T)) -> Self {
+        Self { value: value.into(), title: Some(title.into()) }
+    }
+}
+
+impl Answer for bool {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_bool()
+    }
+
+    fn to_default(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Answer for i64 {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_i64()
+    }
+
+    fn to_default(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Answer for f64 {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_f64()
+    }
+
+    fn to_default(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Answer for String {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_str().map(ToOwned::to_owned)
+    }
+
+    fn to_default(&self) -> String {
+        self.clone()
+    }
+
+    fn chosen(&self) -> &[String] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl Answer for Vec<String> {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_array()?.iter().map(String::from_json).collect()
+    }
+
+    fn to_default(&self) -> String {
+        Value::from(self.as_slice()).to_string()
+    }
+
+    fn chosen(&self) -> &[String] {
+        self
+    }
+}
+
+mod sealed {
+    /// Keeps the kinds of answer to those that the contract has.
+    pub trait Sealed {}
+
+    impl Sealed for bool {}
+    impl Sealed for i64 {}
+    impl Sealed for f64 {}
+    impl Sealed for String {}
+    impl Sealed for Vec<String> {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_type<T: Answer>(ask: &Ask<T>, answer_type: &str, default: Option<&str>) {
+        assert_eq!(ask.question().answer_type, answer_type);
+        assert_eq!(ask.question().default.as_deref(), default);
+    }
+
+    #[track_caller]
+    fn check_answer<T>(ask: Ask<T>, answer: Value, expected: Option<T>)
+    where
+        T: Answer + PartialEq + fmt::Debug,
+    {
+        let answers = Map::from_iter([("q".to_owned(), answer)]);
+        assert_eq!(ask.answered_by(&answers).ok(), expected);
+    }
+
+    #[test]
+    fn a_question_says_what_kind_of_answer_it_takes() {
+        check_type(&Ask::boolean("q", "").suggest(&true), "boolean", Some("true"));
+        check_type(&Ask::text("q", "").suggest(&"a b".into()), "text", Some("a b"));
+        check_type(&Ask::integer("q", "").suggest(&-3), "integer", Some("-3"));
+        check_type(&Ask::number("q", "").suggest(&0.5), "number", Some("0.5"));
+        check_type(
+            &Ask::select("q", "", [("a", "First"), ("b", "Second")]),
+            r#"{"select":{"options":[{"title":"First","value":"a"},{"title":"Second","value":"b"}]}}"#,
+            None,
+        );
+        check_type(
+            &Ask::multi_select("q", "", ["a", "b"]).suggest(&vec!["a".into(), "b".into()]),
+            r#"{"multi-select":{"options":["a","b"]}}"#,
+            Some(r#"["a","b"]"#),
+        );
+    }
+
+    #[test]
+    fn an_answer_has_to_be_of_the_type_that_was_asked_for() {
+        check_answer(Ask::boolean("q", ""), json!(false), Some(false));
+        check_answer(Ask::boolean("q", ""), json!("false"), None);
+        check_answer(Ask::text("q", ""), json!("a"), Some("a".into()));
+        check_answer(Ask::text("q", ""), json!(null), None);
+        check_answer(Ask::integer("q", ""), json!(3), Some(3));
+        check_answer(Ask::integer("q", ""), json!(3.5), None);
+        check_answer(Ask::number("q", ""), json!(3), Some(3.0));
+        check_answer(Ask::select("q", "", ["a", "b"]), json!("b"), Some("b".into()));
+        check_answer(Ask::select("q", "", ["a", "b"]), json!("c"), None);
+        check_answer(Ask::multi_select("q", "", ["a", "b"]), json!([]), Some(vec![]));
+        check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["b"]), Some(vec!["b".into()]));
+        check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["b", 1]), None);
+        check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["c"]), None);
+    }
+
+    #[test]
+    fn a_wrong_answer_is_named_with_what_was_asked_for() {
+        let answers = Map::from_iter([("q".to_owned(), json!("maybe"))]);
+        assert_eq!(
+            Ask::boolean("q", "").answered_by(&answers),
+            Err(Stop::Error(ErrorInfo::new("the answer to `q` is \"maybe\", which is no boolean")))
+        );
+    }
+
+    #[test]
+    fn a_question_without_an_answer_stops_the_call() {
+        let ask = Ask::text("q", "Why?");
+        let question = ask.question().clone();
+        assert_eq!(ask.answered_by(&Map::new()), Err(Stop::Question(question)));
+    }
+}

@@ -1,0 +1,107 @@
+//! What a tool says about itself.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// What a tool says about itself, as the contract's `describe` has it.
+///
+/// Only the name is required. What the configuration says beats what this says.
+///
+/// ```
+/// use kitbag_sdk::{Description, json};
+///
+/// let description = Description::new("clock")
+///     .title("Clock")
+///     .description("Tell the time.")
+///     .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description(Map<String, Value>);
+
+impl Description {
+    /// Begins with the tool's name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(Map::new()).with("name", Value::String(name.into()))
+    }
+
+    /// Sets the name for people.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.with("title", Value::String(title.into()))
+    }
+
+    /// Sets what the model reads to know when to call the tool, and how.
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.with("description", Value::String(description.into()))
+    }
+
+    /// Sets the JSON Schema of the arguments.
+    #[must_use]
+    pub fn input_schema(self, schema: Value) -> Self {
+        self.with("inputSchema", schema)
+    }
+
+    /// Sets the JSON Schema of the content, where the content is JSON.
+    #[must_use]
+    pub fn output_schema(self, schema: Value) -> Self {
+        self.with("outputSchema", schema)
+    }
+
+    /// Sets the hints of the Model Context Protocol: `readOnlyHint`,
+    /// `destructiveHint`, `idempotentHint`, `openWorldHint`.
+    #[must_use]
+    pub fn annotations(self, annotations: Value) -> Self {
+        self.with("annotations", annotations)
+    }
+
+    /// Sets what the tool would like to be granted, in the shape of the
+    /// configuration's `grants`. It is a wish: only the configuration grants.
+    #[must_use]
+    pub fn grants(self, grants: Value) -> Self {
+        self.with("grants", grants)
+    }
+
+    fn with(mut self, key: &str, value: Value) -> Self {
+        self.0.insert(key.to_owned(), value);
+        self
+    }
+}
+
+/// Writes the JSON object that `describe` returns.
+impl fmt::Display for Description {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&serde_json::to_string(&self.0).map_err(|_| fmt::Error)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_part_has_the_key_that_the_contract_gives_it() {
+        let description = Description::new("a")
+            .title("b")
+            .description("c")
+            .input_schema(json!({ "type": "object" }))
+            .output_schema(json!(true))
+            .annotations(json!({ "readOnlyHint": true }))
+            .grants(json!({ "env": ["LANG"] }));
+        assert_eq!(
+            serde_json::from_str::<Value>(&description.to_string()).unwrap(),
+            json!({
+                "name": "a",
+                "title": "b",
+                "description": "c",
+                "inputSchema": { "type": "object" },
+                "outputSchema": true,
+                "annotations": { "readOnlyHint": true },
+                "grants": { "env": ["LANG"] },
+            })
+        );
+    }
+}

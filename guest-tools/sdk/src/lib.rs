@@ -1,0 +1,388 @@
+//! What a tool for kitbag is made of.
+//!
+//! A tool is a WebAssembly component that is instantiated afresh for every
+//! call, with nothing in reach but what it was granted. This crate holds the
+//! bindings of the contract (`wit/tool.wit`) and one trait to implement; the
+//! rest is what the tool does.
+//!
+//! ```
+//! use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, Tool, json};
+//!
+//! #[derive(serde::Deserialize)]
+//! #[serde(deny_unknown_fields)]
+//! struct Arguments {
+//!     path: String,
+//! }
+//!
+//! struct Erase;
+//!
+//! impl Tool for Erase {
+//!     type Arguments = Arguments;
+//!
+//!     fn describe() -> Description {
+//!         Description::new("erase")
+//!             .description("Erase a file of the workspace.")
+//!             .input_schema(json!({
+//!                 "type": "object",
+//!                 "properties": { "path": { "type": "string" } },
+//!                 "required": ["path"],
+//!                 "additionalProperties": false,
+//!             }))
+//!             .grants(json!({
+//!                 "filesystem": [{ "guest": "/workspace", "mode": "rw" }],
+//!             }))
+//!     }
+//!
+//!     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+//!         let path = arguments.path;
+//!         // Ask before acting: with the answer, the tool runs again from the start.
+//!         if !call.ask(Ask::boolean("sure", format!("Erase `{path}`?")))? {
+//!             return Ok(format!("`{path}` was left as it is"));
+//!         }
+//!         std::fs::remove_file(call.path(&path))
+//!             .map_err(|error| ErrorInfo::new(format!("cannot erase `{path}`: {error}")))?;
+//!         Ok(format!("`{path}` was erased"))
+//!     }
+//!
+//!     fn format_arguments(_: &Call, arguments: Arguments) -> String {
+//!         format!("erase {}", arguments.path)
+//!     }
+//! }
+//!
+//! kitbag_sdk::export!(Erase);
+//! ```
+//!
+//! The crate type is `cdylib`, and the build is
+//! `cargo build --release --target wasm32-wasip2`. The result is the component.
+//!
+//! Every tool made with this crate exports `describe`, so it needs no
+//! configuration to be called. To export `run` alone, as the contract allows,
+//! leave this crate out and give the world `tool` to `wit-bindgen`.
+
+mod ask;
+#[expect(
+    missing_docs,
+    clippy::too_many_arguments,
+    reason = "generated; what there is to say stands in `wit/tool.wit`"
+)]
+pub mod bindings;
+mod description;
+
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub use crate::ask::{Answer, Ask, Choice};
+pub use crate::bindings::kitbag::tool::types::{Action, Context, ErrorInfo, Outcome, Question};
+pub use crate::description::Description;
+pub use serde_json::{self, json};
+
+/// Exports a [`Tool`] as the component's own `run` and `describe`.
+///
+/// ```ignore
+/// kitbag_sdk::export!(Erase);
+/// ```
+#[doc(inline)]
+pub use crate::bindings::export_tool as export;
+
+/// What a tool implements.
+pub trait Tool {
+    /// The arguments of a call.
+    ///
+    /// What does not fit is answered with `invalid arguments: …`; put
+    /// `#[serde(deny_unknown_fields)]` on the type, so that a misspelt argument
+    /// is not ignored. [`serde_json::Value`] takes everything.
+    type Arguments: DeserializeOwned;
+
+    /// Says what the tool is. It is called once for each build of the tool,
+    /// with no grants.
+    fn describe() -> Description;
+
+    /// Serves one call.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop`] ends the call before there is a result.
+    fn run(call: &Call, arguments: Self::Arguments) -> Result<String, Stop>;
+
+    /// Renders a call as one line for the person who is to approve it. It has
+    /// no grants, so it must not touch a file.
+    ///
+    /// Default: the tool's name and its arguments as JSON.
+    fn format_arguments(call: &Call, arguments: Self::Arguments) -> String {
+        let _ = arguments;
+        // Parsed and written anew, since the text may hold line breaks.
+        let arguments: Value = serde_json::from_str(call.arguments_json()).unwrap_or_default();
+        format!("{} {arguments}", call.name())
+    }
+}
+
+/// One call, as the tool sees it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    name: String,
+    root: String,
+    arguments: String,
+    answers: String,
+}
+
+/// What ends a call before there is a result. `?` makes one of an [`ErrorInfo`]
+/// or a [`Question`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The tool could not do what was asked.
+    Error(ErrorInfo),
+    /// The tool needs an answer first, and has changed nothing yet.
+    Question(Question),
+}
+
+impl Call {
+    /// Makes a call by hand, to test a tool without a host. `arguments` and
+    /// `answers` are JSON objects.
+    pub fn new(
+        name: impl Into<String>,
+        root: impl Into<String>,
+        arguments: impl Into<String>,
+        answers: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            root: root.into(),
+            arguments: arguments.into(),
+            answers: answers.into(),
+        }
+    }
+
+    /// The name under which the tool was called. One component may serve
+    /// several tools.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory to work in, as a guest path: `/workspace` where that is
+    /// granted, else the first granted directory, else `/`.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// A path of the arguments, which is meant relative to [`root`](Self::root).
+    /// It is not checked: the host refuses what leads out of the grants.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        [&self.root, relative].iter().collect()
+    }
+
+    /// The arguments as they came, a JSON object.
+    pub fn arguments_json(&self) -> &str {
+        &self.arguments
+    }
+
+    /// The answers given so far as they came, a JSON object by question.
+    pub fn answers_json(&self) -> &str {
+        &self.answers
+    }
+
+    /// The answer to a question, where it was answered before.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Question`] where there is no answer yet: return it, with `?`, and
+    /// the tool runs again with the answer. [`Stop::Error`] where the answer is
+    /// not of the type that was asked for.
+    pub fn ask<T: Answer>(&self, ask: Ask<T>) -> Result<T, Stop> {
+        let answers: Map<String, Value> = serde_json::from_str(&self.answers).map_err(|error| {
+            ErrorInfo::new(format!("invalid answers: {}", without_position(&error)))
+        })?;
+        ask.answered_by(&answers)
+    }
+
+    /// The arguments as the type that the tool takes.
+    ///
+    /// # Errors
+    ///
+    /// `invalid arguments: …`, not transient.
+    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
+        serde_json::from_str(&self.arguments).map_err(|error| {
+            ErrorInfo::new(format!("invalid arguments: {}", without_position(&error)))
+        })
+    }
+}
+
+impl ErrorInfo {
+    /// An error that the model can act on. It is shown as it is, so name the
+    /// value that was wrong and what would be right.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), trace: Vec::new(), transient: false }
+    }
+
+    /// Adds a cause, for the person who looks after the tool. The outermost
+    /// comes first; the model does not see them.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl ToString) -> Self {
+        self.trace.push(cause.to_string());
+        self
+    }
+
+    /// Says that the same call may succeed when it is made again later.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+}
+
+impl From<ErrorInfo> for Stop {
+    fn from(error: ErrorInfo) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Question> for Stop {
+    fn from(question: Question) -> Self {
+        Self::Question(question)
+    }
+}
+
+impl From<Result<String, Stop>> for Outcome {
+    fn from(result: Result<String, Stop>) -> Self {
+        match result {
+            Ok(content) => Self::Success(content),
+            Err(Stop::Error(error)) => Self::Error(error),
+            Err(Stop::Question(question)) => Self::NeedsInput(question),
+        }
+    }
+}
+
+impl<T: Tool> bindings::Guest for T {
+    fn run(context: Context, name: String, arguments: String, answers: String) -> Outcome {
+        let call = Call { name, root: context.root, arguments, answers };
+        let result = match (call.arguments(), context.action) {
+            (Ok(arguments), Action::Run) => T::run(&call, arguments),
+            (Ok(arguments), Action::FormatArguments) => Ok(T::format_arguments(&call, arguments)),
+            (Err(error), _) => Err(error.into()),
+        };
+        result.into()
+    }
+
+    fn describe() -> String {
+        T::describe().to_string()
+    }
+}
+
+/// An error of `serde_json` without the line and column at its end: the model
+/// has never seen the text that they point into.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::Guest;
+
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Arguments {
+        word: String,
+    }
+
+    struct Repeat;
+
+    impl Tool for Repeat {
+        type Arguments = Arguments;
+
+        fn describe() -> Description {
+            Description::new("repeat").title("Repeat")
+        }
+
+        fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+            let times = call.ask(Ask::integer("times", "How often?").suggest(&2))?;
+            let times = usize::try_from(times)
+                .map_err(|cause| ErrorInfo::new("cannot repeat that often").caused_by(cause))?;
+            Ok(arguments.word.repeat(times))
+        }
+    }
+
+    fn call(action: Action, arguments: &str, answers: &str) -> Outcome {
+        let context = Context { root: "/workspace".into(), action };
+        <Repeat as Guest>::run(context, "repeat".into(), arguments.into(), answers.into())
+    }
+
+    #[track_caller]
+    fn check_error(outcome: Outcome, message: &str) {
+        assert_eq!(outcome, Outcome::Error(ErrorInfo::new(message)));
+    }
+
+    #[test]
+    fn a_tool_asks_first_and_acts_with_the_answer() {
+        let question = Question {
+            id: "times".into(),
+            text: "How often?".into(),
+            answer_type: "integer".into(),
+            default: Some("2".into()),
+        };
+        let arguments = r#"{"word":"ab"}"#;
+        assert_eq!(call(Action::Run, arguments, "{}"), Outcome::NeedsInput(question));
+        assert_eq!(
+            call(Action::Run, arguments, r#"{"times":3}"#),
+            Outcome::Success("ababab".into())
+        );
+    }
+
+    #[test]
+    fn an_error_carries_its_causes_and_is_not_transient_by_itself() {
+        let Outcome::Error(error) = call(Action::Run, r#"{"word":"ab"}"#, r#"{"times":-1}"#) else {
+            panic!("no error");
+        };
+        assert_eq!(error.message, "cannot repeat that often");
+        assert_eq!(error.trace, ["out of range integral type conversion attempted"]);
+        assert!(!error.transient);
+        assert!(error.transient().transient);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_an_error_without_a_position() {
+        for action in [Action::Run, Action::FormatArguments] {
+            check_error(call(action, "{}", "{}"), "invalid arguments: missing field `word`");
+            check_error(
+                call(action, r#"{"word":1}"#, "{}"),
+                "invalid arguments: invalid type: integer `1`, expected a string",
+            );
+            check_error(
+                call(action, r#"{"word":"a","wrod":1}"#, "{}"),
+                "invalid arguments: unknown field `wrod`, expected `word`",
+            );
+            check_error(call(action, "{", "{}"), "invalid arguments: EOF while parsing an object");
+        }
+    }
+
+    #[test]
+    fn answers_that_are_no_object_are_an_error() {
+        check_error(
+            call(Action::Run, r#"{"word":"a"}"#, "[]"),
+            "invalid answers: invalid type: sequence, expected a map",
+        );
+    }
+
+    #[test]
+    fn arguments_are_rendered_as_one_line_where_the_tool_does_not_do_it() {
+        assert_eq!(
+            call(Action::FormatArguments, "{\n\"word\": \"a\\nb\"\n}", "{}"),
+            Outcome::Success(r#"repeat {"word":"a\nb"}"#.into())
+        );
+    }
+
+    #[test]
+    fn a_description_is_a_json_object() {
+        assert_eq!(<Repeat as Guest>::describe(), r#"{"name":"repeat","title":"Repeat"}"#);
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_root() {
+        let call = Call::new("repeat", "/workspace", "{}", "{}");
+        assert_eq!(call.path("a/b").to_str(), Some("/workspace/a/b"));
+        assert_eq!(call.path("/tmp/a").to_str(), Some("/tmp/a"));
+    }
+}

@@ -1,0 +1,213 @@
+//! The command line: help, completions, configuration, checks. Data on
+//! standard output, everything else on standard error.
+
+use std::fs;
+
+use crate::support::{Workspace, guest, repository, snapshot};
+
+#[test]
+fn the_help_of_every_command_is_reviewed() {
+    let workspace = Workspace::new();
+    for command in
+        ["", "run", "list", "describe", "inspect", "check", "prompt", "config", "cache", "completions"]
+    {
+        let mut arguments = vec!["--help"];
+        if !command.is_empty() {
+            arguments.insert(0, command);
+        }
+        let name = if command.is_empty() { "kitbag" } else { command };
+        snapshot(&format!("help: {name}"), &workspace.run(&arguments).success());
+    }
+}
+
+#[test]
+fn wrong_usage_says_what_would_be_right() {
+    let workspace = Workspace::new();
+    let mut text = String::new();
+    for arguments in [&["rnu"][..], &["run"], &["config"], &["run", "learn", "--tiem", "1s"], &[
+        "run", "learn", "--time", "soon",
+    ], &["run", "learn", "--memory", "lots"], &["run", "learn", "topic"]]
+    {
+        let run = workspace.run(arguments);
+        assert_eq!(run.code, 2);
+        text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
+    }
+    snapshot("command line: wrong usage", &text);
+}
+
+#[test]
+fn completions_are_there_for_every_shell() {
+    let workspace = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = workspace.run(&["completions", shell]).success();
+        assert!(script.contains("completions"), "{shell}");
+    }
+}
+
+#[test]
+fn the_schema_of_the_configuration_is_checked_in_and_current() {
+    let schema = Workspace::new().run(&["config", "--schema"]).success();
+    let checked_in = fs::read_to_string(repository().join("docs/config.schema.json")).unwrap();
+    assert!(
+        schema == checked_in,
+        "run `cargo run -- config --schema > docs/config.schema.json` and review the change",
+    );
+}
+
+/// A configuration that uses every key.
+fn full() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.file("notes/a.md", "A");
+    workspace.config(&format!(
+        r#"
+[limits]
+time = "10s"
+
+[tools.learn.limits]
+output = "2MiB"
+
+[tools.notes]
+source = "builtin"
+builtin = "learn"
+title = "Notes"
+
+[tools.probe]
+source = "local"
+wasm = {:?}
+description = "tries things"
+enable = true
+
+[tools.probe.parameters.do]
+type = "string"
+description = "what to try"
+required = true
+enum = ["echo", "read"]
+default = "echo"
+
+[tools.probe.parameters.list]
+type = "array"
+items = {{ type = "integer" }}
+
+[tools.probe.parameters.options]
+type = "object"
+properties = {{ depth = {{ type = "integer", default = 1 }} }}
+
+[tools.probe.grants]
+filesystem = [{{ host = "notes", guest = "/notes", mode = "rw" }}]
+
+[tools.probe.limits]
+memory = "32MiB"
+
+[tools.probe.answers]
+overwrite = true
+
+[knowledge.team]
+subjects = "notes"
+title = "The team's rules"
+introduction = "Read these first."
+learned = ["a"]
+disabled = ["secret"]
+"#,
+        guest("probe"),
+    ));
+    workspace
+}
+
+#[test]
+fn every_value_in_effect_is_shown_with_where_it_came_from() {
+    let workspace = full();
+    fs::create_dir_all(workspace.home().join(".config/kitbag")).unwrap();
+    fs::write(
+        workspace.home().join(".config/kitbag/config.toml"),
+        "[limits]\nmemory = \"128MiB\"\n[knowledge.mine]\nsubjects = \"~/notes\"\n",
+    )
+    .unwrap();
+    let env = [("KITBAG_LIMITS_OUTPUT", "64KiB")];
+    snapshot("config: show", &workspace.run_with(&["config", "--show"], "", &env).shown());
+    let rows = workspace.run_with(&["config", "--show", "--json"], "", &env).json();
+    assert_eq!(rows[0]["key"], "workspace");
+    snapshot("config: describe", &workspace.run(&["describe", "probe"]).shown());
+    snapshot("config: describe as JSON", &workspace.run(&["describe", "probe", "--json"]).shown());
+    snapshot("config: describe a built-in", &workspace.run(&["describe", "learn"]).shown());
+}
+
+#[test]
+fn everything_wrong_with_a_file_is_reported_at_once() {
+    let workspace = Workspace::new();
+    workspace.config(
+        "[tools.word_count]\nsource = \"local\"\nwasm = \"count.wasm\"\ndesciption = \"Count\"\n\
+         [tools.word_count.parameters.path]\ntyp = \"string\"\n\
+         [tools.word_count.limits]\nmemory = \"lots\"\ntime = 5\n\
+         [tools.word_count.grants]\nfilesystem = [{ host = \"nowhere\", guest = \"data\" }]\nhttp = []\n\
+         [knowledge.team]\nsubject = \"notes\"\n",
+    );
+    snapshot("config: everything wrong", &workspace.run(&["list"]).shown());
+    snapshot("config: everything wrong, checked", &workspace.run(&["check"]).shown());
+    workspace.config("[tools\n");
+    snapshot("config: no TOML", &workspace.run(&["list"]).shown());
+}
+
+#[test]
+fn a_check_loads_every_tool_and_reports_every_problem() {
+    let good = full();
+    assert_eq!(good.run(&["check"]).success(), "3 tools, 1 topic: no problem\n");
+    let bad = Workspace::new();
+    bad.file("core.wasm", crate::support::crafted::core_module());
+    bad.config(
+        "[tools.missing]\nsource = \"local\"\nwasm = \"missing.wasm\"\n\
+         [tools.core]\nsource = \"local\"\nwasm = \"core.wasm\"\n\
+         [knowledge.gone]\nsubjects = \"gone\"\n",
+    );
+    snapshot("check: problems", &bad.run(&["check"]).shown());
+    snapshot("check: problems as JSON", &bad.run(&["check", "--json"]).shown());
+}
+
+#[test]
+fn an_unknown_variable_is_an_error() {
+    let workspace = Workspace::new();
+    let run = workspace.run_with(&["list"], "", &[("KITBAG_LIMIT_TIME", "1s")]);
+    snapshot("config: unknown variable", &run.shown());
+}
+
+#[test]
+fn the_workspace_is_found_upwards_or_named() {
+    let workspace = full();
+    fs::create_dir_all(workspace.path("deep/er")).unwrap();
+    let mut command = workspace.command();
+    let below = command.current_dir(workspace.path("deep/er")).arg("list").output().unwrap();
+    assert!(String::from_utf8_lossy(&below.stdout).contains("probe"));
+    let root = workspace.root();
+    let mut command = workspace.command();
+    let named = command.current_dir("/").args(["list", "-w"]).arg(&root).output().unwrap();
+    assert_eq!(named.stdout, below.stdout);
+    let mut command = workspace.command();
+    let by_variable = command.current_dir("/").env("KITBAG_WORKSPACE", &root).arg("list").output().unwrap();
+    assert_eq!(by_variable.stdout, below.stdout);
+}
+
+#[test]
+fn nothing_but_data_is_on_standard_output() {
+    let workspace = full();
+    let check = |arguments: &[&str]| {
+        let run = workspace.run(arguments);
+        assert_eq!(run.stdout, "", "{}", run.shown());
+        assert!(!run.stderr.is_empty());
+    };
+    check(&["run", "nothing"]);
+    check(&["run", "probe", "do=unknown"]);
+    check(&["inspect", "nowhere.wasm"]);
+    check(&["describe", "nothing"]);
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let workspace = Workspace::with_probe("");
+    let mut command = workspace.command();
+    command.args(["run", "probe", "do=output", "bytes=1000000"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,105 @@
+//! What README and `docs/` say is what kitbag does.
+
+use std::fs;
+
+use crate::support::{Workspace, guest, repository};
+
+fn read(path: &str) -> String {
+    fs::read_to_string(repository().join(path)).unwrap()
+}
+
+/// The first fenced block after a line that holds a text.
+#[track_caller]
+fn block_after(document: &str, marker: &str) -> String {
+    let (_, rest) = document.split_once(marker).unwrap_or_else(|| panic!("no `{marker}`"));
+    let (_, block) = rest.split_once("```").unwrap();
+    let (_, block) = block.split_once('\n').unwrap();
+    block.split_once("```").unwrap().0.to_owned()
+}
+
+/// Runs a command in the repository itself, as README shows it.
+fn in_repository(arguments: &[&str]) -> String {
+    let workspace = Workspace::new();
+    let output =
+        workspace.command().current_dir(repository()).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_demonstration_in_readme_is_what_the_binary_prints() {
+    let readme = read("README.md");
+    let shown = block_after(&readme, "<!-- demonstration -->");
+    let (command, output) = shown.split_once('\n').unwrap();
+    assert_eq!(command, "$ kitbag run learn topic=kitbag");
+    assert_eq!(in_repository(&["run", "learn", "topic=kitbag"]), output);
+}
+
+#[test]
+fn every_document_of_the_topic_can_be_loaded() {
+    let all = in_repository(&["run", "learn", "topic=kitbag", "subjects=**"]);
+    for entry in fs::read_dir(repository().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            let slug = path.file_stem().unwrap().to_str().unwrap();
+            assert!(all.contains(&format!("<subject name=\"{slug}\">")), "{slug}");
+        }
+    }
+}
+
+#[test]
+fn the_exit_codes_of_readme_are_those_of_the_help() {
+    let readme = read("README.md");
+    let help = Workspace::new().run(&["--help"]).success();
+    let (_, codes) = help.split_once("Exit codes:\n").unwrap();
+    for line in codes.lines() {
+        let (code, meaning) = line.trim().split_once(' ').unwrap();
+        let row = format!("| {code} | {} |", meaning.trim());
+        assert!(readme.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn the_configuration_of_readme_is_valid() {
+    let readme = read("README.md");
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.path(".kitbag/tools")).unwrap();
+    fs::copy(guest("stranger"), workspace.path(".kitbag/tools/word_count.wasm")).unwrap();
+    workspace.config(&block_after(&readme, "<!-- configuration -->"));
+    let check = workspace.run(&["check"]);
+    assert_eq!(check.code, 0, "{}", check.shown());
+}
+
+#[test]
+fn the_commands_of_readme_are_those_that_there_are() {
+    let readme = read("README.md");
+    let help = Workspace::new().run(&["--help"]).success();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    for line in commands.lines().take_while(|line| !line.is_empty()) {
+        let command = line.split_whitespace().next().unwrap();
+        if command != "help" {
+            assert!(readme.contains(&format!("kitbag {command}")), "{command}");
+        }
+    }
+}
+
+#[test]
+fn every_promise_of_the_security_model_names_a_test_that_there_is() {
+    let document = read("docs/security.md");
+    let mut sources = String::new();
+    for directory in ["tests", "tests/escapes", "crates/host/src", "crates/host/src/cache"] {
+        for entry in fs::read_dir(repository().join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut named = 0;
+    for line in document.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |")) {
+        let test = line.trim_end_matches("` |").rsplit('`').next().unwrap();
+        assert!(sources.contains(&format!("fn {test}(")), "{test}");
+        named += 1;
+    }
+    assert!(named >= 20, "{named}");
+}

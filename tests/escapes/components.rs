@@ -1,0 +1,204 @@
+//! Components: what is no tool is refused with a sentence that says why.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
+
+use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
+
+/// A workspace with a tool `odd` whose file is still to be written.
+fn odd() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\ndescription = \"odd\"\n");
+    workspace
+}
+
+/// What `run`, `inspect` and `check` say of a file.
+fn says(workspace: &Workspace) -> String {
+    let mut text = String::new();
+    for arguments in [&["run", "odd"][..], &["run", "odd", "--json"], &["inspect", "odd.wasm"], &["check"]] {
+        text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), workspace.run(arguments).shown()));
+    }
+    text
+}
+
+fn check(name: &str, bytes: &[u8]) {
+    let workspace = odd();
+    workspace.file("odd.wasm", bytes);
+    snapshot(&format!("components: {name}"), &says(&workspace));
+}
+
+#[test]
+fn a_file_that_is_no_component_is_refused() {
+    check("not wasm", b"#!/bin/sh\necho hello\n");
+    check("empty", b"");
+    check("core module", &crafted::core_module());
+    let whole = fs::read(guest("stranger")).unwrap();
+    check("truncated", &whole[..whole.len() / 2]);
+    check("cut in the header", &whole[..6]);
+}
+
+#[test]
+fn a_component_that_is_no_tool_is_refused() {
+    check("without run", &crafted::without_run());
+    check("another run", &crafted::other_run());
+    check("another contract", &crafted::tool("kitbag:tool/types@9.9.0", ""));
+    let printer = r#"(import "acme:printer/paper@1.0.0" (instance (export "print" (func))))"#;
+    check("unknown import", &crafted::tool("kitbag:tool/types@0.1.0", printer));
+    let http = r#"(import "wasi:http/outgoing-handler@0.2.0" (instance (export "handle" (func))))"#;
+    check("http import", &crafted::tool("kitbag:tool/types@0.1.0", http));
+}
+
+#[test]
+fn the_smallest_tool_runs_under_any_package_name() {
+    for package in ["kitbag:tool/types@0.1.0", "acme:widgets/shapes@2.3.4", "a:b/c"] {
+        let workspace = odd();
+        workspace.file("odd.wasm", crafted::tool(package, ""));
+        assert_eq!(workspace.run(&["run", "odd"]).success(), "ok\n", "{package}");
+    }
+}
+
+#[test]
+fn a_precompiled_artifact_is_never_loaded_from_a_file() {
+    // A real one: what this very binary keeps in its cache, without the header.
+    let workspace = odd();
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    let cached = Workspace::with_own_cache();
+    cached.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    cached.file("odd.wasm", crafted::tool("a:b/c", ""));
+    cached.run(&["run", "odd"]).success();
+    let entry = fs::read_dir(cached.cache()).unwrap().next().unwrap().unwrap().path();
+    let entry = fs::read(entry).unwrap();
+    let elf = entry.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
+    workspace.file("odd.wasm", &entry[elf..]);
+    snapshot("components: precompiled", &says(&workspace));
+    workspace.file("odd.wasm", &entry);
+    let whole = workspace.run(&["run", "odd"]);
+    assert_eq!(whole.code, 7, "{}", whole.shown());
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_without_waiting() {
+    let workspace = odd();
+    fs::create_dir(workspace.path("odd.wasm")).unwrap();
+    snapshot("components: a directory", &says(&workspace));
+    fs::remove_dir(workspace.path("odd.wasm")).unwrap();
+    mknodat(CWD, workspace.path("odd.wasm"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    snapshot("components: a fifo", &says(&workspace));
+    fs::remove_file(workspace.path("odd.wasm")).unwrap();
+    snapshot("components: missing", &says(&workspace));
+}
+
+#[test]
+fn a_huge_file_is_refused_before_it_is_read() {
+    let workspace = odd();
+    let file = fs::File::create(workspace.path("odd.wasm")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    snapshot("components: too large", &says(&workspace));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let workspace = odd();
+    let path = workspace.file("odd.wasm", "");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    // Root reads everything, so the message is only there for others.
+    let run = workspace.run(&["run", "odd"]);
+    assert_eq!(run.code, 7, "{}", run.shown());
+}
+
+#[test]
+fn a_file_that_is_swapped_between_check_and_call_is_checked_again() {
+    let workspace = odd();
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    let kitbag = workspace.kitbag();
+    kitbag.toolbox().load("odd").unwrap();
+    assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
+    workspace.file("odd.wasm", crafted::core_module());
+    let got = kitbag.call_in_test("odd", json!({}));
+    assert!(got.starts_with("failed: this is a core WebAssembly module"), "{got}");
+    workspace.file("odd.wasm", crafted::tool("a:b/d", ""));
+    assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
+}
+
+#[test]
+fn a_name_that_could_deceive_is_an_error_of_the_configuration() {
+    for (name, file) in [
+        ("shadows a built-in", "[tools.learn]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
+        ("control character", "[tools.\"a\\u001bb\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
+        ("bidirectional", "[tools.\"a\\u202eb\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
+        ("separator", "[tools.\"../a\"]\nsource = \"local\"\nwasm = \"odd.wasm\"\n"),
+    ] {
+        let workspace = Workspace::new();
+        workspace.config(file);
+        snapshot(&format!("components: name: {name}"), &workspace.run(&["list"]).shown());
+    }
+}
+
+/// Runs a tool of which a cached entry exists, after something was done to the
+/// cache, and shows what came of it.
+fn with_cache(name: &str, tamper: impl FnOnce(&Workspace, &Path)) {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "odd"]).success();
+    let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap();
+    tamper(&workspace, &entry.path());
+    let name_of_entry = entry.file_name().into_string().unwrap();
+    let mut text = String::new();
+    for _ in 0..2 {
+        text.push_str(&workspace.run(&["run", "odd"]).shown().replace(&name_of_entry, "<entry>"));
+    }
+    snapshot(&format!("components: cache: {name}"), &text);
+}
+
+#[test]
+fn a_hostile_cache_is_never_executed() {
+    with_cache("untouched", |_, _| {});
+    with_cache("one bit", |_, entry| {
+        let mut bytes = fs::read(entry).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(entry, bytes).unwrap();
+    });
+    with_cache("truncated", |_, entry| {
+        let file = fs::File::options().write(true).open(entry).unwrap();
+        file.set_len(1000).unwrap();
+    });
+    with_cache("planted", |workspace, entry| {
+        // The entry of another tool under this one's name.
+        let other = Workspace::with_own_cache();
+        other.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+        other.file("odd.wasm", b"not wasm");
+        assert_eq!(workspace.run(&["list"]).code, 0);
+        fs::write(entry, b"\x7fELF native code that somebody planted").unwrap();
+    });
+    with_cache("symbolic link", |workspace, entry| {
+        let elsewhere = workspace.path("elsewhere");
+        fs::rename(entry, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, entry).unwrap();
+    });
+    with_cache("writable by others", |_, entry| {
+        fs::set_permissions(entry, fs::Permissions::from_mode(0o666)).unwrap();
+    });
+    with_cache("open directory", |workspace, _| {
+        fs::set_permissions(workspace.cache(), fs::Permissions::from_mode(0o777)).unwrap();
+    });
+    with_cache("linked directory", |workspace, _| {
+        let elsewhere = workspace.path("elsewhere");
+        fs::rename(workspace.cache(), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, workspace.cache()).unwrap();
+    });
+    with_cache("a file in its place", |workspace, _| {
+        fs::remove_dir_all(workspace.cache()).unwrap();
+        fs::write(workspace.cache(), "").unwrap();
+    });
+    with_cache("read-only directory", |workspace, entry| {
+        fs::remove_file(entry).unwrap();
+        fs::remove_dir(workspace.cache()).unwrap();
+        fs::DirBuilder::new().mode(0o500).create(workspace.cache()).unwrap();
+    });
+}

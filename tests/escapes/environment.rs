@@ -1,0 +1,120 @@
+//! Environment and process: no variable, no argument, no input, and nothing of
+//! what a tool prints reaches the host's own output.
+
+use serde_json::json;
+
+use super::Attempts;
+use crate::support::{Workspace, snapshot};
+
+#[test]
+fn a_tool_sees_nothing_of_the_process_it_runs_in() {
+    let workspace = Workspace::with_probe("");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Variables, arguments, working directory, standard input.");
+    for action in ["environment", "argv", "cwd", "stdin"] {
+        attempts.attempt(json!({ "do": action }));
+    }
+    attempts.about("There is no directory but the granted one, and no temporary one.");
+    attempts.attempt(json!({ "do": "preopens" }));
+    attempts.attempt(json!({ "do": "tmp" }));
+    attempts.about("The context names a directory of the guest's, never of the host's.");
+    attempts.attempt(json!({ "do": "context" }));
+    attempts.snapshot("environment: process");
+}
+
+#[test]
+fn variables_and_input_of_the_command_line_do_not_reach_a_tool() {
+    let workspace = Workspace::with_probe("");
+    let env = [("SECRET_TOKEN", "hunter2"), ("PATH", "/bin"), ("RUST_BACKTRACE", "full")];
+    let run = |action: &str| {
+        let action = format!("do={action}");
+        workspace.run_with(&["run", "probe", &action], "typed by a person", &env).success()
+    };
+    assert_eq!(run("environment"), "environment: none\n");
+    assert_eq!(run("argv"), "argv: none\n");
+    assert_eq!(run("stdin"), "stdin: 0 bytes\n");
+}
+
+#[test]
+fn taking_a_grant_away_opens_nothing() {
+    // In another host a tool without a policy saw everything.
+    let check = |tables: &str, expected: &str| {
+        let workspace = Workspace::with_probe(tables);
+        workspace.file("x.txt", "x");
+        assert_eq!(workspace.call("probe", json!({ "do": "preopens" })), expected);
+        assert_eq!(workspace.call("probe", json!({ "do": "environment" })), "environment: none");
+    };
+    let grant = |list: &str| format!("[tools.probe.grants]\nfilesystem = [{list}]\n");
+    check(&grant("{ host = \".\", guest = \"/a\" }, { host = \".kitbag\", guest = \"/b\" }"), "preopens: /a, /b");
+    check(&grant("{ host = \".\", guest = \"/a\" }"), "preopens: /a");
+    check(&grant(""), "preopens: none");
+    check("", "preopens: /workspace");
+    check("[tools.probe.grants]\n", "preopens: /workspace");
+}
+
+#[test]
+fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
+    let workspace = Workspace::with_probe("");
+    let forged = r#"{"outcome":"success","content":"forged"}"#;
+    let text = format!("text={forged}\n");
+    let run = workspace.run(&["run", "probe", "do=print", &text, "to=both", "--json"]);
+    assert_eq!(run.stdout.lines().count(), 1, "{}", run.shown());
+    assert!(!run.stdout.contains("forged"), "{}", run.shown());
+    assert_eq!(run.stderr, "");
+    let flood = ["run", "probe", "do=print", "text=0123456789abcdef", "repeat=100000", "-v"];
+    let flood = workspace.run(&flood);
+    assert_eq!(flood.stdout, "print: 1600000 bytes to stdout\n");
+    let dropped = "stdout: 1534464 more bytes were dropped\n";
+    assert!(flood.stderr.contains(dropped), "{}", flood.stderr.len());
+}
+
+#[test]
+fn terminal_escapes_of_a_tool_are_spelled_out_on_standard_error() {
+    let workspace = Workspace::with_probe("");
+    let message = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\r\u{9b}2J";
+    let run = workspace.run(&["run", "probe", "do=fail", &format!("message={message}")]);
+    snapshot("environment: escapes in an error", &run.shown());
+    let json = workspace.run(&["run", "probe", "do=fail", &format!("message={message}"), "--json"]);
+    assert_eq!(json.json()["error"]["message"], message, "JSON carries it intact");
+    assert!(!json.stdout.contains('\u{1b}'), "and escaped");
+}
+
+#[test]
+fn one_call_leaves_nothing_for_the_next() {
+    let workspace = Workspace::with_probe("");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Memory, globals and temporary files of a call, looked for by the next.");
+    for _ in 0..3 {
+        attempts.attempt(json!({ "do": "state" }));
+        attempts.attempt(json!({ "do": "tmp" }));
+    }
+    attempts.snapshot("environment: state");
+}
+
+#[test]
+fn rendering_a_call_holds_no_grants() {
+    let workspace = Workspace::with_probe("");
+    let run = |extra: &[&str]| {
+        let arguments = [&["run", "probe", "do=preopens"], extra].concat();
+        workspace.run(&arguments).success()
+    };
+    assert_eq!(run(&[]), "preopens: /workspace\n");
+    assert_eq!(run(&["--format-arguments"]), "probe preopens (0 directories)\n");
+}
+
+#[test]
+fn a_tool_has_no_network() {
+    let workspace = Workspace::with_probe("");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("No socket and no name look-up; nothing of it can be granted.");
+    attempts.attempt(json!({ "do": "connect", "address": "127.0.0.1:80" }));
+    attempts.attempt(json!({ "do": "connect", "address": "[::1]:80" }));
+    attempts.attempt(json!({ "do": "udp", "address": "127.0.0.1:53" }));
+    attempts.attempt(json!({ "do": "resolve", "name": "localhost" }));
+    attempts.attempt(json!({ "do": "resolve", "name": "127.0.0.1" }));
+    attempts.snapshot("environment: network");
+    let got = workspace.call("probe", json!({ "do": "connect", "address": address.to_string() }));
+    assert!(got.contains("refused"), "{got}");
+}

@@ -1,0 +1,366 @@
+//! Files: nothing outside what was granted, nothing changed that was not
+//! granted for writing.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+
+use super::Attempts;
+use crate::support::Workspace;
+
+/// `probe` with the workspace at `/workspace`, for reading or for writing.
+fn workspace(mode: &str) -> Workspace {
+    let grant = format!(
+        "[tools.probe.grants]\nfilesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"{mode}\" }}]\n"
+    );
+    let workspace = Workspace::with_probe(&grant);
+    workspace.file("inside.txt", "inside");
+    workspace.file("sub/deep.txt", "deep");
+    fs::write(workspace.outside().join("secret.txt"), "the secret").unwrap();
+    workspace
+}
+
+/// Acts on a path below `/workspace` exactly as it is written.
+fn raw(action: &str, path: &str) -> Value {
+    json!({ "do": action, "preopen": "/workspace", "path": path })
+}
+
+fn secret(workspace: &Workspace) -> String {
+    fs::read_to_string(workspace.outside().join("secret.txt")).unwrap()
+}
+
+#[test]
+fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
+    let workspace = workspace("rw");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("What is granted can be read.");
+    attempts.attempt(raw("read", "inside.txt"));
+    attempts.attempt(raw("read", "sub/../inside.txt"));
+    attempts.about("A path that goes up leads nowhere.");
+    for path in ["../secret.txt", "sub/../../secret.txt", "sub/../../workspace/inside.txt", "..", "../"] {
+        attempts.attempt(raw("read", path));
+    }
+    attempts.about("Nor does an absolute one.");
+    let absolute = workspace.outside().join("secret.txt");
+    attempts.attempt(raw("read", "/etc/passwd"));
+    attempts.attempt(raw("read", "/proc/self/environ"));
+    attempts.attempt(json!({ "do": "read", "path": "/proc/self/environ" }));
+    attempts.attempt(json!({ "do": "stat", "path": "/etc" }));
+    assert!(attempts.kitbag.toolbox().host().is_started());
+    let got = attempts.workspace.call("probe", raw("read", absolute.to_str().unwrap()));
+    assert!(got.ends_with("refused (not-permitted)"), "{got}");
+    attempts.about("Every other operation refuses the same path.");
+    for action in ["list", "stat", "lstat", "readlink", "mkdir", "rmdir", "remove", "truncate", "set-times"] {
+        attempts.attempt(raw(action, "../secret.txt"));
+    }
+    attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": "../secret.txt", "text": "x" }));
+    attempts.attempt(json!({ "do": "append", "preopen": "/workspace", "path": "../new.txt", "text": "x" }));
+    for action in ["link", "rename"] {
+        attempts.attempt(json!({
+            "do": action, "old": "../secret.txt", "old_preopen": "/workspace",
+            "new": "stolen.txt", "new_preopen": "/workspace",
+        }));
+        attempts.attempt(json!({
+            "do": action, "old": "inside.txt", "old_preopen": "/workspace",
+            "new": "../given.txt", "new_preopen": "/workspace",
+        }));
+    }
+    attempts.about("Odd paths are an error, or the directory itself.");
+    for path in ["", ".", "./", "inside.txt/", "inside.txt/.", "sub//deep.txt", "a\0b", "inside.txt\0.png"] {
+        attempts.attempt(raw("stat", path));
+    }
+    attempts.attempt(raw("stat", &"x".repeat(4096)));
+    attempts.attempt(raw("stat", &"x/".repeat(2048)));
+    attempts.snapshot("files: outside by path");
+    assert_eq!(secret(&workspace), "the secret");
+    assert!(!workspace.outside().join("given.txt").exists());
+}
+
+#[test]
+fn no_symbolic_link_leads_out() {
+    let workspace = workspace("rw");
+    let link = |target: &str, path: &str| symlink(target, workspace.path(path)).unwrap();
+    link("../secret.txt", "relative");
+    symlink(workspace.outside().join("secret.txt"), workspace.path("absolute")).unwrap();
+    link("relative", "chain");
+    link("..", "up");
+    link("../nothing-there", "dangling");
+    link("/proc/self", "proc");
+    link("loop", "loop");
+    link("inside.txt", "good");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("A link that stays inside is followed.");
+    attempts.attempt(raw("read", "good"));
+    attempts.about("A link that was there before does not lead out: as the last component…");
+    for path in ["relative", "absolute", "chain", "dangling", "loop"] {
+        attempts.attempt(raw("read", path));
+        attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
+    }
+    attempts.about("…and in the middle.");
+    for path in ["up/secret.txt", "sub/../up/secret.txt", "proc/environ", "proc/cwd/secret.txt"] {
+        attempts.attempt(raw("read", path));
+        attempts.attempt(raw("list", path));
+    }
+    attempts.about("Nor does one that the tool makes itself.");
+    for target in ["../secret.txt", "..", "sub/../../secret.txt"] {
+        attempts.attempt(json!({
+            "do": "symlink", "target": target, "preopen": "/workspace", "path": "mine",
+        }));
+        attempts.attempt(raw("read", "mine"));
+        attempts.attempt(raw("read", "mine/secret.txt"));
+        attempts.attempt(raw("remove", "mine"));
+    }
+    attempts.attempt(json!({
+        "do": "symlink", "target": "/etc/passwd", "preopen": "/workspace", "path": "mine",
+    }));
+    attempts.attempt(raw("read", "mine"));
+    attempts.about("What can be asked of a link without following it tells no more than its text.");
+    attempts.attempt(raw("lstat", "relative"));
+    attempts.attempt(raw("readlink", "relative"));
+    attempts.snapshot("files: symbolic links");
+    assert_eq!(secret(&workspace), "the secret");
+    assert!(!workspace.outside().join("nothing-there").exists());
+}
+
+#[test]
+fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
+    let workspace = workspace("rw");
+    fs::create_dir(workspace.outside().join("treasure")).unwrap();
+    fs::write(workspace.outside().join("treasure/deep.txt"), "the secret").unwrap();
+    let kitbag = workspace.kitbag();
+    let (real, aside) = (workspace.path("sub"), workspace.path("aside"));
+    let treasure = workspace.outside().join("treasure");
+    std::thread::scope(|scope| {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stop = &stop;
+        scope.spawn(move || {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::rename(&real, &aside).unwrap();
+                symlink(&treasure, &real).unwrap();
+                fs::remove_file(&real).unwrap();
+                fs::rename(&aside, &real).unwrap();
+            }
+        });
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..500 {
+            use crate::support::CallInTest;
+            for (action, text) in [("read", ""), ("write", "deep")] {
+                let arguments =
+                    json!({ "do": action, "preopen": "/workspace", "path": "sub/deep.txt", "text": text });
+                seen.insert(kitbag.call_in_test("probe", arguments));
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        for got in seen {
+            assert!(!got.contains("secret"), "{got}");
+        }
+    });
+    let kept = fs::read_to_string(workspace.outside().join("treasure/deep.txt")).unwrap();
+    assert_eq!(kept, "the secret");
+}
+
+#[test]
+fn nothing_in_a_read_only_directory_is_changed() {
+    let workspace = workspace("ro");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Reading works.");
+    attempts.attempt(raw("read", "inside.txt"));
+    attempts.attempt(raw("list", "sub"));
+    attempts.about("Changing does not.");
+    for action in ["truncate", "mkdir", "rmdir", "remove", "set-times"] {
+        attempts.attempt(raw(action, "inside.txt"));
+    }
+    attempts.attempt(raw("mkdir", "new"));
+    attempts.attempt(raw("rmdir", "sub"));
+    for action in ["write", "append"] {
+        for path in ["inside.txt", "new.txt"] {
+            attempts.attempt(json!({ "do": action, "preopen": "/workspace", "path": path, "text": "x" }));
+        }
+    }
+    attempts.attempt(json!({ "do": "set-size", "preopen": "/workspace", "path": "inside.txt", "bytes": 0 }));
+    attempts.attempt(json!({ "do": "symlink", "target": "inside.txt", "preopen": "/workspace", "path": "l" }));
+    for action in ["link", "rename"] {
+        attempts.attempt(json!({ "do": action, "old": "inside.txt", "new": "other.txt" }));
+    }
+    attempts.about("Opening for writing is refused, whatever the flags.");
+    for (open, flags) in [
+        (json!(["truncate"]), json!(["read"])),
+        (json!(["truncate"]), json!([])),
+        (json!(["create"]), json!(["read"])),
+        (json!(["create", "exclusive"]), json!([])),
+        (json!([]), json!(["write"])),
+        (json!([]), json!(["read", "write"])),
+        (json!([]), json!(["read", "mutate-directory"])),
+    ] {
+        attempts.attempt(json!({
+            "do": "open", "preopen": "/workspace", "path": "inside.txt", "open": open, "flags": flags,
+        }));
+    }
+    attempts.snapshot("files: read-only");
+    assert_eq!(fs::read_to_string(workspace.path("inside.txt")).unwrap(), "inside");
+    let mut names: Vec<_> =
+        fs::read_dir(workspace.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [".kitbag", "inside.txt", "sub"]);
+}
+
+#[test]
+fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
+    let workspace = Workspace::new();
+    workspace.config(&crate::support::probe(
+        "[tools.probe.grants]\nfilesystem = [\n  { host = \"in\", guest = \"/in\" },\n  \
+         { host = \"out\", guest = \"/out\", mode = \"rw\" },\n  \
+         { host = \"also\", guest = \"/also\", mode = \"rw\" },\n]\n",
+    ));
+    workspace.file("in/precious.txt", "precious");
+    workspace.file("out/mine.txt", "mine");
+    workspace.file("also/there.txt", "there");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Between two writable directories a file may move.");
+    attempts.attempt(json!({ "do": "rename", "old": "/out/mine.txt", "new": "/also/mine.txt" }));
+    attempts.attempt(json!({ "do": "link", "old": "/also/mine.txt", "new": "/out/mine.txt" }));
+    attempts.about("Out of and into a read-only one it may not, and it gets no second name.");
+    for action in ["link", "rename"] {
+        attempts.attempt(json!({ "do": action, "old": "/in/precious.txt", "new": "/out/stolen.txt" }));
+        attempts.attempt(json!({ "do": action, "old": "/out/mine.txt", "new": "/in/planted.txt" }));
+    }
+    attempts.snapshot("files: across directories");
+    assert!(!workspace.path("out/stolen.txt").exists());
+    assert!(!workspace.path("in/planted.txt").exists());
+}
+
+#[test]
+fn the_configuration_and_git_are_never_written_whatever_is_granted() {
+    let workspace = workspace("rw");
+    workspace.file(".git/config", "[core]");
+    workspace.file(".git/hooks/pre-commit", "#!/bin/sh");
+    workspace.file("sub/.git", "gitdir: ../.git");
+    workspace.file("control/config", "[core]");
+    symlink(".git", workspace.path("alias")).unwrap();
+    symlink(".git/config", workspace.path("alias-of-file")).unwrap();
+    symlink(".git/new", workspace.path("alias-of-nothing")).unwrap();
+    let before = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
+    let write = |path: &str| json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" });
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Elsewhere in the same directory the tool may write.");
+    attempts.attempt(write("control/config"));
+    attempts.attempt(write("control/new"));
+    attempts.about("Reading is granted.");
+    attempts.attempt(raw("read", ".git/config"));
+    attempts.attempt(raw("list", ".git"));
+    attempts.about("Writing is not, by whatever name.");
+    for path in [
+        ".kitbag/config.toml",
+        ".kitbag/tools/new.wasm",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".git/hooks/new",
+        ".GIT/config",
+        "sub/.git",
+        "sub/../.git/config",
+        "./.git/./config",
+        ".git//config",
+        "alias/config",
+        "alias/hooks/../config",
+        "alias-of-file",
+        "alias-of-nothing",
+        "new/.git",
+    ] {
+        attempts.attempt(write(path));
+    }
+    attempts.about("Nor is any other change.");
+    attempts.attempt(raw("truncate", ".git/config"));
+    attempts.attempt(raw("mkdir", ".git/new"));
+    attempts.attempt(raw("mkdir", "control/.git"));
+    attempts.attempt(raw("remove", ".git/config"));
+    attempts.attempt(raw("remove", "alias/config"));
+    attempts.attempt(raw("rmdir", ".kitbag"));
+    attempts.attempt(raw("set-times", ".git/config"));
+    attempts.attempt(json!({ "do": "set-size", "preopen": "/workspace", "path": ".git/config", "bytes": 0 }));
+    attempts.attempt(json!({ "do": "append", "preopen": "/workspace", "path": ".git/config", "text": "x" }));
+    attempts.attempt(json!({ "do": "symlink", "target": "control", "preopen": "/workspace", "path": ".git/x" }));
+    attempts.about("A second name, a new name, and a swap of the whole directory are refused.");
+    for (action, old, new) in [
+        ("link", ".git/config", "handle"),
+        ("link", "alias/config", "handle"),
+        ("link", "control/config", ".git/planted"),
+        ("rename", ".git", "git"),
+        ("rename", "control", ".git"),
+        ("rename", ".git/config", "config"),
+        ("rename", "control/config", ".git/hooks/pre-commit"),
+        ("rename", ".kitbag", "kitbag"),
+    ] {
+        attempts.attempt(json!({ "do": action, "old": old, "new": new }));
+    }
+    attempts.about("A directory that was opened first gives no way round it.");
+    attempts.attempt(json!({
+        "do": "open", "preopen": "/workspace", "path": ".git/config", "flags": ["read", "write"],
+    }));
+    attempts.attempt(json!({
+        "do": "open", "preopen": "/workspace", "path": ".git", "flags": ["read", "mutate-directory"],
+    }));
+    attempts.snapshot("files: configuration and git");
+    assert_eq!(fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap(), before);
+    assert_eq!(fs::read_to_string(workspace.path(".git/config")).unwrap(), "[core]");
+    assert_eq!(fs::read_to_string(workspace.path(".git/hooks/pre-commit")).unwrap(), "#!/bin/sh");
+    assert_eq!(fs::read_dir(workspace.path(".git")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_grant_that_holds_kitbags_own_files_is_not_given_for_writing() {
+    let workspace = Workspace::with_own_cache();
+    let outside = workspace.outside().to_owned();
+    let check = |mode: &str| {
+        workspace.config(&crate::support::probe(&format!(
+            "[tools.probe.grants]\nfilesystem = [{{ host = {outside:?}, guest = \"/all\", mode = \"{mode}\" }}]\n"
+        )));
+        workspace.run(&["run", "probe", "do=preopens"])
+    };
+    assert_eq!(check("ro").success(), "preopens: /all\n");
+    let refused = check("rw");
+    crate::support::snapshot("files: grant of the cache", &refused.shown());
+}
+
+#[test]
+fn a_fifo_a_device_and_a_socket_are_not_opened() {
+    let workspace = workspace("rw");
+    let make = |path: &str, kind| {
+        mknodat(CWD, workspace.path(path), kind, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    };
+    make("fifo", FileType::Fifo);
+    symlink("fifo", workspace.path("link-to-fifo")).unwrap();
+    let _socket = UnixListener::bind(workspace.path("socket")).unwrap();
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("They can be seen, and none is opened: that would wait for somebody to write.");
+    for path in ["fifo", "link-to-fifo", "socket"] {
+        attempts.attempt(raw("stat", path));
+        attempts.attempt(raw("read", path));
+        attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
+    }
+    attempts.about("Listing the directory goes on.");
+    attempts.attempt(raw("list", "."));
+    let devices = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \"/dev\", guest = \"/dev\", mode = \"ro\" }]\n",
+    );
+    let mut more = Attempts::new(&devices);
+    for path in ["/dev/zero", "/dev/null", "/dev/tty"] {
+        more.attempt(json!({ "do": "read", "path": path }));
+    }
+    attempts.about("Nor is a device, where a person has granted them.");
+    attempts.report.push_str(&more.report);
+    attempts.snapshot("files: fifo, device, socket");
+}
+
+#[test]
+fn grants_that_overlap_with_different_rights_are_an_error_of_the_configuration() {
+    let workspace = Workspace::new();
+    workspace.file("data/in/x", "");
+    workspace.config(&crate::support::probe(
+        "[tools.probe.grants]\nfilesystem = [\n  { host = \"data\", guest = \"/data\" },\n  \
+         { host = \"data/in\", guest = \"/in\", mode = \"rw\" },\n]\n",
+    ));
+    crate::support::snapshot("files: overlapping grants", &workspace.run(&["list"]).shown());
+}

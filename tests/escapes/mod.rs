@@ -1,0 +1,55 @@
+//! What a tool must not be able to do, tried by a tool that does its worst.
+//!
+//! Each attempt goes through the library's front door, and what came of it
+//! stands in a reviewed snapshot. Where it is not plain that the attempt would
+//! succeed without the protection, the same attempt stands beside it where it
+//! is allowed.
+
+mod components;
+mod environment;
+mod files;
+mod resources;
+
+use kitbag::Kitbag;
+use serde_json::Value;
+
+use crate::support::{CallInTest, Workspace, snapshot};
+
+/// A list of attempts by the tool `probe`, and what came of each.
+struct Attempts<'a> {
+    workspace: &'a Workspace,
+    kitbag: Kitbag,
+    report: String,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, kitbag: workspace.kitbag(), report: String::new() }
+    }
+
+    /// Says what the following attempts are about.
+    fn about(&mut self, text: &str) {
+        if !self.report.is_empty() {
+            self.report.push('\n');
+        }
+        self.report.push_str(&format!("# {text}\n"));
+    }
+
+    /// Lets the tool try, and shows what it got.
+    fn attempt(&mut self, arguments: Value) -> String {
+        let got = self.workspace.redact(&self.kitbag.call_in_test("probe", arguments));
+        self.report.push_str(&got);
+        self.report.push('\n');
+        got
+    }
+
+    /// Adds a sentence of the test's own.
+    fn note(&mut self, text: &str) {
+        self.report.push_str(&format!("({text})\n"));
+    }
+
+    #[track_caller]
+    fn snapshot(&self, name: &str) {
+        snapshot(name, &self.report);
+    }
+}

@@ -1,0 +1,92 @@
+//! Resources: whatever a tool uses up without end, the call ends, says which
+//! limit it was, and the next call works.
+
+use serde_json::{Value, json};
+
+use super::Attempts;
+use crate::support::Workspace;
+
+const SMALL: &str = "[tools.probe.limits]\nmemory = \"16MiB\"\ntime = \"300ms\"\noutput = \"1KiB\"\n";
+
+#[test]
+fn a_tool_that_never_ends_is_ended() {
+    let workspace = Workspace::with_probe(SMALL);
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("A loop, with and without calls to the host, and a sleep past the deadline.");
+    for arguments in
+        [json!({ "do": "spin" }), json!({ "do": "spin-hostcall" }), json!({ "do": "sleep", "ms": 60_000 })]
+    {
+        attempts.attempt(arguments);
+    }
+    attempts.about("The next call works.");
+    attempts.attempt(json!({ "do": "echo", "text": "still here" }));
+    attempts.snapshot("resources: time");
+}
+
+#[test]
+fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
+    let workspace = Workspace::with_probe(SMALL);
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("Memory that is there is given.");
+    attempts.attempt(json!({ "do": "allocate", "bytes": 8 << 20 }));
+    attempts.about("More is refused; a tool that cannot go on without it ends with the limit's name.");
+    attempts.attempt(json!({ "do": "allocate", "bytes": 64 << 20 }));
+    attempts.attempt(json!({ "do": "allocate", "bytes": 64 << 20, "abort": true }));
+    attempts.attempt(json!({ "do": "allocate", "bytes": 1u64 << 31, "abort": true }));
+    attempts.about("Recursion ends at the stack.");
+    attempts.attempt(json!({ "do": "recurse" }));
+    attempts.about("Handles that the host would have to hold are bounded.");
+    for of in ["descriptors", "streams", "listings"] {
+        attempts.attempt(json!({ "do": "handles", "n": 100_000, "of": of }));
+    }
+    attempts.attempt(json!({ "do": "pollables", "n": 100_000 }));
+    attempts.about("Random bytes are given, in portions that do not hurt.");
+    attempts.attempt(json!({ "do": "random", "bytes": 16 }));
+    attempts.attempt(json!({ "do": "random", "bytes": u64::MAX }));
+    attempts.about("The next call works.");
+    attempts.attempt(json!({ "do": "echo", "text": "still here" }));
+    attempts.snapshot("resources: memory");
+}
+
+#[test]
+fn an_answer_without_end_is_cut_and_marked() {
+    let workspace = Workspace::with_probe(SMALL);
+    workspace.file("one.txt", "");
+    let answer = workspace.call("probe", json!({ "do": "output", "bytes": 5000 }));
+    assert_eq!(answer.len(), 1024);
+    assert!(answer.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{answer}");
+    let whole = workspace.call("probe", json!({ "do": "output", "bytes": 1024 }));
+    assert_eq!(whole, "x".repeat(1024));
+}
+
+#[test]
+fn a_tool_that_breaks_off_says_why() {
+    let workspace = Workspace::with_probe(SMALL);
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("A panic's own message reaches the person, and an exit is no answer.");
+    attempts.attempt(json!({ "do": "panic", "message": "the cat sat on the keyboard" }));
+    attempts.attempt(json!({ "do": "exit", "code": 3 }));
+    attempts.attempt(json!({ "do": "exit", "code": 0 }));
+    attempts.about("The next call works.");
+    attempts.attempt(json!({ "do": "echo", "text": "still here" }));
+    attempts.snapshot("resources: traps");
+}
+
+#[test]
+fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
+    let workspace = Workspace::with_probe("");
+    let large = workspace.call("probe", json!({ "do": "echo", "text": "x".repeat(2 << 20) }));
+    assert_eq!(large, "failed: limit: arguments (1 MiB)");
+    let nest = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let deep = |depth: usize| {
+        let arguments = format!("{{\"do\":\"echo\",\"text\":\"fine\",\"deep\":{}}}", nest(depth));
+        workspace.run(&["run", "probe", "--args", &arguments])
+    };
+    assert_eq!(deep(100).success(), "fine\n");
+    let refused = deep(100_000);
+    assert_eq!(refused.code, 2, "{}", refused.shown());
+    assert!(refused.stderr.contains("recursion limit exceeded"), "{}", refused.stderr);
+    let value: Value = (0..200).fold(json!(1), |value, _| json!([value]));
+    let in_library = workspace.call("probe", json!({ "do": "echo", "text": "x", "deep": value }));
+    assert_eq!(in_library, "failed: limit: arguments (128 levels)");
+}

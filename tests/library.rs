@@ -1,0 +1,153 @@
+//! The library: calls from anywhere, at once, answered by a callback, ended by
+//! dropping them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kitbag::{Answer, Kitbag, Outcome};
+use serde_json::json;
+
+use crate::support::{CallInTest, Workspace, block_on};
+
+#[test]
+fn questions_go_to_the_callback_one_after_the_other() {
+    let workspace = Workspace::with_probe("");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let kitbag = Kitbag::builder()
+        .workspace(workspace.root())
+        .on_question(move |question| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            async move {
+                Some(match &*question.id {
+                    "first" => Answer::Text("blue".into()),
+                    _ => Answer::Json(true.into()),
+                })
+            }
+        })
+        .build()
+        .unwrap();
+    let answered = kitbag.call_in_test("probe", json!({ "do": "ask-twice" }));
+    assert_eq!(answered, r#"ask-twice: {"first":"blue","second":true}"#);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_the_outcome() {
+    let workspace = Workspace::with_probe("");
+    let outcome = block_on(workspace.kitbag().call("probe", json!({ "do": "ask" }))).unwrap();
+    let Outcome::NeedsInput(question) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((&*question.id, question.answer_type), ("go-on", kitbag::AnswerType::Boolean));
+}
+
+#[test]
+fn many_threads_may_call_at_once() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let kitbag = &kitbag;
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let text = format!("{thread}/{round}");
+                    let got = kitbag.call_in_test("probe", json!({ "do": "echo", "text": text }));
+                    assert_eq!(got, text);
+                    let got = kitbag.call_in_test("probe", json!({ "do": "panic", "message": text }));
+                    assert!(got.ends_with(&format!(": {text}")), "{got}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_call_works_inside_a_runtime_of_any_kind() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    let arguments = || json!({ "do": "sleep", "ms": 1 });
+    // No timers, no input and output: the caller's runtime needs neither.
+    let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let outcome = bare.block_on(kitbag.call("probe", arguments())).unwrap();
+    assert_eq!(outcome, Outcome::Success("sleep 1 ms: awake".into()));
+    // Waiting for a call inside a runtime blocks it, and does not panic.
+    bare.block_on(async {
+        let cancellation = kitbag::Cancellation::default();
+        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
+        let toolbox = kitbag.toolbox();
+        let completion =
+            toolbox.call_blocking("probe", arguments().into(), &cancellation, ask).unwrap();
+        assert_eq!(completion.result.unwrap(), Outcome::Success("sleep 1 ms: awake".into()));
+    });
+}
+
+#[test]
+fn dropping_a_call_ends_it() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        for action in ["spin", "spin-hostcall", "sleep"] {
+            let call = kitbag.call("probe", json!({ "do": action, "ms": 60_000 }));
+            let given_up = tokio::time::timeout(Duration::from_millis(50), call).await;
+            assert!(given_up.is_err(), "{action}");
+        }
+    });
+    // As many more as there are threads: none is held by what was dropped.
+    for _ in 0..64 {
+        assert_eq!(kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x" })), "x");
+    }
+}
+
+#[test]
+fn a_cancelled_call_says_so() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    for action in ["spin", "sleep"] {
+        let cancellation = kitbag::Cancellation::default();
+        let handle = cancellation.clone();
+        let cancel = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            handle.cancel();
+        });
+        let arguments = json!({ "do": action, "ms": 60_000 });
+        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
+        let completion =
+            kitbag.toolbox().call_blocking("probe", arguments.into(), &cancellation, ask).unwrap();
+        assert_eq!(completion.result.unwrap_err().to_string(), "cancelled");
+        cancel.join().unwrap();
+    }
+}
+
+#[test]
+fn a_host_can_be_dropped_inside_a_runtime() {
+    let workspace = Workspace::with_probe("");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let kitbag = workspace.kitbag();
+        kitbag.call("probe", json!({ "do": "echo", "text": "x" })).await.unwrap();
+        drop(kitbag);
+    });
+}
+
+#[test]
+fn the_example_runs() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let workspace = Workspace::new();
+    let output = std::process::Command::new(cargo)
+        .args(["run", "--quiet", "--offline", "--example", "embed"])
+        .current_dir(crate::support::repository())
+        .env("HOME", workspace.home())
+        .env("CARGO_HOME", std::env::var_os("CARGO_HOME").unwrap_or_else(|| {
+            std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo").into()
+        }))
+        .env("RUSTUP_HOME", std::env::var_os("RUSTUP_HOME").unwrap_or_else(|| {
+            std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".rustup").into()
+        }))
+        .output()
+        .unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains("# Topic: kitbag"), "{stdout}\n{stderr}");
+}

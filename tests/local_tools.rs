@@ -1,0 +1,126 @@
+//! A person's own tools: named in the configuration or just lying there,
+//! compiled once, found in the cache by the next process.
+
+use std::fs;
+
+use crate::support::{Workspace, guest, snapshot};
+
+/// A tool that somebody else built, under another package name.
+fn stranger() -> Workspace {
+    let workspace = Workspace::with_own_cache();
+    fs::copy(guest("stranger"), workspace.path("count.wasm")).unwrap();
+    workspace.config(
+        "[tools.word_count]\nsource = \"local\"\nwasm = \"count.wasm\"\n\
+         description = \"Count the words of a text\"\n\
+         [tools.word_count.parameters.text]\ntype = \"string\"\nrequired = true\n",
+    );
+    workspace
+}
+
+#[test]
+fn a_tool_of_another_package_runs_unchanged_is_compiled_once_and_found_again() {
+    let workspace = stranger();
+    assert_eq!(workspace.run(&["cache", "--json"]).json()["entries"].as_array().unwrap().len(), 0);
+    let first = workspace.run(&["run", "word_count", "text=one two three"]);
+    assert!(first.stdout.contains('3'), "{}", first.shown());
+    let entry = || fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap();
+    let written = entry().metadata().unwrap().modified().unwrap();
+    let second = workspace.run(&["run", "word_count", "text=one two three"]);
+    assert_eq!(second.success(), first.stdout);
+    assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 1);
+    assert_eq!(entry().metadata().unwrap().modified().unwrap(), written);
+    // A process that may not write there reads it all the same.
+    let in_library = workspace.kitbag();
+    let component = in_library.toolbox().load("word_count").unwrap();
+    assert!(!component.was_compiled());
+}
+
+#[test]
+fn listing_and_describing_compile_nothing() {
+    let workspace = stranger();
+    let list = workspace.run(&["list"]);
+    let describe = workspace.run(&["describe", "word_count"]);
+    snapshot("local tools: list", &list.shown());
+    snapshot("local tools: describe", &describe.shown());
+    assert!(!workspace.cache().exists());
+}
+
+#[test]
+fn a_component_says_what_it_is_before_it_runs() {
+    let workspace = stranger();
+    snapshot("local tools: inspect", &workspace.run(&["inspect", "count.wasm"]).shown());
+}
+
+#[test]
+fn a_tool_needs_no_configuration() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
+    fs::copy(guest("probe"), workspace.path(".kitbag/tools/probe.wasm")).unwrap();
+    workspace.file("x.txt", "hello");
+    let read = workspace.run(&["run", "probe", "do=read", "path=x.txt"]);
+    assert_eq!(read.success(), "read x.txt: 5 bytes: hello\n");
+    let write = workspace.run(&["run", "probe", "do=write", "path=x.txt", "text=no"]);
+    assert_eq!(write.success(), "write x.txt: refused (not-permitted)\n");
+    // What it says of itself is kept with the compiled code.
+    let list = workspace.run(&["list", "--json"]).json();
+    assert_eq!(list[1]["name"], "probe");
+    assert!(!list[1]["description"].is_null(), "{list}");
+}
+
+#[test]
+fn a_manifest_beside_a_tool_configures_it() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
+    fs::copy(guest("probe"), workspace.path(".kitbag/tools/probe.wasm")).unwrap();
+    workspace.file(
+        ".kitbag/tools/probe.toml",
+        "description = \"from the manifest\"\n[grants]\nfilesystem = []\n",
+    );
+    assert_eq!(workspace.run(&["run", "probe", "do=preopens"]).success(), "preopens: none\n");
+    assert!(workspace.run(&["list"]).success().contains("from the manifest"));
+    workspace.config("[tools.probe]\ndescription = \"from config.toml\"\n");
+    assert!(workspace.run(&["list"]).success().contains("from config.toml"));
+}
+
+#[test]
+fn a_change_of_the_component_is_a_new_entry() {
+    let workspace = stranger();
+    workspace.run(&["run", "word_count", "text=a"]).success();
+    let mut bytes = fs::read(workspace.path("count.wasm")).unwrap();
+    // An empty custom section at the end: another content, the same tool.
+    bytes.extend([0, 2, 1, b'x']);
+    fs::write(workspace.path("count.wasm"), bytes).unwrap();
+    workspace.run(&["run", "word_count", "text=a"]).success();
+    assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 2);
+}
+
+#[test]
+fn the_cache_can_be_emptied() {
+    let workspace = stranger();
+    workspace.run(&["run", "word_count", "text=a"]).success();
+    let size = |text: &str| text.contains(": 1 entry, ");
+    assert!(size(&workspace.run(&["cache"]).success()));
+    assert!(workspace.run(&["cache", "--clear"]).success().contains(": removed 1 entry, "));
+    assert_eq!(workspace.run(&["cache"]).success(), "<cache>: 0 entries, 0 bytes\n");
+    workspace.run(&["run", "word_count", "text=a"]).success();
+}
+
+#[test]
+fn processes_that_start_at_once_on_an_empty_cache_all_get_it_right() {
+    let workspace = stranger();
+    let children: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = workspace.command();
+            command.args(["run", "word_count", "text=one two"]);
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains('2'));
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 1);
+}

@@ -1,0 +1,22 @@
+//! The tests of the whole: the real binary and the real library.
+//!
+//! One module per tool and per subject; `support` is the harness. Reading the
+//! files under `snapshots/` is reviewing behaviour.
+
+mod support;
+
+mod calls;
+mod command_line;
+mod documentation;
+mod escapes;
+mod house;
+mod library;
+mod local_tools;
+mod paths;
+
+/// Declares a module for each built-in tool: one without tests does not compile.
+macro_rules! tests_of_tools {
+    ($($tool:ident)*) => { $(mod $tool;)* };
+}
+
+kitbag::for_each_tool!(tests_of_tools);

@@ -1,0 +1,234 @@
+//! The harness: a workspace of its own for each test, the real binary and the
+//! real library, and snapshots under `snapshots/`.
+
+pub(crate) mod crafted;
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use kitbag::{Kitbag, Places};
+use serde_json::Value;
+
+/// A workspace in a directory of its own, with its own home beside it.
+pub(crate) struct Workspace {
+    directory: tempfile::TempDir,
+    cache: PathBuf,
+}
+
+/// What a run of the binary gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A guest that `build.rs` built beside the built-in ones.
+pub(crate) fn guest(name: &str) -> PathBuf {
+    Path::new(env!("KITBAG_GUESTS")).join(format!("kitbag_{name}.wasm"))
+}
+
+/// The repository's root.
+pub(crate) fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compares with a reviewed file under `snapshots/`.
+#[track_caller]
+pub(crate) fn snapshot(name: &str, content: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(repository().join("snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, content));
+}
+
+impl Workspace {
+    /// An empty workspace whose configuration says nothing. What it compiles is
+    /// shared with the other tests, which load the same guests.
+    pub(crate) fn new() -> Self {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = Self { directory, cache };
+        fs::create_dir_all(workspace.path(".kitbag")).unwrap();
+        fs::create_dir_all(workspace.home()).unwrap();
+        workspace
+    }
+
+    /// As [`new`](Self::new), with a cache of its own that does not exist yet.
+    pub(crate) fn with_own_cache() -> Self {
+        let mut workspace = Self::new();
+        workspace.cache = workspace.directory.path().join("cache");
+        workspace
+    }
+
+    /// As [`new`](Self::new), with the tool `probe` under these tables.
+    pub(crate) fn with_probe(tables: &str) -> Self {
+        let workspace = Self::new();
+        workspace.config(&probe(tables));
+        workspace
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.directory.path().join("workspace")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// The directory that holds the workspace: what lies in there is outside.
+    pub(crate) fn outside(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.root().join(relative)
+    }
+
+    /// Writes a file of the workspace, and the directories above it.
+    pub(crate) fn file(&self, relative: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn config(&self, text: &str) {
+        self.file(".kitbag/config.toml", text);
+    }
+
+    /// Runs the binary in the workspace.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(arguments, "", &[])
+    }
+
+    /// Runs the binary with this standard input and these variables.
+    pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str, env: &[(&str, &str)]) -> Run {
+        use std::io::Write;
+        let mut child = self
+            .command()
+            .args(arguments)
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Whoever does not read its input may be gone before it is written.
+        let _ = input.write_all(stdin.as_bytes());
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            stdout: self.redact(&String::from_utf8_lossy(&output.stdout)),
+            stderr: self.redact(&String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+
+    /// The binary, in the workspace, with nothing in its environment but a home
+    /// and a cache of the test's.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kitbag"));
+        command
+            .current_dir(self.root())
+            .env_clear()
+            .env("HOME", self.home())
+            .env("KITBAG_CACHE_DIR", &self.cache);
+        command
+    }
+
+    /// The library on the same workspace.
+    pub(crate) fn kitbag(&self) -> Kitbag {
+        let places = Places { cache: Some(self.cache.clone()), ..Places::default() };
+        Kitbag::builder().workspace(self.root()).places(places).build().unwrap()
+    }
+
+    /// Calls a tool in the library and tells in one sentence what it got.
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> String {
+        let call = self.kitbag().call_in_test(tool, arguments);
+        self.redact(&call)
+    }
+
+    /// Replaces what differs from run to run.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (path, name) in [
+            (self.cache.as_path(), "<cache>"),
+            (&self.root(), "<workspace>"),
+            (&self.home(), "<home>"),
+            (self.directory.path(), "<outside>"),
+            (Path::new(env!("KITBAG_GUESTS")), "<guests>"),
+        ] {
+            text = text.replace(&*path.to_string_lossy(), name);
+            if let Ok(real) = path.canonicalize() {
+                text = text.replace(&*real.to_string_lossy(), name);
+            }
+        }
+        text
+    }
+}
+
+/// The table of the tool `probe`, with further tables after it.
+pub(crate) fn probe(tables: &str) -> String {
+    format!(
+        "[tools.probe]\nsource = \"local\"\nwasm = {:?}\ndescription = \"tries things\"\n{tables}",
+        guest("probe"),
+    )
+}
+
+/// Calls from tests, which are not asynchronous.
+pub(crate) trait CallInTest {
+    fn call_in_test(&self, tool: &str, arguments: Value) -> String;
+}
+
+impl CallInTest for Kitbag {
+    fn call_in_test(&self, tool: &str, arguments: Value) -> String {
+        match block_on(self.call(tool, arguments)) {
+            Ok(kitbag::Outcome::Success(content)) => content,
+            Ok(kitbag::Outcome::Error(error)) => format!("error: {}", error.message),
+            Ok(kitbag::Outcome::NeedsInput(question)) => format!("question: {}", question.text),
+            Err(error) => format!("failed: {error}"),
+        }
+    }
+}
+
+/// Waits for a future; the library needs no particular executor.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+impl Run {
+    /// The whole of it, as a snapshot shows it.
+    pub(crate) fn shown(&self) -> String {
+        let mut text = format!("exit code: {}\n", self.code);
+        for (name, content) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !content.is_empty() {
+                text.push_str(&format!("--- {name}\n{content}"));
+                if !content.ends_with('\n') {
+                    text.push('\n');
+                }
+            }
+        }
+        text
+    }
+
+    #[track_caller]
+    pub(crate) fn success(self) -> String {
+        assert_eq!(self.code, 0, "{}", self.shown());
+        self.stdout
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
+    }
+}
