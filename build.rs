@@ -45,9 +45,9 @@ fn run() -> Result<(), Failure> {
 fn watch(root: &Path) {
     let guests = root.join("guest-tools");
     let members = fs::read_dir(&guests).into_iter().flatten().flatten();
-    let members = members.map(|entry| entry.path()).filter(|path| {
-        path.is_dir() && path.file_name() != Some(OsStr::new("target"))
-    });
+    let members = members
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir() && path.file_name() != Some(OsStr::new("target")));
     let files = ["Cargo.toml", "Cargo.lock"].map(|name| guests.join(name));
     let others = ["build.rs", "wit", "rust-toolchain.toml"].map(|name| root.join(name));
     for path in members.chain(files).chain(others) {
@@ -67,7 +67,9 @@ fn find_target() -> Result<(), Failure> {
             .filter(|output| output.status.success())?;
         let directory = String::from_utf8(output.stdout).ok()?;
         let mut libraries = fs::read_dir(directory.trim()).ok()?.flatten();
-        libraries.any(|file| file.file_name().to_string_lossy().starts_with("libstd-")).then_some(())
+        libraries
+            .any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
+            .then_some(())
     };
     if has_target().is_some() {
         return Ok(());
@@ -107,11 +109,8 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
         }
     }
     // The same sources give the same bytes, wherever they lie.
-    let remap = [
-        (root.to_owned(), "/kitbag"),
-        (cargo_home(), "/cargo"),
-        (target_dir.clone(), "/target"),
-    ];
+    let remap =
+        [(root.to_owned(), "/kitbag"), (cargo_home(), "/cargo"), (target_dir.clone(), "/target")];
     let flags: Vec<_> = remap
         .iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
@@ -129,8 +128,13 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
 /// Whether a variable belongs to the build of kitbag and would steer that of
 /// the guests.
 fn is_of_outer_build(name: &OsString) -> bool {
-    const NAMES: [&str; 5] =
-        ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"];
+    const NAMES: [&str; 5] = [
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "RUSTC",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "CARGO_BUILD_TARGET",
+    ];
     const PREFIXES: [&str; 7] = [
         "CARGO_CFG_",
         "CARGO_FEATURE_",
@@ -156,8 +160,8 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
             format!("the built-in tool `{name}` cannot be {what}: {error}")
         };
         let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
-        let artifact =
-            Host::precompile(&content, &target).map_err(|error| failed("compiled", &error))?;
+        let artifact = Host::precompile(&wasm, &content, &target)
+            .map_err(|error| failed("compiled", &error))?;
         let component = host
             .component(&ComponentSource::File(wasm))
             .map_err(|error| failed("described", &error))?;
@@ -167,7 +171,8 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         if description.name != name {
             return Err(failed("described", &format!("it calls itself `{}`", description.name)));
         }
-        let json = serde_json::to_string(description).map_err(|error| failed("described", &error))?;
+        let json =
+            serde_json::to_string(description).map_err(|error| failed("described", &error))?;
         let file = out.join(format!("{name}.artifact"));
         fs::write(&file, artifact).map_err(|error| failed("written", &error))?;
         let file = file.display().to_string();
@@ -187,9 +192,9 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
 }
 
 fn cargo_home() -> PathBuf {
-    env::var_os("CARGO_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo")
-    })
+    env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"))
 }
 
 fn variable(name: &str) -> Result<String, Failure> {

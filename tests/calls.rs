@@ -38,7 +38,10 @@ fn arguments_become_what_the_schema_says() {
         run(&["count=3", "ratio=0.5", "deep=true", "tags=a", "tags=b", "mode=slow"]),
         json!({ "do": "arguments", "count": 3, "ratio": 0.5, "deep": true, "tags": ["a", "b"], "mode": "slow" }),
     );
-    assert_eq!(run(&["tags=a"]), json!({ "do": "arguments", "tags": ["a"], "count": 7, "mode": "fast" }));
+    assert_eq!(
+        run(&["tags=a"]),
+        json!({ "do": "arguments", "tags": ["a"], "count": 7, "mode": "fast" })
+    );
     assert_eq!(run(&["tags:=[\"a,b\"]"])["tags"], json!(["a,b"]));
 }
 
@@ -50,7 +53,10 @@ fn arguments_come_from_json_a_file_and_standard_input_alike() {
     let expected = "{\"do\":\"arguments\",\"count\":1,\"mode\":\"fast\"}\n";
     assert_eq!(workspace.run(&["run", "probe", "--args", arguments]).success(), expected);
     assert_eq!(workspace.run(&["run", "probe", "--args", "@arguments.json"]).success(), expected);
-    assert_eq!(workspace.run_with(&["run", "probe", "--args", "-"], arguments, &[]).success(), expected);
+    assert_eq!(
+        workspace.run_with(&["run", "probe", "--args", "-"], arguments, &[]).success(),
+        expected
+    );
     let both = workspace.run(&["run", "probe", "do=arguments", "--args", r#"{"count":1}"#]);
     assert_eq!(both.success(), "{\"count\":1,\"do\":\"arguments\",\"mode\":\"fast\"}\n");
 }
@@ -60,17 +66,20 @@ fn wrong_arguments_are_all_named_before_the_tool_runs() {
     let workspace = typed();
     snapshot(
         "calls: wrong arguments",
-        &session(&workspace, &[
-            &["run", "probe"],
-            &["run", "probe", "do=echo", "count=three", "mod=fast", "deep=maybe", "mode=quick"],
-            &["run", "probe", "do=echo", "do=twice"],
-            &["run", "probe", "echo"],
-            &["run", "probe", "--args", "{\"do\":\"echo\",\"tags\":[1,\"a\",{}]}"],
-            &["run", "probe", "--args", "{\"do\":"],
-            &["run", "probe", "--args", "[1]"],
-            &["run", "probe", "--args", "@nowhere.json"],
-            &["run", "probe", "count=x", "--json"],
-        ]),
+        &session(
+            &workspace,
+            &[
+                &["run", "probe"],
+                &["run", "probe", "do=echo", "count=three", "mod=fast", "deep=maybe", "mode=quick"],
+                &["run", "probe", "do=echo", "do=twice"],
+                &["run", "probe", "echo"],
+                &["run", "probe", "--args", "{\"do\":\"echo\",\"tags\":[1,\"a\",{}]}"],
+                &["run", "probe", "--args", "{\"do\":"],
+                &["run", "probe", "--args", "[1]"],
+                &["run", "probe", "--args", "@nowhere.json"],
+                &["run", "probe", "count=x", "--json"],
+            ],
+        ),
     );
 }
 
@@ -79,12 +88,15 @@ fn an_unknown_tool_names_the_nearest() {
     let workspace = typed();
     snapshot(
         "calls: unknown tool",
-        &session(&workspace, &[
-            &["run", "prob"],
-            &["run", "prob", "--json"],
-            &["run", "something-else"],
-            &["describe", "lern"],
-        ]),
+        &session(
+            &workspace,
+            &[
+                &["run", "prob"],
+                &["run", "prob", "--json"],
+                &["run", "something-else"],
+                &["describe", "lern"],
+            ],
+        ),
     );
 }
 
@@ -101,18 +113,29 @@ fn every_outcome_has_its_text_its_json_and_its_exit_code() {
     let trace = r#"trace:=["inner","innermost"]"#;
     snapshot(
         "calls: outcomes",
-        &session(&workspace, &[
-            &["run", "probe", "do=echo", "text=hello"],
-            &["run", "probe", "do=echo", "text=hello", "--json"],
-            &["run", "probe", "do=fail", "message=the disk is full", trace, "transient:=true"],
-            &["run", "probe", "do=fail", "message=the disk is full", trace, "transient:=true", "--json"],
-            &["run", "probe", "do=ask"],
-            &["run", "probe", "do=ask", "--json"],
-            &["run", "probe", "do=panic", "message=oh no"],
-            &["run", "probe", "do=panic", "message=oh no", "--json"],
-            &["run", "probe", "do=spin"],
-            &["run", "probe", "do=spin", "--json"],
-        ]),
+        &session(
+            &workspace,
+            &[
+                &["run", "probe", "do=echo", "text=hello"],
+                &["run", "probe", "do=echo", "text=hello", "--json"],
+                &["run", "probe", "do=fail", "message=the disk is full", trace, "transient:=true"],
+                &[
+                    "run",
+                    "probe",
+                    "do=fail",
+                    "message=the disk is full",
+                    trace,
+                    "transient:=true",
+                    "--json",
+                ],
+                &["run", "probe", "do=ask"],
+                &["run", "probe", "do=ask", "--json"],
+                &["run", "probe", "do=panic", "message=oh no"],
+                &["run", "probe", "do=panic", "message=oh no", "--json"],
+                &["run", "probe", "do=spin"],
+                &["run", "probe", "do=spin", "--json"],
+            ],
+        ),
     );
 }
 
@@ -121,44 +144,72 @@ fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\nfirst = \"from the file\"\n");
     snapshot(
         "calls: questions",
-        &session(&workspace, &[
-            &["run", "probe", "do=ask-twice"],
-            &["run", "probe", "do=ask-twice", "--answer", "second=yes"],
-            &["run", "probe", "do=ask-twice", "--answer", "second=yes", "--answer", "first=ignored"],
-            &["run", "probe", "do=ask-twice", "--answer", "second=perhaps"],
-            &["run", "probe", "do=ask", "answer_type=colour"],
+        &session(
+            &workspace,
             &[
-                "run", "probe", "do=ask", "id=pick", "--answer", "pick=Blue",
-                r#"answer_type={"select":{"options":["red",{"value":3,"title":"Blue"}]}}"#,
+                &["run", "probe", "do=ask-twice"],
+                &["run", "probe", "do=ask-twice", "--answer", "second=yes"],
+                &[
+                    "run",
+                    "probe",
+                    "do=ask-twice",
+                    "--answer",
+                    "second=yes",
+                    "--answer",
+                    "first=ignored",
+                ],
+                &["run", "probe", "do=ask-twice", "--answer", "second=perhaps"],
+                &["run", "probe", "do=ask", "answer_type=colour"],
+                &[
+                    "run",
+                    "probe",
+                    "do=ask",
+                    "id=pick",
+                    "--answer",
+                    "pick=Blue",
+                    r#"answer_type={"select":{"options":["red",{"value":3,"title":"Blue"}]}}"#,
+                ],
+                &[
+                    "run",
+                    "probe",
+                    "do=ask",
+                    "id=pick",
+                    "default=red",
+                    r#"answer_type={"multi-select":{"options":["red","blue"]}}"#,
+                ],
             ],
-            &[
-                "run", "probe", "do=ask", "id=pick", "default=red",
-                r#"answer_type={"multi-select":{"options":["red","blue"]}}"#,
-            ],
-        ]),
+        ),
     );
 }
 
 #[test]
 fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");
-    snapshot("calls: preset that does not fit", &session(&workspace, &[&["run", "probe", "do=ask"]]));
+    snapshot(
+        "calls: preset that does not fit",
+        &session(&workspace, &[&["run", "probe", "do=ask"]]),
+    );
 }
 
 #[test]
 fn a_call_can_be_shown_before_it_is_made() {
     let workspace = Workspace::with_probe("");
-    let run = workspace.run(&["run", "probe", "do=write", "path=x", "text=y", "--format-arguments"]);
+    let run =
+        workspace.run(&["run", "probe", "do=write", "path=x", "text=y", "--format-arguments"]);
     assert_eq!(run.success(), "probe write (0 directories)\n");
     assert!(!workspace.path("x").exists());
 }
 
 #[test]
 fn a_limit_of_the_command_line_beats_the_configured_one() {
-    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"1h\"\noutput = \"1MiB\"\n");
+    let workspace =
+        Workspace::with_probe("[tools.probe.limits]\ntime = \"1h\"\noutput = \"1MiB\"\n");
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
-    assert_eq!((spin.code, &*spin.stderr.lines().next().unwrap()), (5, "error: limit: time (100ms)"));
-    let long = workspace.run(&["run", "probe", "do=output", "bytes=100", "--output", "60"]);
+    assert_eq!(
+        (spin.code, &*spin.stderr.lines().next().unwrap()),
+        (5, "error: limit: time (100ms)")
+    );
+    let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60"]);
     assert_eq!(long.success().len(), 61);
     let by_environment =
         workspace.run_with(&["run", "probe", "do=spin"], "", &[("KITBAG_LIMITS_TIME", "100ms")]);
@@ -170,7 +221,7 @@ fn ctrl_c_cancels_the_call_and_says_so() {
     let workspace = Workspace::with_probe("");
     for action in ["do=spin", "do=sleep"] {
         let mut command = workspace.command();
-        command.args(["run", "probe", action, "ms=60000", "--json"]);
+        command.args(["run", "probe", action, "ms:=60000", "--json"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
         // Until the guest runs there is nothing to be cancelled; after that the

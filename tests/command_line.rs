@@ -8,9 +8,18 @@ use crate::support::{Workspace, guest, repository, snapshot};
 #[test]
 fn the_help_of_every_command_is_reviewed() {
     let workspace = Workspace::new();
-    for command in
-        ["", "run", "list", "describe", "inspect", "check", "prompt", "config", "cache", "completions"]
-    {
+    for command in [
+        "",
+        "run",
+        "list",
+        "describe",
+        "inspect",
+        "check",
+        "prompt",
+        "config",
+        "cache",
+        "completions",
+    ] {
         let mut arguments = vec!["--help"];
         if !command.is_empty() {
             arguments.insert(0, command);
@@ -24,10 +33,15 @@ fn the_help_of_every_command_is_reviewed() {
 fn wrong_usage_says_what_would_be_right() {
     let workspace = Workspace::new();
     let mut text = String::new();
-    for arguments in [&["rnu"][..], &["run"], &["config"], &["run", "learn", "--tiem", "1s"], &[
-        "run", "learn", "--time", "soon",
-    ], &["run", "learn", "--memory", "lots"], &["run", "learn", "topic"]]
-    {
+    for arguments in [
+        &["rnu"][..],
+        &["run"],
+        &["config"],
+        &["run", "learn", "--tiem", "1s"],
+        &["run", "learn", "--time", "soon"],
+        &["run", "learn", "--memory", "lots"],
+        &["run", "learn", "topic"],
+    ] {
         let run = workspace.run(arguments);
         assert_eq!(run.code, 2);
         text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
@@ -181,7 +195,8 @@ fn the_workspace_is_found_upwards_or_named() {
     let named = command.current_dir("/").args(["list", "-w"]).arg(&root).output().unwrap();
     assert_eq!(named.stdout, below.stdout);
     let mut command = workspace.command();
-    let by_variable = command.current_dir("/").env("KITBAG_WORKSPACE", &root).arg("list").output().unwrap();
+    let by_variable =
+        command.current_dir("/").env("KITBAG_WORKSPACE", &root).arg("list").output().unwrap();
     assert_eq!(by_variable.stdout, below.stdout);
 }
 
@@ -203,7 +218,7 @@ fn nothing_but_data_is_on_standard_output() {
 fn a_reader_that_has_had_enough_is_no_error() {
     let workspace = Workspace::with_probe("");
     let mut command = workspace.command();
-    command.args(["run", "probe", "do=output", "bytes=1000000"]);
+    command.args(["run", "probe", "do=output", "bytes:=1000000"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());

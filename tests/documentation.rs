@@ -20,8 +20,7 @@ fn block_after(document: &str, marker: &str) -> String {
 /// Runs a command in the repository itself, as README shows it.
 fn in_repository(arguments: &[&str]) -> String {
     let workspace = Workspace::new();
-    let output =
-        workspace.command().current_dir(repository()).args(arguments).output().unwrap();
+    let output = workspace.command().current_dir(repository()).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

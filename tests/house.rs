@@ -67,7 +67,8 @@ fn the_guests_are_the_same_bytes_wherever_they_are_built() {
         let copy = directory.join("kitbag");
         copy_tree(&guests(), &copy.join("guest-tools"));
         copy_tree(&repository().join("wit"), &copy.join("wit"));
-        fs::copy(repository().join("rust-toolchain.toml"), copy.join("rust-toolchain.toml")).unwrap();
+        fs::copy(repository().join("rust-toolchain.toml"), copy.join("rust-toolchain.toml"))
+            .unwrap();
         let target = directory.join("target");
         let flags = [(&*copy, "/kitbag"), (&cargo_home(), "/cargo"), (&target, "/target")]
             .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
@@ -85,9 +86,9 @@ fn the_guests_are_the_same_bytes_wherever_they_are_built() {
 }
 
 fn cargo_home() -> PathBuf {
-    std::env::var_os("CARGO_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo")
-    })
+    std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo"))
 }
 
 fn copy_tree(from: &Path, to: &Path) {

@@ -53,7 +53,8 @@ fn many_threads_may_call_at_once() {
                     let text = format!("{thread}/{round}");
                     let got = kitbag.call_in_test("probe", json!({ "do": "echo", "text": text }));
                     assert_eq!(got, text);
-                    let got = kitbag.call_in_test("probe", json!({ "do": "panic", "message": text }));
+                    let got =
+                        kitbag.call_in_test("probe", json!({ "do": "panic", "message": text }));
                     assert!(got.ends_with(&format!(": {text}")), "{got}");
                 }
             });
@@ -138,12 +139,18 @@ fn the_example_runs() {
         .args(["run", "--quiet", "--offline", "--example", "embed"])
         .current_dir(crate::support::repository())
         .env("HOME", workspace.home())
-        .env("CARGO_HOME", std::env::var_os("CARGO_HOME").unwrap_or_else(|| {
-            std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo").into()
-        }))
-        .env("RUSTUP_HOME", std::env::var_os("RUSTUP_HOME").unwrap_or_else(|| {
-            std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".rustup").into()
-        }))
+        .env(
+            "CARGO_HOME",
+            std::env::var_os("CARGO_HOME").unwrap_or_else(|| {
+                std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo").into()
+            }),
+        )
+        .env(
+            "RUSTUP_HOME",
+            std::env::var_os("RUSTUP_HOME").unwrap_or_else(|| {
+                std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".rustup").into()
+            }),
+        )
         .output()
         .unwrap();
     let (stdout, stderr) =

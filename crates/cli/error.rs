@@ -19,7 +19,7 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Usage(String),
     /// The configuration is wrong.
-    #[error("{0}")]
+    #[error(transparent)]
     Configuration(#[from] ConfigErrors),
     /// Something about a tool or a call.
     #[error(transparent)]
@@ -66,8 +66,7 @@ impl CliError {
         match self {
             Self::Question(question) => {
                 let expectation = question.answer_type.expectation();
-                let mut hint =
-                    format!("answer with `--answer {}=…`: {expectation}", question.id);
+                let mut hint = format!("answer with `--answer {}=…`: {expectation}", question.id);
                 if let Some(default) = &question.default {
                     let _ = write!(hint, " (suggested: {default})");
                 }
@@ -98,6 +97,10 @@ impl CliError {
     /// The whole report, for standard error. What comes from tools is shown with
     /// everything spelled out that a terminal would act on.
     pub(crate) fn report(&self) -> String {
+        if let Self::Configuration(errors) = self {
+            let line = |diagnostic| format!("error: {}\n", printable(&format!("{diagnostic}")));
+            return errors.diagnostics().iter().map(line).collect();
+        }
         let mut report = format!("error: {}\n", printable(&self.to_string()));
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -129,6 +132,11 @@ impl CliError {
                 }
             }
             Self::Toolbox(ToolboxError::Arguments { problems, .. }) => {
+                object["problems"] = json!(problems);
+            }
+            Self::Configuration(errors) => {
+                let problems: Vec<_> =
+                    errors.diagnostics().iter().map(ToString::to_string).collect();
                 object["problems"] = json!(problems);
             }
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {

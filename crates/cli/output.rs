@@ -37,7 +37,11 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<_> = (0..columns).map(width).collect();
     let mut text = String::new();
@@ -51,8 +55,10 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
 
 fn write(parts: &[&str]) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
-    let written =
-        parts.iter().try_for_each(|part| stdout.write_all(part.as_bytes())).and_then(|()| stdout.flush());
+    let written = parts
+        .iter()
+        .try_for_each(|part| stdout.write_all(part.as_bytes()))
+        .and_then(|()| stdout.flush());
     match written {
         // Whoever reads has had enough; there is nobody to tell.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

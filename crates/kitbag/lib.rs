@@ -44,7 +44,9 @@ use kitbag_host::{DiskCache, Host, HostOptions};
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{self as contract, Answer, AnswerType, ErrorInfo, Outcome, Question};
 pub use kitbag_host::{self as host, Cancellation, Completion};
-pub use kitbag_toolbox::{self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError};
+pub use kitbag_toolbox::{
+    self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
+};
 pub use places::Places;
 
 /// The tools of one workspace, ready to be called.

@@ -39,7 +39,8 @@ impl Places {
             .into_iter()
             .filter(|(name, value)| {
                 let name = name.as_encoded_bytes();
-                let wanted = name.starts_with(b"KITBAG_") || name.starts_with(b"XDG_") || name == b"HOME";
+                let wanted =
+                    name.starts_with(b"KITBAG_") || name.starts_with(b"XDG_") || name == b"HOME";
                 wanted && !value.is_empty()
             })
             .collect();

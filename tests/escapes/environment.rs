@@ -45,7 +45,10 @@ fn taking_a_grant_away_opens_nothing() {
         assert_eq!(workspace.call("probe", json!({ "do": "environment" })), "environment: none");
     };
     let grant = |list: &str| format!("[tools.probe.grants]\nfilesystem = [{list}]\n");
-    check(&grant("{ host = \".\", guest = \"/a\" }, { host = \".kitbag\", guest = \"/b\" }"), "preopens: /a, /b");
+    check(
+        &grant("{ host = \".\", guest = \"/a\" }, { host = \".kitbag\", guest = \"/b\" }"),
+        "preopens: /a, /b",
+    );
     check(&grant("{ host = \".\", guest = \"/a\" }"), "preopens: /a");
     check(&grant(""), "preopens: none");
     check("", "preopens: /workspace");
@@ -61,7 +64,7 @@ fn what_a_tool_prints_is_captured_bounded_and_never_on_standard_output() {
     assert_eq!(run.stdout.lines().count(), 1, "{}", run.shown());
     assert!(!run.stdout.contains("forged"), "{}", run.shown());
     assert_eq!(run.stderr, "");
-    let flood = ["run", "probe", "do=print", "text=0123456789abcdef", "repeat=100000", "-v"];
+    let flood = ["run", "probe", "do=print", "text=0123456789abcdef", "repeat:=100000", "-v"];
     let flood = workspace.run(&flood);
     assert_eq!(flood.stdout, "print: 1600000 bytes to stdout\n");
     let dropped = "stdout: 1534464 more bytes were dropped\n";

@@ -1,15 +1,18 @@
 //! Files: nothing outside what was granted, nothing changed that was not
 //! granted for writing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use kitbag::Cancellation;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use super::Attempts;
-use crate::support::Workspace;
+use crate::support::{CallInTest, Workspace, guest, probe, snapshot};
 
 /// `probe` with the workspace at `/workspace`, for reading or for writing.
 fn workspace(mode: &str) -> Workspace {
@@ -40,7 +43,9 @@ fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
     attempts.attempt(raw("read", "inside.txt"));
     attempts.attempt(raw("read", "sub/../inside.txt"));
     attempts.about("A path that goes up leads nowhere.");
-    for path in ["../secret.txt", "sub/../../secret.txt", "sub/../../workspace/inside.txt", "..", "../"] {
+    for path in
+        ["../secret.txt", "sub/../../secret.txt", "sub/../../workspace/inside.txt", "..", "../"]
+    {
         attempts.attempt(raw("read", path));
     }
     attempts.about("Nor does an absolute one.");
@@ -53,11 +58,17 @@ fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
     let got = attempts.workspace.call("probe", raw("read", absolute.to_str().unwrap()));
     assert!(got.ends_with("refused (not-permitted)"), "{got}");
     attempts.about("Every other operation refuses the same path.");
-    for action in ["list", "stat", "lstat", "readlink", "mkdir", "rmdir", "remove", "truncate", "set-times"] {
+    for action in
+        ["list", "stat", "lstat", "readlink", "mkdir", "rmdir", "remove", "truncate", "set-times"]
+    {
         attempts.attempt(raw(action, "../secret.txt"));
     }
-    attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": "../secret.txt", "text": "x" }));
-    attempts.attempt(json!({ "do": "append", "preopen": "/workspace", "path": "../new.txt", "text": "x" }));
+    attempts.attempt(
+        json!({ "do": "write", "preopen": "/workspace", "path": "../secret.txt", "text": "x" }),
+    );
+    attempts.attempt(
+        json!({ "do": "append", "preopen": "/workspace", "path": "../new.txt", "text": "x" }),
+    );
     for action in ["link", "rename"] {
         attempts.attempt(json!({
             "do": action, "old": "../secret.txt", "old_preopen": "/workspace",
@@ -69,7 +80,9 @@ fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
         }));
     }
     attempts.about("Odd paths are an error, or the directory itself.");
-    for path in ["", ".", "./", "inside.txt/", "inside.txt/.", "sub//deep.txt", "a\0b", "inside.txt\0.png"] {
+    for path in
+        ["", ".", "./", "inside.txt/", "inside.txt/.", "sub//deep.txt", "a\0b", "inside.txt\0.png"]
+    {
         attempts.attempt(raw("stat", path));
     }
     attempts.attempt(raw("stat", &"x".repeat(4096)));
@@ -97,7 +110,8 @@ fn no_symbolic_link_leads_out() {
     attempts.about("A link that was there before does not lead out: as the last component…");
     for path in ["relative", "absolute", "chain", "dangling", "loop"] {
         attempts.attempt(raw("read", path));
-        attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
+        attempts
+            .attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
     }
     attempts.about("…and in the middle.");
     for path in ["up/secret.txt", "sub/../up/secret.txt", "proc/environ", "proc/cwd/secret.txt"] {
@@ -133,27 +147,24 @@ fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
     let kitbag = workspace.kitbag();
     let (real, aside) = (workspace.path("sub"), workspace.path("aside"));
     let treasure = workspace.outside().join("treasure");
+    let stop = &AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let stop = &stop;
         scope.spawn(move || {
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 fs::rename(&real, &aside).unwrap();
                 symlink(&treasure, &real).unwrap();
                 fs::remove_file(&real).unwrap();
                 fs::rename(&aside, &real).unwrap();
             }
         });
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for _ in 0..500 {
-            use crate::support::CallInTest;
             for (action, text) in [("read", ""), ("write", "deep")] {
-                let arguments =
-                    json!({ "do": action, "preopen": "/workspace", "path": "sub/deep.txt", "text": text });
+                let arguments = json!({ "do": action, "preopen": "/workspace", "path": "sub/deep.txt", "text": text });
                 seen.insert(kitbag.call_in_test("probe", arguments));
             }
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         for got in seen {
             assert!(!got.contains("secret"), "{got}");
         }
@@ -177,11 +188,17 @@ fn nothing_in_a_read_only_directory_is_changed() {
     attempts.attempt(raw("rmdir", "sub"));
     for action in ["write", "append"] {
         for path in ["inside.txt", "new.txt"] {
-            attempts.attempt(json!({ "do": action, "preopen": "/workspace", "path": path, "text": "x" }));
+            attempts.attempt(
+                json!({ "do": action, "preopen": "/workspace", "path": path, "text": "x" }),
+            );
         }
     }
-    attempts.attempt(json!({ "do": "set-size", "preopen": "/workspace", "path": "inside.txt", "bytes": 0 }));
-    attempts.attempt(json!({ "do": "symlink", "target": "inside.txt", "preopen": "/workspace", "path": "l" }));
+    attempts.attempt(
+        json!({ "do": "set-size", "preopen": "/workspace", "path": "inside.txt", "bytes": 0 }),
+    );
+    attempts.attempt(
+        json!({ "do": "symlink", "target": "inside.txt", "preopen": "/workspace", "path": "l" }),
+    );
     for action in ["link", "rename"] {
         attempts.attempt(json!({ "do": action, "old": "inside.txt", "new": "other.txt" }));
     }
@@ -210,7 +227,7 @@ fn nothing_in_a_read_only_directory_is_changed() {
 #[test]
 fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
     let workspace = Workspace::new();
-    workspace.config(&crate::support::probe(
+    workspace.config(&probe(
         "[tools.probe.grants]\nfilesystem = [\n  { host = \"in\", guest = \"/in\" },\n  \
          { host = \"out\", guest = \"/out\", mode = \"rw\" },\n  \
          { host = \"also\", guest = \"/also\", mode = \"rw\" },\n]\n",
@@ -224,7 +241,8 @@ fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
     attempts.attempt(json!({ "do": "link", "old": "/also/mine.txt", "new": "/out/mine.txt" }));
     attempts.about("Out of and into a read-only one it may not, and it gets no second name.");
     for action in ["link", "rename"] {
-        attempts.attempt(json!({ "do": action, "old": "/in/precious.txt", "new": "/out/stolen.txt" }));
+        attempts
+            .attempt(json!({ "do": action, "old": "/in/precious.txt", "new": "/out/stolen.txt" }));
         attempts.attempt(json!({ "do": action, "old": "/out/mine.txt", "new": "/in/planted.txt" }));
     }
     attempts.snapshot("files: across directories");
@@ -235,6 +253,7 @@ fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
 #[test]
 fn the_configuration_and_git_are_never_written_whatever_is_granted() {
     let workspace = workspace("rw");
+    workspace.file(".kitbag/tools/other.wasm", "");
     workspace.file(".git/config", "[core]");
     workspace.file(".git/hooks/pre-commit", "#!/bin/sh");
     workspace.file("sub/.git", "gitdir: ../.git");
@@ -243,7 +262,8 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
     symlink(".git/config", workspace.path("alias-of-file")).unwrap();
     symlink(".git/new", workspace.path("alias-of-nothing")).unwrap();
     let before = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
-    let write = |path: &str| json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" });
+    let write =
+        |path: &str| json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" });
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Elsewhere in the same directory the tool may write.");
     attempts.attempt(write("control/config"));
@@ -255,6 +275,7 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
     for path in [
         ".kitbag/config.toml",
         ".kitbag/tools/new.wasm",
+        ".kitbag/tools/other.wasm",
         ".git/config",
         ".git/hooks/pre-commit",
         ".git/hooks/new",
@@ -279,9 +300,15 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
     attempts.attempt(raw("remove", "alias/config"));
     attempts.attempt(raw("rmdir", ".kitbag"));
     attempts.attempt(raw("set-times", ".git/config"));
-    attempts.attempt(json!({ "do": "set-size", "preopen": "/workspace", "path": ".git/config", "bytes": 0 }));
-    attempts.attempt(json!({ "do": "append", "preopen": "/workspace", "path": ".git/config", "text": "x" }));
-    attempts.attempt(json!({ "do": "symlink", "target": "control", "preopen": "/workspace", "path": ".git/x" }));
+    attempts.attempt(
+        json!({ "do": "set-size", "preopen": "/workspace", "path": ".git/config", "bytes": 0 }),
+    );
+    attempts.attempt(
+        json!({ "do": "append", "preopen": "/workspace", "path": ".git/config", "text": "x" }),
+    );
+    attempts.attempt(
+        json!({ "do": "symlink", "target": "control", "preopen": "/workspace", "path": ".git/x" }),
+    );
     attempts.about("A second name, a new name, and a swap of the whole directory are refused.");
     for (action, old, new) in [
         ("link", ".git/config", "handle"),
@@ -312,16 +339,54 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
 #[test]
 fn a_grant_that_holds_kitbags_own_files_is_not_given_for_writing() {
     let workspace = Workspace::with_own_cache();
-    let outside = workspace.outside().to_owned();
     let check = |mode: &str| {
-        workspace.config(&crate::support::probe(&format!(
-            "[tools.probe.grants]\nfilesystem = [{{ host = {outside:?}, guest = \"/all\", mode = \"{mode}\" }}]\n"
+        workspace.config(&probe(&format!(
+            "[tools.probe.grants]\nfilesystem = [{{ host = \"..\", guest = \"/all\", mode = \"{mode}\" }}]\n"
         )));
         workspace.run(&["run", "probe", "do=preopens"])
     };
     assert_eq!(check("ro").success(), "preopens: /all\n");
     let refused = check("rw");
-    crate::support::snapshot("files: grant of the cache", &refused.shown());
+    snapshot("files: grant of the cache", &refused.shown());
+}
+
+#[test]
+fn the_host_itself_refuses_what_the_configuration_let_through() {
+    use kitbag::contract::{Access, Action, DirectoryGrant, Grants, Limits};
+    use kitbag::host::{Call, ComponentSource, Host, HostOptions};
+    let workspace = Workspace::new();
+    let call = |host: &std::path::Path, access: Access| {
+        let options = HostOptions { private: vec![workspace.home()], ..HostOptions::default() };
+        let sandbox = Host::new(options);
+        let component = sandbox.component(&ComponentSource::File(guest("stranger"))).unwrap();
+        let guest = "/data".parse().unwrap();
+        let directories = vec![DirectoryGrant { host: host.to_owned(), guest, access }];
+        let call = Call {
+            name: "count".into(),
+            action: Action::Run,
+            arguments: r#"{"text":"a"}"#.into(),
+            answers: "{}".into(),
+            grants: Grants { directories },
+            limits: Limits::default(),
+        };
+        let completion = sandbox.call_blocking(&component, &call, &Cancellation::default());
+        workspace.redact(&format!("{:?}", completion.result.map_err(|error| error.to_string())))
+    };
+    let mut text = String::new();
+    for (path, access) in [
+        (workspace.home(), Access::ReadOnly),
+        (workspace.home(), Access::ReadWrite),
+        (workspace.home().join(".."), Access::ReadWrite),
+        (workspace.path(".kitbag"), Access::ReadWrite),
+        (workspace.path("nowhere"), Access::ReadOnly),
+    ] {
+        text.push_str(&format!(
+            "{access} {}\n  {}\n",
+            workspace.redact(&path.display().to_string()),
+            call(&path, access)
+        ));
+    }
+    snapshot("files: the host's own check", &text);
 }
 
 #[test]
@@ -338,7 +403,8 @@ fn a_fifo_a_device_and_a_socket_are_not_opened() {
     for path in ["fifo", "link-to-fifo", "socket"] {
         attempts.attempt(raw("stat", path));
         attempts.attempt(raw("read", path));
-        attempts.attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
+        attempts
+            .attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
     }
     attempts.about("Listing the directory goes on.");
     attempts.attempt(raw("list", "."));
@@ -358,9 +424,9 @@ fn a_fifo_a_device_and_a_socket_are_not_opened() {
 fn grants_that_overlap_with_different_rights_are_an_error_of_the_configuration() {
     let workspace = Workspace::new();
     workspace.file("data/in/x", "");
-    workspace.config(&crate::support::probe(
+    workspace.config(&probe(
         "[tools.probe.grants]\nfilesystem = [\n  { host = \"data\", guest = \"/data\" },\n  \
          { host = \"data/in\", guest = \"/in\", mode = \"rw\" },\n]\n",
     ));
-    crate::support::snapshot("files: overlapping grants", &workspace.run(&["list"]).shown());
+    snapshot("files: overlapping grants", &workspace.run(&["list"]).shown());
 }

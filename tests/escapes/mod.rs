@@ -43,11 +43,6 @@ impl<'a> Attempts<'a> {
         got
     }
 
-    /// Adds a sentence of the test's own.
-    fn note(&mut self, text: &str) {
-        self.report.push_str(&format!("({text})\n"));
-    }
-
     #[track_caller]
     fn snapshot(&self, name: &str) {
         snapshot(name, &self.report);

@@ -6,16 +6,19 @@ use serde_json::{Value, json};
 use super::Attempts;
 use crate::support::Workspace;
 
-const SMALL: &str = "[tools.probe.limits]\nmemory = \"16MiB\"\ntime = \"300ms\"\noutput = \"1KiB\"\n";
+const SMALL: &str =
+    "[tools.probe.limits]\nmemory = \"16MiB\"\ntime = \"300ms\"\noutput = \"1KiB\"\n";
 
 #[test]
 fn a_tool_that_never_ends_is_ended() {
     let workspace = Workspace::with_probe(SMALL);
     let mut attempts = Attempts::new(&workspace);
     attempts.about("A loop, with and without calls to the host, and a sleep past the deadline.");
-    for arguments in
-        [json!({ "do": "spin" }), json!({ "do": "spin-hostcall" }), json!({ "do": "sleep", "ms": 60_000 })]
-    {
+    for arguments in [
+        json!({ "do": "spin" }),
+        json!({ "do": "spin-hostcall" }),
+        json!({ "do": "sleep", "ms": 60_000 }),
+    ] {
         attempts.attempt(arguments);
     }
     attempts.about("The next call works.");
@@ -26,13 +29,15 @@ fn a_tool_that_never_ends_is_ended() {
 #[test]
 fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
     let workspace = Workspace::with_probe(SMALL);
+    workspace.file("one.txt", "");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("Memory that is there is given.");
     attempts.attempt(json!({ "do": "allocate", "bytes": 8 << 20 }));
-    attempts.about("More is refused; a tool that cannot go on without it ends with the limit's name.");
+    attempts
+        .about("More is refused; a tool that cannot go on without it ends with the limit's name.");
     attempts.attempt(json!({ "do": "allocate", "bytes": 64 << 20 }));
     attempts.attempt(json!({ "do": "allocate", "bytes": 64 << 20, "abort": true }));
-    attempts.attempt(json!({ "do": "allocate", "bytes": 1u64 << 31, "abort": true }));
+    attempts.attempt(json!({ "do": "allocate", "bytes": 1 << 30, "abort": true }));
     attempts.about("Recursion ends at the stack.");
     attempts.attempt(json!({ "do": "recurse" }));
     attempts.about("Handles that the host would have to hold are bounded.");
@@ -51,7 +56,6 @@ fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
 #[test]
 fn an_answer_without_end_is_cut_and_marked() {
     let workspace = Workspace::with_probe(SMALL);
-    workspace.file("one.txt", "");
     let answer = workspace.call("probe", json!({ "do": "output", "bytes": 5000 }));
     assert_eq!(answer.len(), 1024);
     assert!(answer.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{answer}");
@@ -80,7 +84,7 @@ fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
     let nest = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let deep = |depth: usize| {
         let arguments = format!("{{\"do\":\"echo\",\"text\":\"fine\",\"deep\":{}}}", nest(depth));
-        workspace.run(&["run", "probe", "--args", &arguments])
+        workspace.run_with(&["run", "probe", "--args", "-"], &arguments, &[])
     };
     assert_eq!(deep(100).success(), "fine\n");
     let refused = deep(100_000);

@@ -36,14 +36,6 @@ pub(crate) fn core_module() -> Vec<u8> {
     wat::parse_str(r#"(module (func (export "run")))"#).unwrap()
 }
 
-/// A tool that wants the given number of 64 KiB pages when it starts.
-pub(crate) fn hungry(pages: u32) -> Vec<u8> {
-    let imports = format!(
-        "(core module $hungry (memory {pages})) (core instance (instantiate $hungry))"
-    );
-    tool("kitbag:tool/types@0.1.0", &imports)
-}
-
 fn component(package: &str, imports: &str, ty: &str, run: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
@@ -82,7 +74,8 @@ fn component(package: &str, imports: &str, ty: &str, run: &str) -> Vec<u8> {
     {run})
   (core instance $guest (instantiate $guest))
   (func (export "run") {ty}
-    (canon lift (core func $guest "run") (memory $guest "memory") (realloc (func $guest "realloc"))))
+    (canon lift (core func $guest "run") (memory (core memory $guest "memory"))
+      (realloc (core func $guest "realloc"))))
 )"#
     );
     wat::parse_str(text).unwrap()

@@ -42,6 +42,7 @@ pub(crate) fn snapshot(name: &str, content: &str) {
     settings.set_snapshot_path(repository().join("snapshots"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
+    let name = name.replace([':', ',', '\''], "").replace(' ', "-");
     settings.bind(|| insta::assert_snapshot!(name, content));
 }
 
@@ -229,6 +230,7 @@ impl Run {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 }

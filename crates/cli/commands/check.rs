@@ -30,7 +30,11 @@ impl Args {
         let mut problems = Vec::new();
         for diagnostic in errors.iter().flat_map(|errors| errors.diagnostics()) {
             let text = diagnostic.to_string();
-            problems.push(Problem { about: "configuration".into(), text, exit: Exit::Configuration });
+            problems.push(Problem {
+                about: "configuration".into(),
+                text,
+                exit: Exit::Configuration,
+            });
         }
         let (mut tools, mut topics) = (0, 0);
         if let Some(kitbag) = &kitbag {
@@ -43,7 +47,11 @@ impl Args {
                     Err(error) => {
                         let error = CliError::from(error);
                         let text = error.to_string();
-                        problems.push(Problem { about: format!("tool `{name}`"), text, exit: error.exit() });
+                        problems.push(Problem {
+                            about: format!("tool `{name}`"),
+                            text,
+                            exit: error.exit(),
+                        });
                     }
                 }
             }
@@ -51,19 +59,33 @@ impl Args {
                 topics += 1;
                 if let Err(error) = topic {
                     let text = error.message;
-                    problems.push(Problem { about: "topic".into(), text, exit: Exit::Configuration });
+                    problems.push(Problem {
+                        about: "topic".into(),
+                        text,
+                        exit: Exit::Configuration,
+                    });
                 }
             }
         }
         report(&problems, tools, topics, global.json)?;
         // The first of the kinds in the order of the exit codes.
-        Ok(problems.iter().map(|problem| problem.exit).min_by_key(|exit| *exit as u8).unwrap_or(Exit::Done))
+        Ok(problems
+            .iter()
+            .map(|problem| problem.exit)
+            .min_by_key(|exit| *exit as u8)
+            .unwrap_or(Exit::Done))
     }
 }
 
-fn report(problems: &[Problem], tools: usize, topics: usize, as_json: bool) -> Result<(), CliError> {
+fn report(
+    problems: &[Problem],
+    tools: usize,
+    topics: usize,
+    as_json: bool,
+) -> Result<(), CliError> {
     if as_json {
-        let problem = |problem: &Problem| json!({ "about": problem.about, "problem": problem.text });
+        let problem =
+            |problem: &Problem| json!({ "about": problem.about, "problem": problem.text });
         return output::json(&json!({
             "tools": tools,
             "topics": topics,
@@ -81,6 +103,7 @@ fn report(problems: &[Problem], tools: usize, topics: usize, as_json: bool) -> R
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     };
-    let found = if problems.is_empty() { "no problem".into() } else { count(problems.len(), "problem") };
+    let found =
+        if problems.is_empty() { "no problem".into() } else { count(problems.len(), "problem") };
     output::data(&format!("{}, {}: {found}", count(tools, "tool"), count(topics, "topic")))
 }

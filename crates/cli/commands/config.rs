@@ -1,7 +1,7 @@
 //! `kitbag config`.
 
 use kitbag::config::json_schema_text;
-use kitbag::contract::text::shown;
+use kitbag::contract::text::{printable, shown};
 use serde_json::json;
 
 use crate::commands::Global;
@@ -41,19 +41,15 @@ impl Args {
         let kitbag = global.kitbag()?;
         let rows = kitbag.toolbox().config().rows();
         if global.json {
-            let row = |row: &kitbag::config::Row| {
-                json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() })
-            };
+            let row = |row: &kitbag::config::Row| json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() });
             output::json(&json!(rows.iter().map(row).collect::<Vec<_>>()))?;
         } else {
-            let row = |row: &kitbag::config::Row| {
-                vec![
-                    shown(&row.key).to_string(),
-                    shown(&row.value.to_string()).to_string(),
-                    format!("# {}", row.origin),
-                ]
+            // As TOML with dotted keys, so that a line can be copied into a file.
+            let line = |row: &kitbag::config::Row| {
+                let (key, value) = (shown(&row.key), row.value.to_string());
+                format!("{key} = {}  # {}\n", printable(&value), row.origin)
             };
-            output::table(&rows.iter().map(row).collect::<Vec<_>>())?;
+            output::data(&rows.iter().map(line).collect::<String>())?;
         }
         Ok(Exit::Done)
     }

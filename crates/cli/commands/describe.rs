@@ -40,7 +40,12 @@ fn as_text(tool: &Tool) -> String {
     let mut text = match &tool.source {
         ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
         ToolSource::Local(local) => {
-            format!("{} ({}, named in {})\n", tool.name, local.wasm.value.display(), local.wasm.origin)
+            format!(
+                "{} ({}, named in {})\n",
+                tool.name,
+                local.wasm.value.display(),
+                local.wasm.origin
+            )
         }
     };
     let mut section = |title: &str, origin: &Origin, body: &str| {
@@ -59,19 +64,24 @@ fn as_text(tool: &Tool) -> String {
     if let Some(schema) = &tool.output_schema {
         section("Output", &schema.origin, &pretty(&schema.value));
     }
-    let directories = &tool.grants.value.directories;
-    let grant = directories.iter().map(|grant| {
+    let is_builtin = matches!(tool.source, ToolSource::Builtin { .. });
+    let wish = |wish: &kitbag::contract::DesiredDirectory| format!("{}  {}", wish.mode, wish.guest);
+    let wishes: Vec<_> = tool.wishes.filesystem.iter().map(wish).collect();
+    let grant = |grant: &kitbag::contract::DirectoryGrant| {
         format!("{}  {} ← {}", grant.access, grant.guest, grant.host.display())
-    });
-    let mut grants: Vec<_> = grant.collect();
+    };
+    let mut grants: Vec<_> = tool.grants.value.directories.iter().map(grant).collect();
+    if is_builtin {
+        // A built-in has exactly what it asks for; which directory that is
+        // depends on the call.
+        grants.extend(wishes.iter().map(|wish| format!("{wish} ← as the call says")));
+    }
     if grants.is_empty() {
         grants.push("no directory".into());
     }
     grants.push("no environment, no network".into());
     section("Grants", &tool.grants.origin, &grants.join("\n"));
-    if !tool.wishes.filesystem.is_empty() {
-        let wish = |wish: &kitbag::contract::DesiredDirectory| format!("{}  {}", wish.mode, wish.guest);
-        let wishes: Vec<_> = tool.wishes.filesystem.iter().map(wish).collect();
+    if !is_builtin && !wishes.is_empty() {
         section("Would like", &Origin::Tool, &wishes.join("\n"));
     }
     let limits = &tool.limits;
@@ -85,7 +95,8 @@ fn as_text(tool: &Tool) -> String {
 }
 
 fn as_json(tool: &Tool) -> Value {
-    let sourced = |value: Value, origin: &Origin| json!({ "value": value, "origin": origin.to_string() });
+    let sourced =
+        |value: Value, origin: &Origin| json!({ "value": value, "origin": origin.to_string() });
     let text = |said: &Option<Sourced<String>>| {
         said.as_ref().map(|said| sourced(said.value.as_str().into(), &said.origin))
     };

@@ -41,7 +41,8 @@ impl Args {
         match verdict {
             Ok(()) => Ok(Exit::Done),
             Err(problem) => {
-                output::note(&format!("error: {}", printable(&problem.to_string())));
+                let problem = format!("error: `{}`: {problem}", self.file.display());
+                output::note(&printable(&problem).to_string());
                 Ok(Exit::Trap)
             }
         }
@@ -61,7 +62,8 @@ fn as_text(inspection: &Inspection) -> String {
     if inspection.imports.is_empty() {
         text.push_str("  nothing\n");
     }
-    for import in &inspection.imports {
+    // A bare name is a type that the world uses; its interface stands there too.
+    for import in inspection.imports.iter().filter(|import| import.name.contains(':')) {
         let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
     }
     printable(&text).to_string()

@@ -29,15 +29,20 @@ impl Args {
         } else {
             let row = |tool: kitbag::Summary| {
                 let description = tool.description.unwrap_or_default();
-                let first_line = description.lines().next().unwrap_or_default();
                 vec![
                     tool.name.to_string(),
                     shown(&tool.source).to_string(),
-                    shown(first_line).to_string(),
+                    shown(first_sentence(&description)).to_string(),
                 ]
             };
             output::table(&summaries.map(row).collect::<Vec<_>>())?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// As much of a description as fits beside a name: its first sentence.
+fn first_sentence(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.')
 }

@@ -8,7 +8,8 @@ use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration};
 use kitbag::host::Captured;
 use kitbag::{
-    Answer, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome, Question, ToolboxError,
+    Answer, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome, Question,
+    ToolboxError,
 };
 use serde_json::{Value, json};
 
@@ -124,7 +125,8 @@ fn show_details(completion: &Completion) {
     show("stdout", &completion.stdout);
     show("stderr", &completion.stderr);
     let usage = completion.usage;
-    let (elapsed, output_size) = (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
+    let (elapsed, output_size) =
+        (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
 }
 
@@ -160,7 +162,8 @@ fn prompt(question: &Question) -> Result<Answered, CliError> {
         drop(terminal);
         let mut line = String::new();
         let read = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
-        let read = read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
+        let read =
+            read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
         if read == 0 {
             return Ok(Answered::Nobody);
         }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::text::shown;
+
 /// The kind of answer a question takes.
 ///
 /// Read from and written as the text of the contract's `answer-type`; case is
@@ -50,11 +52,11 @@ pub enum AnswerError {
     /// The tool asked for a kind of answer that the contract does not know.
     #[error(
         "answer type `{}` is not known; the contract has `boolean`, `text`, `integer`, `number`, \
-         `{{\"select\":…}}` and `{{\"multi-select\":…}}`", .0.escape_debug()
+         `{{\"select\":…}}` and `{{\"multi-select\":…}}`", shown(.0)
     )]
     UnknownType(String),
     /// The answer is of another kind than the question takes.
-    #[error("`{}` is not {expected}", given.escape_debug())]
+    #[error("`{}` is not {expected}", shown(given))]
     Mismatch {
         /// The answer as it was given.
         given: String,
@@ -116,7 +118,9 @@ impl AnswerType {
                 .cloned()
         };
         let checked = match (self, answer) {
-            (Self::Boolean, Value::Bool(_)) | (Self::Text, Value::String(_)) => Some(answer.clone()),
+            (Self::Boolean, Value::Bool(_)) | (Self::Text, Value::String(_)) => {
+                Some(answer.clone())
+            }
             (Self::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => {
                 Some(answer.clone())
             }
@@ -135,7 +139,7 @@ impl AnswerType {
     /// What an answer has to be, as a noun phrase: `one of \`a\`, \`b\``.
     pub fn expectation(&self) -> String {
         let list = |choices: &[Choice]| {
-            let titles = choices.iter().map(|choice| format!("`{}`", choice.title.escape_debug()));
+            let titles = choices.iter().map(|choice| format!("`{}`", shown(&choice.title)));
             titles.collect::<Vec<_>>().join(", ")
         };
         match self {
@@ -195,7 +199,11 @@ impl FromStr for AnswerType {
 
 /// A member of a JSON object, by a key whose case is ignored.
 fn member<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
-    object.as_object()?.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+    object
+        .as_object()?
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(key))
+        .map(|(_, value)| value)
 }
 
 fn choice(option: &Value) -> Option<Choice> {

@@ -121,9 +121,8 @@ mod tests {
     use crate::AnswerType;
 
     fn outcomes() -> impl Strategy<Value = Outcome> {
-        let error = (".*", prop::collection::vec(".*", 0..4), any::<bool>()).prop_map(
-            |(message, trace, transient)| ErrorInfo { message, trace, transient },
-        );
+        let error = (".*", prop::collection::vec(".*", 0..4), any::<bool>())
+            .prop_map(|(message, trace, transient)| ErrorInfo { message, trace, transient });
         let kind = prop_oneof![
             Just(AnswerType::Boolean),
             Just(AnswerType::Text),

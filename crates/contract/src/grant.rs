@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::WORKSPACE_GUEST_PATH;
+use crate::text::shown;
 
 /// Everything that one tool may reach. Empty by default: a tool holds nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct GuestPath(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest path `{}` must be absolute, such as `/data`, without empty, `.` or `..` components",
-    path.escape_debug()
+    shown(path)
 )]
 pub struct GuestPathError {
     /// The text as it was given.
@@ -62,7 +63,10 @@ impl Grants {
     /// Contract: `wit/tool.wit`, record `context`, field `root`.
     pub fn root(&self) -> &str {
         let guests = || self.directories.iter().map(|grant| grant.guest.as_str());
-        guests().find(|guest| *guest == WORKSPACE_GUEST_PATH).or_else(|| guests().next()).unwrap_or("/")
+        guests()
+            .find(|guest| *guest == WORKSPACE_GUEST_PATH)
+            .or_else(|| guests().next())
+            .unwrap_or("/")
     }
 }
 
@@ -92,7 +96,9 @@ impl GuestPath {
     /// Whether one of the two paths lies within the other, or they are equal.
     pub fn overlaps(&self, other: &Self) -> bool {
         let within = |inner: &str, outer: &str| {
-            inner.strip_prefix(outer.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            inner
+                .strip_prefix(outer.trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         within(&self.0, &other.0) || within(&other.0, &self.0)
     }

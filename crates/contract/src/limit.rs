@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::shown;
+
 /// The largest arguments of a call, in bytes of JSON.
 pub const ARGUMENTS_BYTES: usize = 1 << 20;
 
@@ -46,7 +48,9 @@ pub enum LimitKind {
 }
 
 /// A number of bytes, read and written as `64 MiB`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(u64);
 
@@ -54,10 +58,10 @@ pub struct ByteSize(u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLimitError {
     /// The text is no number of bytes.
-    #[error("`{}` is not a size; write a number and a unit, such as `64MiB`", .0.escape_debug())]
+    #[error("`{}` is not a size; write a number and a unit, such as `64MiB`", shown(.0))]
     Size(String),
     /// The text is no length of time.
-    #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", .0.escape_debug())]
+    #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", shown(.0))]
     Duration(String),
 }
 
@@ -137,7 +141,10 @@ impl fmt::Display for ByteSize {
         // Exact wherever a binary unit divides it, so that a limit reads the
         // way it was configured.
         const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        match UNITS.iter().find(|(_, shift)| self.0 >= 1 << shift && self.0.trailing_zeros() >= *shift) {
+        match UNITS
+            .iter()
+            .find(|(_, shift)| self.0 >= 1 << shift && self.0.trailing_zeros() >= *shift)
+        {
             Some((unit, shift)) => write!(f, "{} {unit}", self.0 >> shift),
             None => write!(f, "{} bytes", self.0),
         }

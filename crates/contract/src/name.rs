@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::shown;
+
 /// The name of a tool, known to fit `^[a-zA-Z_][a-zA-Z0-9_-]{0,47}$`.
 ///
 /// That is the strictest of the forms that model interfaces accept, with room
@@ -20,7 +22,7 @@ pub struct ToolName(String);
 #[error(
     "`{}` is not a tool name: it takes letters, digits, `_` and `-`, starts with a letter or `_`, \
      and has at most {max} characters",
-    name.escape_debug(), max = ToolName::MAX_LEN
+    shown(name), max = ToolName::MAX_LEN
 )]
 pub struct ToolNameError {
     /// The text as it was given.

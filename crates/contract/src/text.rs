@@ -50,17 +50,18 @@ pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
         [] => String::new(),
         [only] => quoted(only),
         [first @ .., last] if words.len() <= MOST => {
-            format!("{} or {}", first.iter().map(quoted).collect::<Vec<_>>().join(", "), quoted(last))
+            format!(
+                "{} or {}",
+                first.iter().map(quoted).collect::<Vec<_>>().join(", "),
+                quoted(last)
+            )
         }
         _ => format!("{}, …", words[..MOST].iter().map(quoted).collect::<Vec<_>>().join(", ")),
     }
 }
 
 /// The candidate that was most likely meant by a word, if any is near.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // No known word is longer; a longer one is not worth a comparison whose
     // cost grows with its length.
     const LONGEST: usize = 64;
@@ -136,7 +137,9 @@ mod tests {
     #[test]
     fn the_nearest_word_is_found_and_a_far_one_is_not() {
         let known = ["description", "enable", "wasm", "memory", "time"];
-        let check = |word: &str, expected: Option<&str>| assert_eq!(nearest(word, known), expected, "{word}");
+        let check = |word: &str, expected: Option<&str>| {
+            assert_eq!(nearest(word, known), expected, "{word}")
+        };
         check("desciption", Some("description"));
         check("Enable", Some("enable"));
         check("wsam", Some("wasm"));

@@ -111,7 +111,12 @@ impl Key {
     /// The key of a component with this content.
     pub(crate) fn of(content: &[u8]) -> Self {
         let mut digest = Sha256::new();
-        for part in [env!("CARGO_PKG_VERSION"), engine::SETTINGS, std::env::consts::ARCH, std::env::consts::OS] {
+        for part in [
+            env!("CARGO_PKG_VERSION"),
+            engine::SETTINGS,
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+        ] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
@@ -226,8 +231,7 @@ impl DiskCache {
 
     /// Opens the directory and checks that it is private.
     fn open(&self, create: bool) -> Result<Option<OwnedFd>, CacheProblem> {
-        let problem =
-            |reason: String| CacheProblem::Directory { path: self.path.clone(), reason };
+        let problem = |reason: String| CacheProblem::Directory { path: self.path.clone(), reason };
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let opened = match rustix::fs::open(&self.path, flags, Mode::empty()) {
             Err(Errno::NOENT) if create => make_private(&self.path)
@@ -237,11 +241,13 @@ impl DiskCache {
         match opened {
             Ok(directory) => {
                 private(&directory, FileType::Directory).map_err(|reason| {
-                    problem(format!("it is {reason}; make it yours alone with `chmod 700`, or name another"))
+                    problem(format!(
+                        "it is {reason}; make it yours alone with `chmod 700`, or name another"
+                    ))
                 })?;
                 Ok(Some(directory))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
             Err(error)
                 if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NOTDIR)) =>
             {

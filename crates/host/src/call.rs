@@ -17,7 +17,7 @@ use wasmtime_wasi::{FsPerms, I32Exit, ResourceTable, WasiCtx, WasiCtxView, WasiV
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
 use crate::error::CallError;
-use crate::filesystem::Guarded;
+use crate::filesystem::{Guarded, is_protected};
 use crate::limiter::{Limiter, TABLE_ELEMENTS};
 use crate::timer::{Cancellation, Reason, Timer};
 
@@ -116,7 +116,8 @@ pub(crate) fn run(
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
     let ended = run_guest(timer, state, &call.limits, cancellation, async |store| {
         let instance = component.instance().instantiate_async(&mut *store).await?;
-        let run = instance.get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
+        let run = instance
+            .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
         Ok(run.call_async(&mut *store, parameters).await?.0)
     });
     let mut usage = Usage { memory: ended.memory, ..Usage::default() };
@@ -238,21 +239,28 @@ impl WasiView for State {
     }
 }
 
-/// Refuses a writable grant through which a tool could change kitbag itself.
+/// Refuses a writable grant through which a tool could change kitbag itself, or
+/// what lies in a directory that stays read-only.
 fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallError> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let host = real(&grant.host);
-    let overlap = private.iter().map(real).find(|private| {
-        host.starts_with(private) || private.starts_with(&host)
-    });
+    let denied = |because: &str| {
+        CallError::Denied(format!(
+            "`{}` cannot be granted for writing, because {because}; grant another directory, or \
+             use mode `ro`",
+            grant.host.display(),
+        ))
+    };
+    if let Some(name) = host.iter().find(|name| is_protected(&name.to_string_lossy())) {
+        return Err(denied(&format!("nothing in `{}` is", name.display())));
+    }
+    let overlap = private
+        .iter()
+        .map(real)
+        .find(|private| host.starts_with(private) || private.starts_with(&host));
     match overlap {
         None => Ok(()),
-        Some(private) => Err(CallError::Denied(format!(
-            "`{}` cannot be granted for writing, because kitbag keeps its own files in `{}`; grant \
-             a directory that does not hold it, or use mode `ro`",
-            grant.host.display(),
-            private.display(),
-        ))),
+        Some(own) => Err(denied(&format!("kitbag keeps its own files in `{}`", own.display()))),
     }
 }
 
@@ -285,7 +293,13 @@ fn run_guest<T>(
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback({
         let watch = watch.clone();
-        move |_| Ok(if watch.reason().is_some() { UpdateDeadline::Interrupt } else { UpdateDeadline::Continue(1) })
+        move |_| {
+            Ok(if watch.reason().is_some() {
+                UpdateDeadline::Interrupt
+            } else {
+                UpdateDeadline::Continue(1)
+            })
+        }
     });
     let run = async {
         tokio::select! {
@@ -315,7 +329,9 @@ impl Fault {
             Some(Reason::Deadline) => return limit(LimitKind::Time, limits),
             None => {}
         }
-        let Some(error) = self.error else { return CallError::internal("a call ended for no reason") };
+        let Some(error) = self.error else {
+            return CallError::internal("a call ended for no reason");
+        };
         if let Some(kind) = self.refused {
             return limit(kind, limits);
         }

@@ -123,7 +123,10 @@ impl Component {
         let component = artifact.load(engine).map_err(|error| {
             LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
         })?;
-        Ok(Self(Arc::new(link(engine, &component)?)))
+        let linked = link(engine, &component);
+        let linked =
+            linked.map_err(|problem| LoadError::invalid(Path::new(artifact.name()), problem))?;
+        Ok(Self(Arc::new(linked)))
     }
 
     fn file(
@@ -133,13 +136,15 @@ impl Component {
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
     ) -> Result<Self, LoadError> {
         let content = read(path)?;
+        let invalid = |problem| LoadError::invalid(path, problem);
         let key = Key::of(&content);
         let mut problems = Vec::new();
         match cache.map(|cache| cache.load(key)) {
             Some(Ok(Some(entry))) => match load_verified(engine, &entry.artifact()) {
                 Ok(component) => {
                     let description = entry.description;
-                    let loaded = Loaded { description, ..link(engine, &component)? };
+                    let loaded =
+                        Loaded { description, ..link(engine, &component).map_err(invalid)? };
                     return Ok(Self(Arc::new(loaded)));
                 }
                 // Made by this version with other settings, or for a processor
@@ -152,9 +157,9 @@ impl Component {
             Some(Err(problem)) => problems.push(problem),
             Some(Ok(None)) | None => {}
         }
-        inspect::check(&content)?;
-        let (component, artifact) = compile(engine, &content)?;
-        let mut loaded = link(engine, &component)?;
+        inspect::check(&content).map_err(invalid)?;
+        let (component, artifact) = compile(engine, path, &content)?;
+        let mut loaded = link(engine, &component).map_err(invalid)?;
         loaded.compiled = true;
         loaded.description = component
             .get_export_index(None, "describe")
@@ -193,8 +198,7 @@ impl Stamp {
             }
             ComponentSource::File(path) => path,
         };
-        let metadata =
-            std::fs::metadata(path).map_err(|error| LoadError::from_io(path, &error))?;
+        let metadata = std::fs::metadata(path).map_err(|error| LoadError::from_io(path, &error))?;
         Ok(Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -213,11 +217,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let io_error = |error: std::io::Error| LoadError::from_io(path, &error);
     // Not blocking: opening a FIFO would otherwise wait for somebody to write.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(path)
-        .map_err(io_error)?;
+    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(io_error)?;
     let metadata = file.metadata().map_err(io_error)?;
     let kind = metadata.file_type();
     if !kind.is_file() {
@@ -250,11 +250,14 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
 #[cfg(feature = "compiler")]
 fn compile(
     engine: &Engine,
+    path: &Path,
     content: &[u8],
 ) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
-    let refused =
-        |error: wasmtime::Error| LoadError::from(InvalidComponent::Compile(format!("{error:#}")));
-    let component = wasmtime::component::Component::from_binary(engine, content).map_err(refused)?;
+    let refused = |error: wasmtime::Error| {
+        LoadError::invalid(path, InvalidComponent::Compile(format!("{error:#}")))
+    };
+    let component =
+        wasmtime::component::Component::from_binary(engine, content).map_err(refused)?;
     let artifact = component.serialize().map_err(refused)?;
     Ok((component, artifact))
 }
@@ -262,6 +265,7 @@ fn compile(
 #[cfg(not(feature = "compiler"))]
 fn compile(
     _: &Engine,
+    _: &Path,
     _: &[u8],
 ) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
     Err(LoadError::NoCompiler)

@@ -138,7 +138,7 @@ impl Host {
 
     /// Compiles a component to what [`EmbeddedArtifact::new`] takes.
     ///
-    /// `target` is the triple that the artifact is for. It uses no feature that
+    /// `path` names the component in errors, `target` is the triple that the artifact is for. It uses no feature that
     /// not every processor of that target has.
     ///
     /// # Errors
@@ -147,13 +147,13 @@ impl Host {
     ///
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
-    pub fn precompile(content: &[u8], target: &str) -> Result<Vec<u8>, LoadError> {
-        inspect::check(content)?;
+    pub fn precompile(path: &Path, content: &[u8], target: &str) -> Result<Vec<u8>, LoadError> {
+        inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
         let mut config = config();
         let engine = config.target(target).and_then(|config| Engine::new(config));
         let engine = engine.map_err(|error| LoadError::Engine(format!("{error:#}")))?;
         engine.precompile_component(content).map_err(|error| {
-            LoadError::Invalid(crate::InvalidComponent::Compile(format!("{error:#}")))
+            LoadError::invalid(path, crate::InvalidComponent::Compile(format!("{error:#}")))
         })
     }
 

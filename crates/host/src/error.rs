@@ -1,8 +1,9 @@
 //! What can go wrong on the host's side of a call.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LimitKind};
 
 /// A call that did not end with an answer of the tool.
@@ -78,8 +79,13 @@ pub enum LoadError {
         limit: ByteSize,
     },
     /// It is no component that kitbag can run.
-    #[error("{0}")]
-    Invalid(#[from] InvalidComponent),
+    #[error("`{}`: {problem}", path.display())]
+    Invalid {
+        /// The file, or the name of an embedded tool.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: InvalidComponent,
+    },
     /// It would have to be compiled, and this build has no compiler.
     #[error(
         "this kitbag was built without the feature `compiler` and runs only its built-in tools and \
@@ -122,7 +128,9 @@ pub enum InvalidComponent {
         expected: &'static str,
     },
     /// Its `run` has another type.
-    #[error("the component's `run` has another type than a tool's\n   found: {found}\nexpected: {expected}")]
+    #[error(
+        "the component's `run` has another type than a tool's\n   found: {found}\nexpected: {expected}"
+    )]
     RunType {
         /// The type that `run` has.
         found: String,
@@ -143,7 +151,11 @@ pub enum InvalidComponent {
         known: &'static str,
     },
     /// It imports something that is not offered.
-    #[error("the component imports {}, which kitbag does not offer{}", list(imports), advice(imports))]
+    #[error(
+        "the component imports {}, which kitbag does not offer{}",
+        list(imports),
+        advice(imports)
+    )]
     Imports {
         /// The imports, by name.
         imports: Vec<String>,
@@ -171,7 +183,11 @@ impl CallError {
 }
 
 impl LoadError {
-    pub(crate) fn from_io(path: &std::path::Path, error: &io::Error) -> Self {
+    pub(crate) fn invalid(path: &Path, problem: InvalidComponent) -> Self {
+        Self::Invalid { path: path.to_owned(), problem }
+    }
+
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound { path },
@@ -181,7 +197,7 @@ impl LoadError {
 }
 
 fn list(imports: &[String]) -> String {
-    imports.iter().map(|import| format!("`{}`", import.escape_debug())).collect::<Vec<_>>().join(", ")
+    imports.iter().map(|import| format!("`{}`", shown(import))).collect::<Vec<_>>().join(", ")
 }
 
 /// What a person can do about an import, where we know it.

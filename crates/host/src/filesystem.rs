@@ -14,12 +14,13 @@ use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry,
-    DirectoryEntryStream, ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream,
-    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
+    ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
+    NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
+pub(crate) use self::resolve::is_protected;
 use self::resolve::{Target, resolve};
 
 /// Names the data behind `wasi:filesystem/types` for the linker.
@@ -46,18 +47,17 @@ impl Guarded<'_> {
     /// The answer is what the operation runs on instead: the directory that
     /// holds the last component, opened, and that component, which the
     /// operation must not follow. So what was checked is what is changed.
-    fn changing(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        path: &str,
-        follow: bool,
-    ) -> FsResult<Place> {
+    fn changing(&mut self, fd: &Resource<Descriptor>, path: &str, follow: bool) -> FsResult<Place> {
         let dir = self.dir(fd)?;
         if dir.perms == FsPerms::ReadOnly {
             return Err(ErrorCode::NotPermitted.into());
         }
         let target = resolve(&dir.dir, path, follow)?;
-        if target.is_protected { Err(ErrorCode::NotPermitted.into()) } else { self.place(&dir, target) }
+        if target.is_protected {
+            Err(ErrorCode::NotPermitted.into())
+        } else {
+            self.place(&dir, target)
+        }
     }
 
     /// Puts the directory of a resolved path where wasmtime-wasi finds it.
@@ -165,7 +165,11 @@ impl HostDescriptor for Guarded<'_> {
         Ok(opened)
     }
 
-    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+    async fn create_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
         let place = self.changing(&fd, &path, false)?;
         let result = self.0.create_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
@@ -201,8 +205,7 @@ impl HostDescriptor for Guarded<'_> {
         let result = match self.changing(&new_fd, &new_path, false) {
             Ok(new) => {
                 let (from, to) = (old.parent(), new.parent());
-                let result =
-                    self.0.link_at(from, old_path_flags, old.name(), to, new.name()).await;
+                let result = self.0.link_at(from, old_path_flags, old.name(), to, new.name()).await;
                 self.leave(new, result)
             }
             Err(error) => Err(error),
@@ -246,7 +249,11 @@ impl HostDescriptor for Guarded<'_> {
         self.leave(place, result)
     }
 
-    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+    async fn remove_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
         let place = self.changing(&fd, &path, false)?;
         let result = self.0.remove_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
@@ -351,7 +358,10 @@ impl HostDescriptor for Guarded<'_> {
         self.0.write_via_stream(fd, offset)
     }
 
-    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
+    fn append_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DynOutputStream>> {
         self.0.append_via_stream(fd)
     }
 

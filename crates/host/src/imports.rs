@@ -21,7 +21,7 @@ type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
 /// The interfaces that kitbag offers: name, what it gives a tool, how to link.
 const OFFERED: &[(&str, &str, Add)] = &[
-    ("wasi:cli/environment", "variables that were granted; no arguments", |l| {
+    ("wasi:cli/environment", "no variables, no arguments", |l| {
         cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
     ("wasi:cli/exit", "ends the call with an error", |l| {
@@ -31,9 +31,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:cli/stdout", "captured, never shown", |l| {
         cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
-    ("wasi:cli/stderr", "captured", |l| {
-        cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)
-    }),
+    ("wasi:cli/stderr", "captured", |l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)),
     ("wasi:cli/terminal-input", "no terminal", |l| {
         cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli)
     }),

@@ -91,7 +91,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    Ok(read(&component::read(path)?)?)
+    read(&component::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
 }
 
 impl Inspection {
@@ -114,7 +114,11 @@ impl Inspection {
         if let Some(found) =
             names.chain(self.exports.iter().map(|export| &export.name)).find_map(|n| of_contract(n))
         {
-            return Err(InvalidComponent::ContractVersion { package: PACKAGE, found, known: VERSION });
+            return Err(InvalidComponent::ContractVersion {
+                package: PACKAGE,
+                found,
+                known: VERSION,
+            });
         }
         let Some(run) = self.exports.iter().find(|export| export.name == "run") else {
             return Err(InvalidComponent::NoRun { expected: RUN_TYPE });
@@ -128,7 +132,11 @@ impl Inspection {
             .filter(|import| import.offered.is_none())
             .map(|import| import.name.clone())
             .collect();
-        if missing.is_empty() { Ok(()) } else { Err(InvalidComponent::Imports { imports: missing }) }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidComponent::Imports { imports: missing })
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub use artifact::EmbeddedArtifact;
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
 pub use capture::Captured;
-pub use component::{Component, ComponentSource, COMPONENT_BYTES};
+pub use component::{COMPONENT_BYTES, Component, ComponentSource};
 pub use engine::{Host, HostOptions};
 pub use error::{CallError, InvalidComponent, LoadError};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};

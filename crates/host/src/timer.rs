@@ -109,9 +109,9 @@ impl Timer {
             .name("kitbag-timer".into())
             .stack_size(64 << 10)
             .spawn({
-                let shared = Arc::clone(&shared);
-                move || shared.run()
-            })?;
+            let shared = Arc::clone(&shared);
+            move || shared.run()
+        })?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

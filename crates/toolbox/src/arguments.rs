@@ -4,6 +4,8 @@ use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use kitbag_contract::text::{alternatives, nearest, shown};
+use kitbag_contract::{ARGUMENTS_DEPTH, LimitKind};
+use kitbag_host::CallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -72,18 +74,35 @@ pub(crate) fn check(
     let mut problems = add_pairs(&mut object, schema, arguments.pairs);
     object.retain(|key, _| !is_overwritten(key));
     let mut value = Value::Object(object);
+    if is_deeper(&value, ARGUMENTS_DEPTH) {
+        let limit = format!("{ARGUMENTS_DEPTH} levels");
+        return Err(CallError::Limit { kind: LimitKind::Arguments, limit }.into());
+    }
     fill_defaults(schema, &mut value);
     // Compiled for each call: checking a call costs microseconds, and a tool's
     // schema may change while a server runs.
-    let validator = jsonschema::options()
-        .build(schema)
-        .map_err(|error| ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() })?;
+    let validator = jsonschema::options().build(schema).map_err(|error| ToolboxError::Schema {
+        tool: tool.to_owned(),
+        reason: error.to_string(),
+    })?;
     for error in validator.iter_errors(&value) {
         explain(&error, &value, schema, &mut problems);
     }
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
         _ => Err(refused(problems)),
+    }
+}
+
+/// Whether arrays and objects nest deeper than so many levels.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return matches!(value, Value::Array(_) | Value::Object(_));
+    };
+    match value {
+        Value::Array(elements) => elements.iter().any(|element| is_deeper(element, below)),
+        Value::Object(object) => object.values().any(|value| is_deeper(value, below)),
+        _ => false,
     }
 }
 
@@ -112,7 +131,8 @@ fn add_pairs(
         };
         match typed.get_mut(&key) {
             // A key that is repeated is a list where the schema takes one.
-            Some(Value::Array(list)) if allows(&schema["properties"][&key], "array") => match value {
+            Some(Value::Array(list)) if allows(&schema["properties"][&key], "array") => match value
+            {
                 Value::Array(more) => list.extend(more),
                 value => list.push(value),
             },
@@ -120,10 +140,8 @@ fn add_pairs(
                 let first = std::mem::take(first);
                 typed.insert(key, Value::Array(vec![first, value]));
             }
-            Some(_) => problems.push(ArgumentProblem {
-                pointer: pointer(&key),
-                message: "is given twice".into(),
-            }),
+            Some(_) => problems
+                .push(ArgumentProblem { pointer: pointer(&key), message: "is given twice".into() }),
             None => {
                 typed.insert(key, value);
             }
@@ -240,15 +258,15 @@ fn explain(
             let expected = match kind {
                 TypeKind::Single(kind) => article(&kind.to_string()),
                 TypeKind::Multiple(kinds) => {
-                    let kinds: Vec<_> = kinds.iter().map(|kind| article(&kind.to_string())).collect();
+                    let kinds: Vec<_> =
+                        kinds.iter().map(|kind| article(&kind.to_string())).collect();
                     kinds.join(" or ")
                 }
             };
             push(place, format!("must be {expected}, but is {}", kind_of(error.instance())));
         }
         ValidationErrorKind::Enum { options } => {
-            let options: Vec<_> =
-                options.as_array().into_iter().flatten().map(one).collect();
+            let options: Vec<_> = options.as_array().into_iter().flatten().map(one).collect();
             let given = shown(&one(error.instance())).to_string();
             push(place, format!("is `{given}`, but must be {}", alternatives(&options)));
         }
@@ -382,13 +400,15 @@ mod tests {
             ],
         );
         check_refused(Arguments::json(json!([])), &["must be an object, but is an array"]);
-        check_refused(pairs(&[("path", "x"), ("count", "many")]), &[
-            "`/count`: must be an integer, but is the string `many`",
-        ]);
+        check_refused(
+            pairs(&[("path", "x"), ("count", "many")]),
+            &["`/count`: must be an integer, but is the string `many`"],
+        );
         check_refused(pairs(&[("path", "a"), ("path", "b")]), &["`/path`: is given twice"]);
-        check_refused(pairs(&[("path", "a"), ("ids:", "[1")]), &[
-            "`/ids`: `[1` is not JSON: EOF while parsing a list at line 1 column 2",
-        ]);
+        check_refused(
+            pairs(&[("path", "a"), ("ids:", "[1")]),
+            &["`/ids`: `[1` is not JSON: EOF while parsing a list at line 1 column 2"],
+        );
     }
 
     #[test]
@@ -400,7 +420,8 @@ mod tests {
 
     #[test]
     fn a_schema_that_is_none_is_named() {
-        let error = super::check("t", &json!({ "type": "nonsense" }), Arguments::default(), |_| false);
+        let error =
+            super::check("t", &json!({ "type": "nonsense" }), Arguments::default(), |_| false);
         assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use kitbag_config::{Config, Topic, ToolSource};
+use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{
     Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Outcome,
@@ -13,8 +13,8 @@ use kitbag_host::{Call, Cancellation, ComponentSource};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::ToolboxError;
 use crate::Inner;
+use crate::error::ToolboxError;
 
 /// Where `learn` finds the documents of a topic.
 pub const TOPIC_GUEST_PATH: &str = "/subjects";
@@ -130,7 +130,8 @@ pub(crate) fn prompt(
                 Err(_) => problems.push(format!(
                     "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
                      `limits.output` of `{LEARN}` or learn fewer",
-                    shown(&topic.id), limits.output,
+                    shown(&topic.id),
+                    limits.output,
                 )),
             },
             Outcome::Error(error) => problems.push(error.message),

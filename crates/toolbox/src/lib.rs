@@ -215,7 +215,9 @@ impl Toolbox {
                 name: name.to_owned(),
                 origin: tool.enable.origin.clone(),
             }),
-            None => Err(ToolboxError::unknown_tool(name, self.enabled().map(|(name, _)| name.as_str()))),
+            None => {
+                Err(ToolboxError::unknown_tool(name, self.enabled().map(|(name, _)| name.as_str())))
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use kitbag_contract::{Action, Answer, ErrorInfo, Grants, Outcome, Question};
 use kitbag_host::{CacheProblem, Call, Cancellation, Completion, ComponentSource, Host};
 use serde_json::{Map, Value};
 
-use crate::error::ToolboxError;
 use crate::Inner;
+use crate::error::ToolboxError;
 
 /// What somebody said to a question.
 #[derive(Clone, Debug, PartialEq)]

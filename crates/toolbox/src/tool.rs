@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
-use kitbag_contract::{
-    Access, Annotations, Description, DesiredGrants, Grants, ToolName,
-};
+use kitbag_contract::{Access, Annotations, Description, DesiredGrants, Grants, ToolName};
 use kitbag_host::Component;
 use serde_json::{Value, json};
 

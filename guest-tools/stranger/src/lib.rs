@@ -61,7 +61,8 @@ fn count(root: &str, arguments: &Arguments, answers: &str) -> Verdict {
         },
         _ => return mishap("give either text or path".into(), Vec::new()),
     };
-    Verdict::Success(format!("{} words", text.split_whitespace().count()))
+    let count = text.split_whitespace().count();
+    Verdict::Success(format!("{count} {}", if count == 1 { "word" } else { "words" }))
 }
 
 fn subject(arguments: &Arguments) -> String {

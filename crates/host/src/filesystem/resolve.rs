@@ -126,7 +126,8 @@ impl Walk<'_> {
     }
 }
 
-fn is_protected(name: &str) -> bool {
+/// Whether a name is one that a tool never changes.
+pub(crate) fn is_protected(name: &str) -> bool {
     PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected))
 }
 
@@ -170,7 +171,11 @@ mod tests {
             .map(|target| (target.name, target.is_protected))
             .map_err(|error| error.downcast().unwrap());
         let found = found.as_ref().map(|(name, protected)| (name.as_str(), *protected));
-        assert_eq!(found.map_err(|code| format!("{code:?}")), expected.map_err(|code| format!("{code:?}")), "{path}");
+        assert_eq!(
+            found.map_err(|code| format!("{code:?}")),
+            expected.map_err(|code| format!("{code:?}")),
+            "{path}"
+        );
     }
 
     #[test]
@@ -188,8 +193,19 @@ mod tests {
     #[test]
     fn what_is_protected_is_seen_on_every_way_to_it() {
         for path in [
-            ".git", ".GIT", ".git/", ".git/config", ".git/hooks/x", "g/config", "a/h/x", "gg/x", "a/../g/x",
-            "dangling", ".kitbag", "a/.kitbag/config.toml", "new/../.git",
+            ".git",
+            ".GIT",
+            ".git/",
+            ".git/config",
+            ".git/hooks/x",
+            "g/config",
+            "a/h/x",
+            "gg/x",
+            "a/../g/x",
+            "dangling",
+            ".kitbag",
+            "a/.kitbag/config.toml",
+            "new/../.git",
         ] {
             let exists = path != "a/.kitbag/config.toml" && path != "new/../.git" && path != ".GIT";
             let dir = fixture();
