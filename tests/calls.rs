@@ -182,6 +182,54 @@ fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
     );
 }
 
+/// Runs the binary on a terminal where somebody types, and returns what went to
+/// standard output and what stood on the terminal.
+fn on_a_terminal(workspace: &Workspace, arguments: &[&str], typed: &str) -> (String, String) {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut person = File::from(terminal.master);
+    let child = {
+        let mut command = workspace.command();
+        command.args(arguments).stdin(terminal.slave.try_clone().unwrap());
+        command.stderr(terminal.slave).stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    person.write_all(typed.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let mut shown = Vec::new();
+    // Linux ends a terminal that nobody holds any longer with an error.
+    let _ = person.read_to_end(&mut shown);
+    let shown = String::from_utf8_lossy(&shown).replace('\r', "");
+    (String::from_utf8_lossy(&output.stdout).into_owned(), shown)
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_until_the_answer_fits() {
+    let workspace = Workspace::with_probe("");
+    let (stdout, shown) =
+        on_a_terminal(&workspace, &["run", "probe", "do=ask-twice"], "blue\nperhaps\nyes\n");
+    assert_eq!(stdout, "ask-twice: {\"first\":\"blue\",\"second\":true}\n");
+    assert!(shown.contains("The second question?\n(`yes` or `no`) "), "{shown}");
+    assert!(shown.contains("`perhaps` is not `yes` or `no`"), "{shown}");
+    let ask = ["run", "probe", "do=ask", "answer_type=text", "default=a suggestion"];
+    let (stdout, shown) = on_a_terminal(&workspace, &ask, "\n");
+    assert_eq!(stdout, "ask: {\"go-on\":\"a suggestion\"}\n");
+    assert!(shown.contains("(a text, or nothing for `a suggestion`) "), "{shown}");
+    // Consent has to be said.
+    let ask = ["run", "probe", "do=ask", "default=yes"];
+    let (stdout, shown) = on_a_terminal(&workspace, &ask, "\nno\n");
+    assert_eq!(stdout, "ask: {\"go-on\":false}\n", "{shown}");
+    // The end of the input is no answer.
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "probe", "do=ask"], "\u{4}");
+    assert_eq!(stdout, "");
+    assert!(shown.contains("error: the tool asks `go-on`"), "{shown}");
+    // What a tool asks cannot steer the terminal.
+    let ask = ["run", "probe", "do=ask", "text=\u{1b}[2Jgone"];
+    let (_, shown) = on_a_terminal(&workspace, &ask, "no\n");
+    assert!(shown.contains("\\u{1b}[2Jgone") && !shown.contains('\u{1b}'), "{shown:?}");
+}
+
 #[test]
 fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");

@@ -54,7 +54,6 @@ fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
     attempts.attempt(raw("read", "/proc/self/environ"));
     attempts.attempt(json!({ "do": "read", "path": "/proc/self/environ" }));
     attempts.attempt(json!({ "do": "stat", "path": "/etc" }));
-    assert!(attempts.kitbag.toolbox().host().is_started());
     let got = attempts.workspace.call("probe", raw("read", absolute.to_str().unwrap()));
     assert!(got.ends_with("refused (not-permitted)"), "{got}");
     attempts.about("Every other operation refuses the same path.");

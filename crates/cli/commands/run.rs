@@ -8,8 +8,8 @@ use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration};
 use kitbag::host::Captured;
 use kitbag::{
-    Answer, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome, Question,
-    ToolboxError,
+    Answer, AnswerType, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome,
+    Question, ToolboxError,
 };
 use serde_json::{Value, json};
 
@@ -148,10 +148,13 @@ fn ask(
 }
 
 /// Asks on the terminal until the answer fits. An empty line takes what is
-/// suggested; the end of the input leaves the question unanswered.
+/// suggested, except for yes or no, which has to be said; the end of the input
+/// leaves the question unanswered.
 fn prompt(question: &Question) -> Result<Answered, CliError> {
     let expectation = question.answer_type.expectation();
-    let suggestion = match &question.default {
+    let is_consent = question.answer_type == AnswerType::Boolean;
+    let suggested = question.default.as_ref().filter(|_| !is_consent);
+    let suggestion = match suggested {
         Some(default) => format!(", or nothing for `{default}`"),
         None => String::new(),
     };
@@ -168,7 +171,7 @@ fn prompt(question: &Question) -> Result<Answered, CliError> {
             return Ok(Answered::Nobody);
         }
         let line = line.trim_end_matches(['\n', '\r']);
-        let line = match (&question.default, line) {
+        let line = match (suggested, line) {
             (Some(default), "") => default,
             (_, line) => line,
         };
