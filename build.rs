@@ -102,7 +102,8 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
         .arg("--target-dir")
         .arg(&target_dir)
         .current_dir(root)
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     for (name, _) in env::vars_os() {
         if is_of_outer_build(&name) {
             cargo.env_remove(name);
@@ -116,10 +117,9 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
         .collect();
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    let output = cargo.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
-    if !output.status.success() {
-        // The whole of it, for whoever is editing a guest.
-        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    // Standard error is the build script's own, which cargo shows when it fails.
+    let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    if !status.success() {
         return Err("the guests in guest-tools/ cannot be built; see the output above".into());
     }
     Ok(target_dir.join(GUEST_TARGET).join("release"))

@@ -23,7 +23,7 @@ macro_rules! builtin {
     }};
 }
 
-#[allow(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
+#[expect(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
 mod generated {
     use super::*;
 

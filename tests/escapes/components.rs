@@ -111,7 +111,7 @@ fn a_huge_file_is_refused_before_it_is_read() {
 fn a_file_that_cannot_be_read_is_named() {
     let workspace = odd();
     let path = workspace.file("odd.wasm", "");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     // Root reads everything, so the message is only there for others.
     let run = workspace.run(&["run", "odd"]);
     assert_eq!(run.code, 7, "{}", run.shown());

@@ -203,7 +203,7 @@ fn cancel_on_interrupt(cancellation: &Cancellation) {
 fn read_arguments(text: &str) -> Result<Value, CliError> {
     let (name, text) = match text.strip_prefix('@') {
         Some(path) => {
-            let open = || std::fs::File::open(path).and_then(|file| read_limited(file));
+            let open = || std::fs::File::open(path).and_then(read_limited);
             (path, open().map_err(|source| CliError::Read { path: path.into(), source })?)
         }
         None if text == "-" => {

@@ -10,7 +10,7 @@ use kitbag_contract::{GuestPathError, ParseLimitError, ToolNameError};
 
 use crate::file::SourceFile;
 use crate::origin::Origin;
-use crate::text::{clipped, shown_path};
+use crate::text::shown_path;
 use crate::written::{At, Span};
 
 /// Everything that is wrong with a configuration, as far as it could be found
@@ -151,7 +151,7 @@ pub enum Problem {
     },
     /// A name is not that of a tool.
     #[error(transparent)]
-    ToolName(ToolNameError),
+    ToolName(#[from] ToolNameError),
     /// A tool does not say where it comes from.
     #[error(
         "tool `{tool}` has no `source`; add `source = \"local\"` and `wasm`, \
@@ -253,10 +253,10 @@ pub enum Problem {
     EmptyPath,
     /// A text is neither a size nor a duration.
     #[error(transparent)]
-    Limit(ParseLimitError),
+    Limit(#[from] ParseLimitError),
     /// A text is not a path inside the guest.
     #[error(transparent)]
-    GuestPath(GuestPathError),
+    GuestPath(#[from] GuestPathError),
     /// A directory that is to be granted is not there.
     #[error("directory `{}` cannot be granted: {reason}", shown_path(host))]
     NoDirectory {
@@ -500,29 +500,6 @@ impl Report {
         ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
         Err(ConfigErrors {
             diagnostics: ranked.into_iter().map(|(_, diagnostic)| diagnostic).collect(),
-        })
-    }
-}
-
-// The contract's errors repeat a text whole; here it may be as long as a file.
-
-impl From<ToolNameError> for Problem {
-    fn from(error: ToolNameError) -> Self {
-        Self::ToolName(ToolNameError { name: clipped(error.name) })
-    }
-}
-
-impl From<GuestPathError> for Problem {
-    fn from(error: GuestPathError) -> Self {
-        Self::GuestPath(GuestPathError { path: clipped(error.path) })
-    }
-}
-
-impl From<ParseLimitError> for Problem {
-    fn from(error: ParseLimitError) -> Self {
-        Self::Limit(match error {
-            ParseLimitError::Size(text) => ParseLimitError::Size(clipped(text)),
-            ParseLimitError::Duration(text) => ParseLimitError::Duration(clipped(text)),
         })
     }
 }

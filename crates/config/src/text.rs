@@ -9,16 +9,6 @@ pub(crate) fn shown_path(path: &Path) -> String {
     shown(&path.to_string_lossy()).to_string()
 }
 
-/// Cuts a text that an error of the contract would repeat whole, however long.
-pub(crate) fn clipped(mut text: String) -> String {
-    const MOST_CHARS: usize = 256;
-    if let Some((end, _)) = text.char_indices().nth(MOST_CHARS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
 /// ``did you mean `x`?``, where something was.
 pub(crate) fn did_you_mean(word: Option<&str>) -> Option<String> {
     word.map(|word| format!("did you mean `{}`?", shown(word)))

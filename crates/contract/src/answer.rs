@@ -161,11 +161,11 @@ impl AnswerType {
 fn find<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Value> {
     let wanted = text.to_lowercase();
     let is_named = |choice: &&Choice| {
-        choice.title.to_lowercase() == wanted
-            || match &choice.value {
-                Value::String(value) => value.to_lowercase() == wanted,
-                value => value.to_string() == wanted,
-            }
+        let value = match &choice.value {
+            Value::String(value) => value.to_lowercase(),
+            value => value.to_string(),
+        };
+        value == wanted || choice.title.to_lowercase() == wanted
     };
     choices.iter().find(is_named).map(|choice| &choice.value)
 }

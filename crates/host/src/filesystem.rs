@@ -85,15 +85,16 @@ impl Guarded<'_> {
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
         let borrowed = Resource::new_borrow(fd.rep());
-        match self.0.stat_at(borrowed, path_flags, path.clone()).await {
-            Ok(stat) => match stat.type_ {
+        // Where there is nothing, opening may create it, or says what is wrong.
+        if let Ok(stat) = self.0.stat_at(borrowed, path_flags, path.clone()).await
+            && !matches!(
+                stat.type_,
                 DescriptorType::RegularFile
-                | DescriptorType::Directory
-                | DescriptorType::SymbolicLink => {}
-                _ => return Err(ErrorCode::Unsupported.into()),
-            },
-            // Opening may create it, or says better than this what is wrong.
-            Err(_) => {}
+                    | DescriptorType::Directory
+                    | DescriptorType::SymbolicLink
+            )
+        {
+            return Err(ErrorCode::Unsupported.into());
         }
         self.0.open_at(fd, path_flags, path, oflags, flags).await
     }

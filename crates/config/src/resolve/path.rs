@@ -42,7 +42,6 @@ pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {
-            Component::CurDir => {}
             Component::ParentDir if clean.has_root() && clean.parent().is_none() => {}
             component => clean.push(component),
         }

@@ -201,12 +201,17 @@ wsam = "b.wasm"
 source = 3
 [knowledge.d]
 subject = "d"
+[tools.e]
+source = "local"
+wasm = "e.wasm"
+grants.filesystem = [{ hots = ".", guest = "/a" }]
 "#,
         &[
             "C:3:1: unknown key `sorce` in `tools.a`; did you mean `source`?",
             "C:6:1: unknown key `wsam` in `tools.b`; did you mean `wasm`?",
             "C:8:10: `tools.c.source` takes `builtin` or `local`, not the integer `3`",
             "C:10:1: unknown key `subject` in `knowledge.d`; did you mean `subjects`?",
+            "C:14:24: unknown key `hots` in `tools.e.grants.filesystem[0]`; did you mean `host`?",
         ],
     );
 }
@@ -233,6 +238,10 @@ fn every_line_with_a_syntax_error_is_reported_once() {
             "C:4:3: syntax error: key with no value, expected `=`",
             "C:5:17: syntax error: unexpected key or value, expected newline, `#`",
         ],
+    );
+    check_problems(
+        "x = [1,\nb = 3",
+        &["C:2:1: syntax error: string values must be quoted, expected literal string"],
     );
     check_problems(
         "[limits]\ntime = '1s'\ntime = '2s'\n[limits]\n",

@@ -141,6 +141,10 @@ fn grants_that_overlap_need_one_mode() {
         r#"[{ host = "docs", guest = "/a", mode = "rw" }, { host = "docs-link", guest = "/b" }]"#,
         &[&overlap("68", "/t/w/docs` (`ro`)", "/t/w/docs` (`rw`)").replace(")`", ")")],
     );
+    check_refused(
+        r#"[{ host = "docs/in", guest = "/a", mode = "rw" }, { host = "docs", guest = "/b" }]"#,
+        &[&overlap("71", "/t/w/docs` (`ro`)", "/t/w/docs/in` (`rw`)").replace(")`", ")")],
+    );
     check(
         r#"[{ host = "docs", guest = "/a" }, { host = "docs/in", guest = "/a/b" }, { host = "docs", guest = "/c" }]"#,
         &["/t/w/docs at /a ro", "/t/w/docs/in at /a/b ro", "/t/w/docs at /c ro"],
@@ -208,16 +212,20 @@ fn directories_that_the_caller_protects_are_never_writable() {
         sources.protected = vec![fixture.path(protected)];
         let expected = match expected {
             "" => String::new(),
-            guarded => format!(
-                ".kitbag/config.toml:4:31: `/t/{}` cannot be granted for writing: no tool may change \
-                 `{guarded}`; use `mode = \"ro\"`, or another directory\n",
-                host.trim_start_matches("../")
-            ),
+            guarded => {
+                let host = fixture.path("w").join(host).canonicalize().unwrap();
+                let host = fixture.redact(host.to_str().unwrap());
+                format!(
+                    ".kitbag/config.toml:4:31: `{host}` cannot be granted for writing: no tool may change \
+                     `{guarded}`; use `mode = \"ro\"`, or another directory\n",
+                )
+            }
         };
         assert_eq!(problems(&load(&sources), &fixture), expected);
     };
     check("../data", "data/cache/not/yet", "/t/data/cache/not/yet");
     check("../data", "data", "/t/data");
+    check("docs/in", "w/docs", "/t/w/docs");
     check("../data", "w/docs", "");
     check("../data", "database", "");
     // Below the workspace, the host keeps it read-only.
