@@ -253,10 +253,7 @@ fn a_limit_of_the_command_line_beats_the_configured_one() {
     let workspace =
         Workspace::with_probe("[tools.probe.limits]\ntime = \"1h\"\noutput = \"1MiB\"\n");
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
-    assert_eq!(
-        (spin.code, spin.stderr.lines().next().unwrap()),
-        (5, "error: limit: time (100ms)")
-    );
+    assert_eq!((spin.code, spin.stderr.lines().next().unwrap()), (5, "error: limit: time (100ms)"));
     let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60"]);
     assert_eq!(long.success().len(), 61);
     let by_environment =

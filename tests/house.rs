@@ -75,7 +75,7 @@ fn the_guests_are_the_same_bytes_wherever_they_are_built() {
             .join("\x1f");
         cargo(
             &copy.join("guest-tools"),
-            &["build", "--release", "--locked", "--target", "wasm32-wasip2", "-p", "kitbag-learn"],
+            &["build", "--release", "--locked", "--target", "wasm32-wasip2"],
             &[("CARGO_ENCODED_RUSTFLAGS", &flags), ("CARGO_TARGET_DIR", target.to_str().unwrap())],
         );
         fs::read(target.join("wasm32-wasip2/release/kitbag_learn.wasm")).unwrap()
