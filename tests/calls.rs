@@ -109,7 +109,7 @@ fn a_disabled_tool_says_where_it_was_disabled() {
 
 #[test]
 fn every_outcome_has_its_text_its_json_and_its_exit_code() {
-    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"200ms\"\n");
+    let workspace = Workspace::with_probe("");
     let trace = r#"trace:=["inner","innermost"]"#;
     snapshot(
         "calls: outcomes",
@@ -132,8 +132,8 @@ fn every_outcome_has_its_text_its_json_and_its_exit_code() {
                 &["run", "probe", "do=ask", "--json"],
                 &["run", "probe", "do=panic", "message=oh no"],
                 &["run", "probe", "do=panic", "message=oh no", "--json"],
-                &["run", "probe", "do=spin"],
-                &["run", "probe", "do=spin", "--json"],
+                &["run", "probe", "do=spin", "--time", "200ms"],
+                &["run", "probe", "do=spin", "--time", "200ms", "--json"],
             ],
         ),
     );

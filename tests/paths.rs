@@ -85,6 +85,7 @@ fn nothing_is_started_before_the_first_call() {
     assert_eq!(kitbag.toolbox().summaries().count(), 2);
     kitbag.toolbox().tool("builtin").unwrap();
     assert!(!kitbag.toolbox().host().is_started());
+    assert!(!kitbag.toolbox().load("builtin").unwrap().was_compiled());
     crate::support::block_on(kitbag.call("builtin", json!({ "topic": "team" }))).unwrap();
     assert!(kitbag.toolbox().host().is_started());
 }

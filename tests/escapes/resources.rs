@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 use super::Attempts;
 use crate::support::Workspace;
 
-const SMALL: &str =
-    "[tools.probe.limits]\nmemory = \"16MiB\"\ntime = \"300ms\"\noutput = \"1KiB\"\n";
+const SMALL: &str = "[tools.probe.limits]\nmemory = \"16MiB\"\noutput = \"1KiB\"\n";
 
 #[test]
 fn a_tool_that_never_ends_is_ended() {
-    let workspace = Workspace::with_probe(SMALL);
+    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"1s\"\n");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("A loop, with and without calls to the host, and a sleep past the deadline.");
     for arguments in [
