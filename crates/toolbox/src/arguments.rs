@@ -79,18 +79,66 @@ pub(crate) fn check(
         return Err(CallError::Limit { kind: LimitKind::Arguments, limit }.into());
     }
     fill_defaults(schema, &mut value);
-    // Compiled for each call: checking a call costs microseconds, and a tool's
-    // schema may change while a server runs.
-    let validator = jsonschema::options().build(schema).map_err(|error| ToolboxError::Schema {
-        tool: tool.to_owned(),
-        reason: error.to_string(),
-    })?;
-    for error in validator.iter_errors(&value) {
-        explain(&error, &value, schema, &mut problems);
+    if !fits_plainly(schema, &value) {
+        let validator = jsonschema::options().build(schema).map_err(|error| {
+            ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() }
+        })?;
+        for error in validator.iter_errors(&value) {
+            explain(&error, schema, &mut problems);
+        }
     }
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
         _ => Err(refused(problems)),
+    }
+}
+
+/// Whether a value plainly fits a schema, so that nothing more has to be looked
+/// at. `false` means only that the library has to decide.
+///
+/// The library first compiles the schema of schemas, which takes several times
+/// as long as a whole call does without it. What configuration and most tools
+/// write needs no more than these keywords (JSON Schema 2020-12).
+fn fits_plainly(schema: &Value, value: &Value) -> bool {
+    let Value::Object(rules) = schema else { return false };
+    let property = |key: &str| rules.get("properties").and_then(|properties| properties.get(key));
+    rules.iter().all(|(keyword, rule)| match (&**keyword, rule, value) {
+        ("type", Value::String(kind), _) => is_of_type(value, kind),
+        ("type", Value::Array(kinds), _) => {
+            kinds.iter().any(|kind| kind.as_str().is_some_and(|kind| is_of_type(value, kind)))
+        }
+        ("properties", Value::Object(properties), Value::Object(object)) => {
+            let fits = |(key, schema)| object.get(key).is_none_or(|v| fits_plainly(schema, v));
+            properties.iter().all(fits)
+        }
+        ("required", Value::Array(keys), Value::Object(object)) => {
+            keys.iter().all(|key| key.as_str().is_some_and(|key| object.contains_key(key)))
+        }
+        ("additionalProperties", Value::Bool(false), Value::Object(object)) => {
+            object.keys().all(|key| property(key).is_some())
+        }
+        ("items", Value::Object(_), Value::Array(elements)) => {
+            elements.iter().all(|element| fits_plainly(rule, element))
+        }
+        ("enum", Value::Array(options), _) => options.contains(value),
+        // These say nothing about a value of another type.
+        ("properties", Value::Object(_), _)
+        | ("required", Value::Array(_), _)
+        | ("additionalProperties", Value::Bool(_), _)
+        | ("items", Value::Object(_), _)
+        | ("title" | "description" | "default", ..) => true,
+        _ => false,
+    })
+}
+
+fn is_of_type(value: &Value, kind: &str) -> bool {
+    match value {
+        Value::Null => kind == "null",
+        Value::Bool(_) => kind == "boolean",
+        Value::Number(number) => kind == "number" || (kind == "integer" && !number.is_f64()),
+        Value::String(_) => kind == "string",
+        Value::Array(_) => kind == "array",
+        Value::Object(_) => kind == "object",
     }
 }
 
@@ -221,7 +269,6 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
 /// Says what is wrong in our words, since the library's repeat whole values.
 fn explain(
     error: &jsonschema::ValidationError<'_>,
-    arguments: &Value,
     schema: &Value,
     problems: &mut Vec<ArgumentProblem>,
 ) {
@@ -239,14 +286,8 @@ fn explain(
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(schema, &place);
-            let given = arguments.pointer(&place).and_then(Value::as_object);
-            let free: Vec<_> = known
-                .iter()
-                .map(String::as_str)
-                .filter(|key| given.is_none_or(|given| !given.contains_key(*key)))
-                .collect();
             for key in unexpected {
-                let hint = match nearest(key, free.iter().copied()) {
+                let hint = match nearest(key, known.iter().map(String::as_str)) {
                     Some(near) => format!("; did you mean `{}`?", shown(near)),
                     None if known.is_empty() => "; it takes none".into(),
                     None => format!("; known: {}", alternatives(&known)),
@@ -391,9 +432,9 @@ mod tests {
             })),
             &[
                 "`/count`: must be an integer, but is the string `three`",
-                "`/tags/0`: must be a string, but is the number 1",
                 "`/mode`: is `quick`, but must be `fast` or `slow`",
                 "`/nested/sise`: is unknown; did you mean `size`?",
+                "`/tags/0`: must be a string, but is the number 1",
                 "`/colour`: is unknown; known: `path`, `count`, `ratio`, `deep`, `tags`, `ids`, `any`, \
                  `mode` or `nested`",
                 "`/path`: is missing",
@@ -430,6 +471,55 @@ mod tests {
         let schema = json!({ "$ref": "http://127.0.0.1:1/schema.json" });
         let error = super::check("t", &schema, Arguments::default(), |_| false);
         assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
+    }
+
+    /// Values that have something to do with `schema`, right and wrong.
+    fn arguments() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            (-3i64..3).prop_map(Value::from),
+            Just(json!(0.5)),
+            Just(json!(1.0)),
+            prop_oneof![Just("fast"), Just("x")].prop_map(Value::from),
+        ];
+        let key = prop_oneof![
+            Just("path"),
+            Just("count"),
+            Just("ratio"),
+            Just("deep"),
+            Just("tags"),
+            Just("ids"),
+            Just("any"),
+            Just("mode"),
+            Just("nested"),
+            Just("size"),
+            Just("other"),
+        ];
+        leaf.prop_recursive(3, 24, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((key.clone(), inner), 0..5).prop_map(|pairs| {
+                    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_plainly_fits_is_valid(value in arguments()) {
+            let is_valid = jsonschema::options().build(&schema()).unwrap().is_valid(&value);
+            prop_assert!(is_valid || !fits_plainly(&schema(), &value), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_usually_called_fits_plainly() {
+        let call = json!({ "path": "x", "count": 1, "ids": [1], "mode": "fast", "nested": {} });
+        assert!(fits_plainly(&schema(), &call));
+        assert!(!fits_plainly(&json!({ "type": "string", "pattern": "a" }), &json!("a")));
+        assert!(!fits_plainly(&json!({ "additionalProperties": {} }), &json!({ "a": 1 })));
     }
 
     proptest! {
