@@ -14,7 +14,6 @@ use crate::call::{self, Call, Completion, State};
 use crate::code_memory::InPlace;
 use crate::component::{self, Component, ComponentSource, Components};
 use crate::error::{CallError, LoadError};
-use crate::inspect;
 use crate::timer::{Cancellation, Timer};
 
 /// How many calls that were handed to a thread run at once, per processor.
@@ -148,7 +147,7 @@ impl Host {
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
     pub fn precompile(path: &Path, content: &[u8], target: &str) -> Result<Vec<u8>, LoadError> {
-        inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
+        crate::inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
         let mut config = config();
         let engine = config.target(target).and_then(|config| Engine::new(config));
         let engine = engine.map_err(|error| LoadError::Engine(format!("{error:#}")))?;
