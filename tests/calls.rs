@@ -18,14 +18,6 @@ fn typed() -> Workspace {
     )
 }
 
-/// Runs commands and shows them one after the other.
-fn session(workspace: &Workspace, commands: &[&[&str]]) -> String {
-    let show = |command: &&[&str]| {
-        format!("$ kitbag {}\n{}\n", command.join(" "), workspace.run(command).shown())
-    };
-    commands.iter().map(show).collect()
-}
-
 #[test]
 fn arguments_become_what_the_schema_says() {
     let workspace = typed();
@@ -66,20 +58,17 @@ fn wrong_arguments_are_all_named_before_the_tool_runs() {
     let workspace = typed();
     snapshot(
         "calls: wrong arguments",
-        &session(
-            &workspace,
-            &[
-                &["run", "probe"],
-                &["run", "probe", "do=echo", "count=three", "mod=fast", "deep=maybe", "mode=quick"],
-                &["run", "probe", "do=echo", "do=twice"],
-                &["run", "probe", "echo"],
-                &["run", "probe", "--args", "{\"do\":\"echo\",\"tags\":[1,\"a\",{}]}"],
-                &["run", "probe", "--args", "{\"do\":"],
-                &["run", "probe", "--args", "[1]"],
-                &["run", "probe", "--args", "@nowhere.json"],
-                &["run", "probe", "count=x", "--json"],
-            ],
-        ),
+        &workspace.session(&[
+            &["run", "probe"],
+            &["run", "probe", "do=echo", "count=three", "mod=fast", "deep=maybe", "mode=quick"],
+            &["run", "probe", "do=echo", "do=twice"],
+            &["run", "probe", "echo"],
+            &["run", "probe", "--args", "{\"do\":\"echo\",\"tags\":[1,\"a\",{}]}"],
+            &["run", "probe", "--args", "{\"do\":"],
+            &["run", "probe", "--args", "[1]"],
+            &["run", "probe", "--args", "@nowhere.json"],
+            &["run", "probe", "count=x", "--json"],
+        ]),
     );
 }
 
@@ -88,15 +77,12 @@ fn an_unknown_tool_names_the_nearest() {
     let workspace = typed();
     snapshot(
         "calls: unknown tool",
-        &session(
-            &workspace,
-            &[
-                &["run", "prob"],
-                &["run", "prob", "--json"],
-                &["run", "something-else"],
-                &["describe", "lern"],
-            ],
-        ),
+        &workspace.session(&[
+            &["run", "prob"],
+            &["run", "prob", "--json"],
+            &["run", "something-else"],
+            &["describe", "lern"],
+        ]),
     );
 }
 
@@ -104,7 +90,7 @@ fn an_unknown_tool_names_the_nearest() {
 fn a_disabled_tool_says_where_it_was_disabled() {
     let workspace = Workspace::new();
     workspace.config("[tools.learn]\nenable = false\n");
-    snapshot("calls: disabled", &session(&workspace, &[&["run", "learn"], &["list"]]));
+    snapshot("calls: disabled", &workspace.session(&[&["run", "learn"], &["list"]]));
 }
 
 #[test]
@@ -113,29 +99,26 @@ fn every_outcome_has_its_text_its_json_and_its_exit_code() {
     let trace = r#"trace:=["inner","innermost"]"#;
     snapshot(
         "calls: outcomes",
-        &session(
-            &workspace,
+        &workspace.session(&[
+            &["run", "probe", "do=echo", "text=hello"],
+            &["run", "probe", "do=echo", "text=hello", "--json"],
+            &["run", "probe", "do=fail", "message=the disk is full", trace, "transient:=true"],
             &[
-                &["run", "probe", "do=echo", "text=hello"],
-                &["run", "probe", "do=echo", "text=hello", "--json"],
-                &["run", "probe", "do=fail", "message=the disk is full", trace, "transient:=true"],
-                &[
-                    "run",
-                    "probe",
-                    "do=fail",
-                    "message=the disk is full",
-                    trace,
-                    "transient:=true",
-                    "--json",
-                ],
-                &["run", "probe", "do=ask"],
-                &["run", "probe", "do=ask", "--json"],
-                &["run", "probe", "do=panic", "message=oh no"],
-                &["run", "probe", "do=panic", "message=oh no", "--json"],
-                &["run", "probe", "do=spin", "--time", "200ms"],
-                &["run", "probe", "do=spin", "--time", "200ms", "--json"],
+                "run",
+                "probe",
+                "do=fail",
+                "message=the disk is full",
+                trace,
+                "transient:=true",
+                "--json",
             ],
-        ),
+            &["run", "probe", "do=ask"],
+            &["run", "probe", "do=ask", "--json"],
+            &["run", "probe", "do=panic", "message=oh no"],
+            &["run", "probe", "do=panic", "message=oh no", "--json"],
+            &["run", "probe", "do=spin", "--time", "200ms"],
+            &["run", "probe", "do=spin", "--time", "200ms", "--json"],
+        ]),
     );
 }
 
@@ -144,41 +127,38 @@ fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\nfirst = \"from the file\"\n");
     snapshot(
         "calls: questions",
-        &session(
-            &workspace,
+        &workspace.session(&[
+            &["run", "probe", "do=ask-twice"],
+            &["run", "probe", "do=ask-twice", "--answer", "second=yes"],
             &[
-                &["run", "probe", "do=ask-twice"],
-                &["run", "probe", "do=ask-twice", "--answer", "second=yes"],
-                &[
-                    "run",
-                    "probe",
-                    "do=ask-twice",
-                    "--answer",
-                    "second=yes",
-                    "--answer",
-                    "first=ignored",
-                ],
-                &["run", "probe", "do=ask-twice", "--answer", "second=perhaps"],
-                &["run", "probe", "do=ask", "answer_type=colour"],
-                &[
-                    "run",
-                    "probe",
-                    "do=ask",
-                    "id=pick",
-                    "--answer",
-                    "pick=Blue",
-                    r#"answer_type={"select":{"options":["red",{"value":3,"title":"Blue"}]}}"#,
-                ],
-                &[
-                    "run",
-                    "probe",
-                    "do=ask",
-                    "id=pick",
-                    "default=red",
-                    r#"answer_type={"multi-select":{"options":["red","blue"]}}"#,
-                ],
+                "run",
+                "probe",
+                "do=ask-twice",
+                "--answer",
+                "second=yes",
+                "--answer",
+                "first=ignored",
             ],
-        ),
+            &["run", "probe", "do=ask-twice", "--answer", "second=perhaps"],
+            &["run", "probe", "do=ask", "answer_type=colour"],
+            &[
+                "run",
+                "probe",
+                "do=ask",
+                "id=pick",
+                "--answer",
+                "pick=Blue",
+                r#"answer_type={"select":{"options":["red",{"value":3,"title":"Blue"}]}}"#,
+            ],
+            &[
+                "run",
+                "probe",
+                "do=ask",
+                "id=pick",
+                "default=red",
+                r#"answer_type={"multi-select":{"options":["red","blue"]}}"#,
+            ],
+        ]),
     );
 }
 
@@ -233,10 +213,7 @@ fn a_person_at_a_terminal_is_asked_until_the_answer_fits() {
 #[test]
 fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");
-    snapshot(
-        "calls: preset that does not fit",
-        &session(&workspace, &[&["run", "probe", "do=ask"]]),
-    );
+    snapshot("calls: preset that does not fit", &workspace.session(&[&["run", "probe", "do=ask"]]));
 }
 
 #[test]

@@ -50,12 +50,10 @@ fn knowledge() -> Workspace {
     workspace
 }
 
+/// Calls `learn` with each of these arguments and shows the calls.
 fn session(workspace: &Workspace, calls: &[&[&str]]) -> String {
-    let show = |call: &&[&str]| {
-        let command = [&["run", "learn"], *call].concat();
-        format!("$ kitbag {}\n{}\n", command.join(" "), workspace.run(&command).shown())
-    };
-    calls.iter().map(show).collect()
+    let commands: Vec<_> = calls.iter().map(|call| [&["run", "learn"], *call].concat()).collect();
+    workspace.session(&commands.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 #[test]

@@ -134,23 +134,9 @@ fn a_host_can_be_dropped_inside_a_runtime() {
 #[test]
 fn the_example_runs() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let workspace = Workspace::new();
     let output = std::process::Command::new(cargo)
         .args(["run", "--quiet", "--offline", "--example", "embed"])
         .current_dir(crate::support::repository())
-        .env("HOME", workspace.home())
-        .env(
-            "CARGO_HOME",
-            std::env::var_os("CARGO_HOME").unwrap_or_else(|| {
-                std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo").into()
-            }),
-        )
-        .env(
-            "RUSTUP_HOME",
-            std::env::var_os("RUSTUP_HOME").unwrap_or_else(|| {
-                std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".rustup").into()
-            }),
-        )
         .output()
         .unwrap();
     let (stdout, stderr) =

@@ -19,17 +19,12 @@ fn odd() -> Workspace {
 
 /// What `run`, `inspect` and `check` say of a file.
 fn says(workspace: &Workspace) -> String {
-    let mut text = String::new();
-    for arguments in
-        [&["run", "odd"][..], &["run", "odd", "--json"], &["inspect", "odd.wasm"], &["check"]]
-    {
-        text.push_str(&format!(
-            "$ kitbag {}\n{}\n",
-            arguments.join(" "),
-            workspace.run(arguments).shown()
-        ));
-    }
-    text
+    workspace.session(&[
+        &["run", "odd"],
+        &["run", "odd", "--json"],
+        &["inspect", "odd.wasm"],
+        &["check"],
+    ])
 }
 
 fn check(name: &str, bytes: &[u8]) {

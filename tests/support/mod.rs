@@ -111,6 +111,14 @@ impl Workspace {
         self.run_with(arguments, "", &[])
     }
 
+    /// Runs commands and shows them one after the other, as a snapshot has them.
+    pub(crate) fn session(&self, commands: &[&[&str]]) -> String {
+        let show = |command: &&[&str]| {
+            format!("$ kitbag {}\n{}\n", command.join(" "), self.run(command).shown())
+        };
+        commands.iter().map(show).collect()
+    }
+
     /// Runs the binary with this standard input and these variables.
     pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str, env: &[(&str, &str)]) -> Run {
         use std::io::Write;
