@@ -33,6 +33,7 @@ fn run() -> Result<(), Failure> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     watch(&root);
+    link_statically(&out)?;
     find_target()?;
     let guests = build_guests(&root, &out)?;
     // For the tests, which load guests that are no part of the binary.
@@ -53,6 +54,56 @@ fn watch(root: &Path) {
     for path in members.chain(files).chain(others) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
+}
+
+/// Links the binary without shared libraries, where this system has the static
+/// ones: it then runs anywhere, and starts before a dynamic loader would have
+/// begun. Elsewhere it is linked as any other program.
+///
+/// Asking rustc for it (`+crt-static`) would be for every crate of the build, and
+/// procedural macros cannot be linked so.
+fn link_statically(out: &Path) -> Result<(), Failure> {
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|is| is == value);
+    let has = |name: &str, value: &str| {
+        env::var(name).is_ok_and(|list| list.split(',').any(|is| is == value))
+    };
+    let asked = has("CARGO_CFG_TARGET_FEATURE", "crt-static");
+    let is_native = variable("HOST")? == variable("TARGET")?;
+    let is_glibc = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");
+    // What rustc links with, and what takes its place.
+    let libraries = [("gcc_s", "libgcc_eh.a"), ("c", "libc.a"), ("m", "libm.a")];
+    let find = |file: &str| {
+        let output = Command::new("cc").arg(format!("-print-file-name={file}")).output().ok()?;
+        let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+        path.is_absolute().then_some(path)
+    };
+    let found = libraries.map(|(name, file)| find(file).map(|path| (name, path)));
+    let found: Option<Vec<_>> = found.into_iter().collect();
+    let linkage = match found {
+        _ if asked => "static",
+        Some(found) if is_native && is_glibc => {
+            // Searched before the system's directories, and with nothing but
+            // static libraries in it, so that nothing else is found.
+            let directory = out.join("static");
+            let failed = |error| format!("{}: {error}", directory.display());
+            fs::create_dir_all(&directory).map_err(failed)?;
+            for (name, path) in found {
+                let link = directory.join(format!("lib{name}.a"));
+                let _ = fs::remove_file(&link);
+                std::os::unix::fs::symlink(path, link).map_err(failed)?;
+            }
+            let search = format!("-L{}", directory.display());
+            let group = ["-Wl,--start-group", "-lgcc", "-lgcc_eh", "-lc", "-Wl,--end-group"];
+            for argument in ["-static-pie", &search].into_iter().chain(group) {
+                println!("cargo::rustc-link-arg-bin=kitbag={argument}");
+            }
+            "static"
+        }
+        _ => "dynamic",
+    };
+    // For the test that looks at the binary.
+    println!("cargo::rustc-env=KITBAG_LINKAGE={linkage}");
+    Ok(())
 }
 
 /// Makes sure that the guests' target is there before cargo fails without it,

@@ -144,3 +144,15 @@ fn the_test_guests_are_no_part_of_the_binary() {
     // What `probe` says and nobody else does.
     assert!(!holds(b"marker absent, left one"));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_binary_is_linked_as_its_build_says() {
+    let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
+    // The program headers of a 64-bit ELF file; the one of type 3 names the
+    // dynamic loader.
+    let number = |at: usize| u16::from_le_bytes([binary[at], binary[at + 1]]) as usize;
+    let (start, size, count) = (number(32), number(54), number(56));
+    let has_loader = (0..count).any(|index| binary[start + index * size] == 3);
+    assert_eq!(has_loader, env!("KITBAG_LINKAGE") == "dynamic");
+}

@@ -4,6 +4,7 @@
 mod commands;
 mod error;
 mod exit;
+mod interrupt;
 mod output;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

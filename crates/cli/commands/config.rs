@@ -4,7 +4,7 @@ use kitbag::config::json_schema_text;
 use kitbag::contract::text::{printable, shown};
 use serde_json::json;
 
-use crate::commands::Global;
+use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -38,7 +38,7 @@ impl Args {
             output::data(&json_schema_text())?;
             return Ok(Exit::Done);
         }
-        let kitbag = global.kitbag()?;
+        let kitbag = global.kitbag(Limits::default())?;
         let rows = kitbag.toolbox().config().rows();
         if global.json {
             let row = |row: &kitbag::config::Row| json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() });

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.builder().limits(self.limits.into()).build()?;
+        let kitbag = global.kitbag(self.limits)?;
         let tool = kitbag.toolbox().tool(&self.tool)?;
         warn(&tool.cache_problems);
         match global.json {

@@ -3,7 +3,7 @@
 use kitbag::contract::text::shown;
 use serde_json::json;
 
-use crate::commands::Global;
+use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -17,7 +17,7 @@ pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag()?;
+        let kitbag = global.kitbag(Limits::default())?;
         let summaries = kitbag.toolbox().summaries();
         if global.json {
             let tools: Vec<_> = summaries

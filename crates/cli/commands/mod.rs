@@ -63,8 +63,12 @@ impl Global {
     }
 
     /// Reads the configuration.
-    fn kitbag(&self) -> Result<Kitbag, CliError> {
-        Ok(self.builder().build()?)
+    ///
+    /// What is put together here is never taken apart: the process ends with the
+    /// command, and the system is quicker at it.
+    fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
+        let kitbag = self.builder().limits(limits.into()).build()?;
+        Ok(Box::leak(Box::new(kitbag)))
     }
 }
 

@@ -4,7 +4,7 @@ use kitbag::Cancellation;
 use kitbag::contract::text::printable;
 use serde_json::json;
 
-use crate::commands::Global;
+use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -19,7 +19,7 @@ pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag()?;
+        let kitbag = global.kitbag(Limits::default())?;
         let prompt = kitbag.toolbox().knowledge_prompt(&Cancellation::default())?;
         match global.json {
             true => output::json(&json!({ "prompt": prompt.text, "problems": prompt.problems }))?,

@@ -1,21 +1,21 @@
 //! `kitbag run`.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration};
 use kitbag::host::Captured;
 use kitbag::{
-    Answer, AnswerType, Answered, Arguments, Cancellation, Completion, ErrorInfo, Outcome,
-    Question, ToolboxError,
+    Answer, AnswerType, Answered, Arguments, Completion, ErrorInfo, Outcome, Question,
+    ToolboxError,
 };
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits, warn};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::output;
 
 /// Call a tool and print what it answers
@@ -55,17 +55,17 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.builder().limits(self.limits.into()).build()?;
+        let kitbag = global.kitbag(self.limits)?;
         let json = self.args.as_deref().map(read_arguments).transpose()?;
         let arguments = Arguments { json, pairs: self.pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
-        let cancellation = Cancellation::default();
-        cancel_on_interrupt(&cancellation);
+        let interrupt = Interrupt::take_over();
         let mut session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
         let completion = loop {
-            let completion = session.run(&cancellation)?;
+            let completion = session.run(interrupt.cancellation())?;
             let Ok(Outcome::NeedsInput(question)) = &completion.result else { break completion };
-            match ask(question, &self.answers, global.json)? {
+            let ask = || ask(question, &self.answers, global.json);
+            match interrupt.leave_during(ask)? {
                 Answered::With(answer) => session.answer(&question.clone(), answer)?,
                 Answered::Nobody => break completion,
             }
@@ -184,19 +184,6 @@ fn prompt(question: &Question) -> Result<Answered, CliError> {
             Err(error) => output::note(&printable(&error.to_string()).to_string()),
         }
     }
-}
-
-/// Ends the call at the first Ctrl-C, and the process at the second.
-fn cancel_on_interrupt(cancellation: &Cancellation) {
-    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-    let cancellation = cancellation.clone();
-    // Where no handler can be had, Ctrl-C ends the process as it always does.
-    let _ = ctrlc::set_handler(move || {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(i32::from(Exit::Interrupted as u8));
-        }
-        cancellation.cancel();
-    });
 }
 
 /// Reads `--args`: JSON, `@FILE` or `-`.

@@ -98,20 +98,27 @@ pub(crate) fn run(
     cancellation: &Cancellation,
     private: &[PathBuf],
 ) -> Completion {
+    try_run(timer, component, call, cancellation, private).unwrap_or_else(Completion::failed)
+}
+
+/// As [`run`], with an error where the guest was not reached.
+fn try_run(
+    timer: &Timer,
+    component: &Component,
+    call: &Call,
+    cancellation: &Cancellation,
+    private: &[PathBuf],
+) -> Result<Completion, CallError> {
     let start = Instant::now();
     if call.arguments.len() > ARGUMENTS_BYTES {
-        let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string();
-        return Completion::failed(CallError::Limit { kind: LimitKind::Arguments, limit });
+        return Err(limit(LimitKind::Arguments, &call.limits));
     }
     let grants = match call.action {
         Action::Run => &call.grants,
         Action::FormatArguments => &Grants::default(),
     };
     let stdio = Stdio::default();
-    let state = match State::new(grants, &call.limits, &stdio, private) {
-        Ok(state) => state,
-        Err(error) => return Completion::failed(error),
-    };
+    let state = State::new(grants, &call.limits, &stdio, private)?;
     let context = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
     let ended = run_guest(timer, state, &call.limits, cancellation, async |store| {
@@ -119,7 +126,7 @@ pub(crate) fn run(
         let run = instance
             .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
         Ok(run.call_async(&mut *store, parameters).await?.0)
-    });
+    })?;
     let mut usage = Usage { memory: ended.memory, ..Usage::default() };
     let stderr = stdio.err.captured();
     let result = match ended.result {
@@ -128,10 +135,10 @@ pub(crate) fn run(
             usage.output_bytes = output_bytes;
             outcome
         }),
-        Err(fault) => Err(fault.into_error(&call.limits, &stderr)),
+        Err(fault) => Err(fault.into_error(ended.refused, &call.limits, &stderr)),
     };
     usage.elapsed = start.elapsed();
-    Completion { result, stdout: stdio.out.captured(), stderr, usage }
+    Ok(Completion { result, stdout: stdio.out.captured(), stderr, usage })
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
@@ -150,7 +157,7 @@ pub(crate) fn describe(
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
-    serde_json::from_str(&ended.result.ok()?).ok()
+    serde_json::from_str(&ended.ok()?.result.ok()?).ok()
 }
 
 impl Completion {
@@ -268,13 +275,16 @@ fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallE
 struct Ended<T> {
     result: Result<T, Fault>,
     memory: ByteSize,
+    /// The limit that the guest met last, whatever came of it.
+    refused: Option<LimitKind>,
 }
 
-/// Why a guest did not return, with what is needed to tell a person.
-struct Fault {
-    error: Option<wasmtime::Error>,
-    reason: Option<Reason>,
-    refused: Option<LimitKind>,
+/// Why a guest did not return.
+enum Fault {
+    /// It had to end.
+    Ended(Reason),
+    /// It broke off.
+    Broke(wasmtime::Error),
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -284,8 +294,8 @@ fn run_guest<T>(
     limits: &Limits,
     cancellation: &Cancellation,
     guest: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
-) -> Ended<T> {
-    let watched = timer.watch(limits.time, cancellation);
+) -> Result<Ended<T>, CallError> {
+    let watched = timer.watch(limits.time, cancellation).map_err(CallError::internal)?;
     let watch = watched.watch();
     let mut store = Store::new(timer.engine(), state);
     store.limiter(|state| &mut state.limiter);
@@ -306,33 +316,35 @@ fn run_guest<T>(
             biased;
             // A guest that waits in a host call, a sleep or a stream, runs no
             // code that could look at the epoch.
-            reason = watch.ended() => Err((None, Some(reason))),
-            result = guest(&mut store) => result.map_err(|error| (Some(error), watch.reason())),
+            reason = watch.ended() => Err(Fault::Ended(reason)),
+            result = guest(&mut store) => result.map_err(|error| match watch.reason() {
+                Some(reason) => Fault::Ended(reason),
+                None => Fault::Broke(error),
+            }),
         }
     };
-    let result = RUNTIME.with(|runtime| match runtime {
-        Some(runtime) => runtime.block_on(run),
-        None => Err((Some(wasmtime::Error::msg("no timers can be had")), None)),
-    });
+    let result = RUNTIME.with(|runtime| runtime.as_ref().map(|runtime| runtime.block_on(run)));
+    let result = result.ok_or_else(|| CallError::internal("no timers can be had"))?;
     let limiter = &store.data().limiter;
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
-    let refused = limiter.refused();
-    Ended { result: result.map_err(|(error, reason)| Fault { error, reason, refused }), memory }
+    Ok(Ended { result, memory, refused: limiter.refused() })
 }
 
 impl Fault {
     /// Names what happened: the limit where there is one, else the trap, with a
     /// panic's own message.
-    fn into_error(self, limits: &Limits, stderr: &Captured) -> CallError {
-        match self.reason {
-            Some(Reason::Cancelled) => return CallError::Cancelled,
-            Some(Reason::Deadline) => return limit(LimitKind::Time, limits),
-            None => {}
-        }
-        let Some(error) = self.error else {
-            return CallError::internal("a call ended for no reason");
+    fn into_error(
+        self,
+        refused: Option<LimitKind>,
+        limits: &Limits,
+        stderr: &Captured,
+    ) -> CallError {
+        let error = match self {
+            Self::Ended(Reason::Cancelled) => return CallError::Cancelled,
+            Self::Ended(Reason::Deadline) => return limit(LimitKind::Time, limits),
+            Self::Broke(error) => error,
         };
-        if let Some(kind) = self.refused {
+        if let Some(kind) = refused {
             return limit(kind, limits);
         }
         if let Some(I32Exit(code)) = error.downcast_ref() {

@@ -159,7 +159,7 @@ impl Host {
     fn running(&self) -> Result<&Running, LoadError> {
         let start = || {
             let engine = Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
-            let timer = Timer::start(&engine).map_err(|error| error.to_string())?;
+            let timer = Timer::new(&engine).map_err(|error| error.to_string())?;
             Ok(Running { engine, timer })
         };
         self.0.running.get_or_init(start).as_ref().map_err(|error| LoadError::Engine(error.clone()))

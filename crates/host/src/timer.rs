@@ -1,17 +1,22 @@
 //! Deadlines and cancellation.
 //!
 //! One thread per engine sleeps to the nearest deadline; there is no ticker,
-//! and nothing runs while no call does. When a call has to end, the reason is
+//! and nothing runs while no call does. It is started by the first call and
+//! stays asleep when calls end in time: they do not move its alarm, which at
+//! most rings once for nothing. When a call has to end, the reason is
 //! noted in the call's own [`Watch`] and the engine's epoch is bumped. A bump
 //! reaches every running guest, and each looks at its own watch, so a bump for
 //! one never ends another.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Notify;
 use wasmtime::Engine;
 
@@ -29,6 +34,7 @@ pub struct Cancellation(Arc<CancellationState>);
 #[derive(Debug, Default)]
 struct CancellationState {
     cancelled: AtomicBool,
+    signal: Option<OwnedFd>,
     calls: Mutex<Vec<(Weak<Shared>, u64)>>,
 }
 
@@ -36,7 +42,7 @@ struct CancellationState {
 #[derive(Debug)]
 pub(crate) struct Timer {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A call under watch, until this is dropped.
@@ -67,7 +73,8 @@ pub(crate) enum Reason {
 struct Shared {
     engine: Engine,
     state: Mutex<State>,
-    changed: Condvar,
+    /// A byte in this pipe wakes the thread.
+    wake: (PipeReader, PipeWriter),
 }
 
 #[derive(Debug, Default)]
@@ -75,12 +82,31 @@ struct State {
     /// When calls are due, by time; the number keeps equal times apart.
     due: BTreeSet<(Instant, u64)>,
     /// The calls under watch, by number.
-    calls: HashMap<u64, (Instant, Arc<Watch>)>,
+    calls: HashMap<u64, Entry>,
     next_number: u64,
+    /// When the thread wakes by itself. Without one it sleeps until it is woken.
+    alarm: Option<Instant>,
+    /// Whether there is a byte in the pipe.
+    woken: bool,
     stopped: bool,
 }
 
+#[derive(Debug)]
+struct Entry {
+    due: Instant,
+    watch: Arc<Watch>,
+    /// The call's handle, where a descriptor can cancel it.
+    signalled: Option<Cancellation>,
+}
+
 impl Cancellation {
+    /// A handle that is also cancelled once `signal` can be read: the reading
+    /// end of a pipe, say, into which a handler of signals writes. It is looked
+    /// at while a call runs, and never read.
+    pub fn on_readable(signal: OwnedFd) -> Self {
+        Self(Arc::new(CancellationState { signal: Some(signal), ..CancellationState::default() }))
+    }
+
     /// Ends every call that was, or will be, given this handle.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
@@ -91,28 +117,19 @@ impl Cancellation {
         }
     }
 
-    /// Whether [`cancel`](Self::cancel) was called.
+    /// Whether [`cancel`](Self::cancel) was called, or the descriptor was seen
+    /// to be readable.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 }
 
 impl Timer {
-    /// Starts the thread.
-    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            engine: engine.clone(),
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        });
-        let thread = std::thread::Builder::new()
-            .name("kitbag-timer".into())
-            .stack_size(64 << 10)
-            .spawn({
-            let shared = Arc::clone(&shared);
-            move || shared.run()
-        })?;
-        Ok(Self { shared, thread: Some(thread) })
+    /// Makes the timer of an engine. Its thread starts with the first call.
+    pub(crate) fn new(engine: &Engine) -> io::Result<Self> {
+        let shared =
+            Shared { engine: engine.clone(), state: Mutex::default(), wake: io::pipe()? };
+        Ok(Self { shared: Arc::new(shared), thread: Mutex::default() })
     }
 
     /// The engine whose calls this watches over.
@@ -121,31 +138,52 @@ impl Timer {
     }
 
     /// Watches over a call until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Where no thread can be had; without one a call would have no end.
     pub(crate) fn watch<'a>(
         &'a self,
         time: Duration,
         cancellation: &'a Cancellation,
-    ) -> Watched<'a> {
+    ) -> io::Result<Watched<'a>> {
         let shared = &self.shared;
         let watch = Arc::new(Watch::default());
         // A limit beyond what the clock can express is no limit.
         let due = Instant::now().checked_add(time).unwrap_or_else(far_future);
-        let number = shared.add(due, Arc::clone(&watch));
+        let signalled = cancellation.0.signal.is_some().then(|| cancellation.clone());
+        let number = shared.add(Entry { due, watch: Arc::clone(&watch), signalled });
+        let watched = Watched { watch, number, shared, cancellation };
+        self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
         // Looked at after the call is on the list: whoever cancels in between
         // finds it there, and whoever cancelled before is seen here.
         if cancellation.is_cancelled() {
             shared.interrupt(number, Reason::Cancelled);
         }
-        Watched { watch, number, shared, cancellation }
+        Ok(watched)
+    }
+
+    /// Starts the thread where there is none. It then finds the first call, so
+    /// that nobody has to wake it.
+    fn start(&self) -> io::Result<()> {
+        let mut thread = lock(&self.thread);
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let builder = std::thread::Builder::new().name("kitbag-timer".into());
+            *thread = Some(builder.stack_size(64 << 10).spawn(move || shared.run())?);
+        }
+        Ok(())
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        lock(&self.shared.state).stopped = true;
-        self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
+        let mut state = lock(&self.shared.state);
+        state.stopped = true;
+        self.shared.wake(&mut state);
+        drop(state);
+        if let Some(thread) = lock(&self.thread).take() {
             // The thread holds nothing and cannot panic; joining it here means
             // that no thread outlives the host that started it.
             let _ = thread.join();
@@ -163,8 +201,8 @@ impl Watched<'_> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
-        if let Some((due, _)) = state.calls.remove(&self.number) {
-            state.due.remove(&(due, self.number));
+        if let Some(entry) = state.calls.remove(&self.number) {
+            state.due.remove(&(entry.due, self.number));
         }
         drop(state);
         let mut calls = lock(&self.cancellation.0.calls);
@@ -203,15 +241,15 @@ impl Watch {
 }
 
 impl Shared {
-    fn add(&self, due: Instant, watch: Arc<Watch>) -> u64 {
+    fn add(&self, entry: Entry) -> u64 {
         let mut state = lock(&self.state);
         let number = state.next_number;
         state.next_number += 1;
-        let is_first = state.due.first().is_none_or(|(first, _)| due < *first);
-        state.due.insert((due, number));
-        state.calls.insert(number, (due, watch));
-        if is_first {
-            self.changed.notify_one();
+        let is_news = entry.signalled.is_some() || state.alarm.is_none_or(|at| entry.due < at);
+        state.due.insert((entry.due, number));
+        state.calls.insert(number, entry);
+        if is_news {
+            self.wake(&mut state);
         }
         number
     }
@@ -220,29 +258,57 @@ impl Shared {
     fn interrupt(&self, number: u64, reason: Reason) {
         let mut state = lock(&self.state);
         state.end(number, reason);
-        drop(state);
         self.engine.increment_epoch();
-        self.changed.notify_one();
+        self.wake(&mut state);
+    }
+
+    /// Makes the thread look again.
+    fn wake(&self, state: &mut State) {
+        if !std::mem::replace(&mut state.woken, true) {
+            // There is room: the pipe never holds more than this byte.
+            let _ = (&self.wake.1).write(&[0]);
+        }
     }
 
     /// What the thread does until the timer is dropped.
     fn run(&self) {
-        let mut state = lock(&self.state);
-        while !state.stopped {
+        loop {
+            let mut state = lock(&self.state);
+            if state.stopped {
+                return;
+            }
+            if std::mem::take(&mut state.woken) {
+                let _ = (&self.wake.0).read(&mut [0]);
+            }
             let now = Instant::now();
-            match state.due.first().copied() {
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some((due, _)) if due > now => {
-                    state = self
-                        .changed
-                        .wait_timeout(state, due - now)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
-                }
-                Some((_, number)) => {
-                    state.end(number, Reason::Deadline);
-                    self.engine.increment_epoch();
-                }
+            while let Some(&(due, number)) = state.due.first()
+                && due <= now
+            {
+                state.end(number, Reason::Deadline);
+                self.engine.increment_epoch();
+            }
+            state.alarm = state.due.first().map(|(due, _)| *due);
+            let signalled: Vec<_> = state.signalled().cloned().collect();
+            let timeout = state.alarm.map(|alarm| alarm - now);
+            drop(state);
+            self.sleep(timeout, &signalled);
+        }
+    }
+
+    /// Waits for the time, a byte in the pipe or a signal. Waking too early, as
+    /// when the system breaks the wait off, does no harm.
+    fn sleep(&self, timeout: Option<Duration>, signalled: &[Cancellation]) {
+        let signals = signalled.iter().filter_map(|cancellation| cancellation.0.signal.as_ref());
+        let mut descriptors: Vec<_> = std::iter::once(self.wake.0.as_fd())
+            .chain(signals.map(AsFd::as_fd))
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
+            .collect();
+        // A time that the system's type cannot hold is as good as none.
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let _ = poll(&mut descriptors, timeout.as_ref());
+        for (descriptor, cancellation) in descriptors[1..].iter().zip(signalled) {
+            if !descriptor.revents().is_empty() {
+                cancellation.cancel();
             }
         }
     }
@@ -251,11 +317,17 @@ impl Shared {
 impl State {
     /// Tells one call to end, and comes back to it until it has.
     fn end(&mut self, number: u64, reason: Reason) {
-        let Some((due, watch)) = self.calls.get_mut(&number) else { return };
-        watch.end(reason);
-        self.due.remove(&(*due, number));
-        *due = Instant::now() + AGAIN;
-        self.due.insert((*due, number));
+        let Some(entry) = self.calls.get_mut(&number) else { return };
+        entry.watch.end(reason);
+        self.due.remove(&(entry.due, number));
+        entry.due = Instant::now() + AGAIN;
+        self.due.insert((entry.due, number));
+    }
+
+    /// The handles that a descriptor may still cancel.
+    fn signalled(&self) -> impl Iterator<Item = &Cancellation> {
+        let handles = self.calls.values().filter_map(|entry| entry.signalled.as_ref());
+        handles.filter(|handle| !handle.is_cancelled())
     }
 }
 
@@ -274,7 +346,7 @@ mod tests {
     use super::*;
 
     fn timer() -> Timer {
-        Timer::start(&Engine::default()).unwrap()
+        Timer::new(&Engine::default()).unwrap()
     }
 
     fn wait(watch: &Watch) -> Reason {
@@ -285,8 +357,8 @@ mod tests {
     fn a_deadline_ends_its_own_call_and_no_other() {
         let timer = timer();
         let cancellation = Cancellation::default();
-        let long = timer.watch(Duration::from_secs(60), &cancellation);
-        let short = timer.watch(Duration::from_millis(1), &cancellation);
+        let long = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let short = timer.watch(Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
     }
@@ -296,13 +368,41 @@ mod tests {
         let timer = timer();
         let cancellation = Cancellation::default();
         let other = Cancellation::default();
-        let running = timer.watch(Duration::from_secs(60), &cancellation);
-        let bystander = timer.watch(Duration::from_secs(60), &other);
+        let running = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let bystander = timer.watch(Duration::from_secs(60), &other).unwrap();
         cancellation.cancel();
-        let later = timer.watch(Duration::from_secs(60), &cancellation);
+        let later = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!(wait(running.watch()), Reason::Cancelled);
         assert_eq!(wait(later.watch()), Reason::Cancelled);
         assert_eq!(bystander.watch().reason(), None);
+    }
+
+    #[test]
+    fn a_descriptor_that_can_be_read_cancels_its_own_calls() {
+        let timer = timer();
+        let (reader, mut writer) = io::pipe().unwrap();
+        let cancellation = Cancellation::on_readable(reader.into());
+        let other = Cancellation::default();
+        let bystander = timer.watch(Duration::from_secs(60), &other).unwrap();
+        let first = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        assert_eq!((first.watch().reason(), cancellation.is_cancelled()), (None, false));
+        writer.write_all(&[0]).unwrap();
+        assert_eq!(wait(first.watch()), Reason::Cancelled);
+        let later = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        assert_eq!(wait(later.watch()), Reason::Cancelled);
+        assert_eq!(bystander.watch().reason(), None);
+    }
+
+    #[test]
+    fn a_sooner_deadline_moves_the_alarm_and_a_later_one_does_not() {
+        let timer = timer();
+        let cancellation = Cancellation::default();
+        let slow = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let long = timer.watch(Duration::from_secs(120), &cancellation).unwrap();
+        drop(slow);
+        let short = timer.watch(Duration::from_millis(1), &cancellation).unwrap();
+        assert_eq!(wait(short.watch()), Reason::Deadline);
+        assert_eq!(long.watch().reason(), None);
     }
 
     #[test]
@@ -310,7 +410,7 @@ mod tests {
         let timer = timer();
         let cancellation = Cancellation::default();
         for _ in 0..100 {
-            drop(timer.watch(Duration::from_secs(60), &cancellation));
+            drop(timer.watch(Duration::from_secs(60), &cancellation).unwrap());
         }
         let state = lock(&timer.shared.state);
         assert_eq!((state.due.len(), state.calls.len()), (0, 0));

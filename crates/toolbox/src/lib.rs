@@ -82,7 +82,15 @@ impl Toolbox {
     /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name,
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
-        tool::resolve(&self.0, self.find(name)?)
+        let configured = self.find(name)?;
+        let mut tool = tool::resolve(&self.0, configured)?;
+        // Not for each call: a model reads it, the tool does not.
+        if knowledge::is_learn(configured)
+            && let Some(description) = &mut tool.description
+        {
+            description.value.push_str(&knowledge::topics_for_model(&self.0.config));
+        }
+        Ok(tool)
     }
 
     /// Loads a tool, compiling it where that has to be, and runs nothing.

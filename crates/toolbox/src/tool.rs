@@ -8,7 +8,7 @@ use kitbag_host::Component;
 use serde_json::{Value, json};
 
 use crate::error::ToolboxError;
-use crate::{Builtin, Inner, knowledge};
+use crate::{Builtin, Inner};
 
 /// A tool in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,18 +101,12 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
     let said = |configured: &Option<Sourced<String>>, own: Option<String>| {
         configured.clone().or_else(|| own.map(by_tool_text))
     };
-    let mut description = said(&tool.description, says.description);
-    if knowledge::is_learn(tool)
-        && let Some(description) = &mut description
-    {
-        description.value.push_str(&knowledge::topics_for_model(&inner.config));
-    }
     let any_object = || Sourced::default(json!({ "type": "object" }));
     Ok(Tool {
         name: tool.name.clone(),
         source: tool.source.value.clone(),
         title: said(&tool.title, says.title),
-        description,
+        description: said(&tool.description, says.description),
         input_schema: parameters
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),

@@ -1,0 +1,53 @@
+//! Ctrl-C: the first one ends the call, the next one the process.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kitbag::Cancellation;
+use signal_hook::consts::SIGINT;
+use signal_hook::{flag, low_level};
+
+use crate::exit::Exit;
+
+/// What Ctrl-C does from here on.
+///
+/// Without a thread of its own: the handler writes a byte into a pipe, and
+/// whatever watches over the call's deadline watches over the pipe too.
+pub(crate) struct Interrupt {
+    cancellation: Cancellation,
+    leave: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// Takes Ctrl-C over. Where that cannot be had, it ends the process as it
+    /// always does.
+    pub(crate) fn take_over() -> Self {
+        let leave = Arc::default();
+        let cancellation = handle(&leave).unwrap_or_default();
+        Self { cancellation, leave }
+    }
+
+    /// What the first Ctrl-C cancels.
+    pub(crate) fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    /// Does something that there is no need to end in order, such as to wait
+    /// for a person: Ctrl-C ends the process meanwhile.
+    pub(crate) fn leave_during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.leave.store(true, Ordering::SeqCst);
+        let result = work();
+        self.leave.store(false, Ordering::SeqCst);
+        result
+    }
+}
+
+fn handle(leave: &Arc<AtomicBool>) -> io::Result<Cancellation> {
+    let (reader, writer) = io::pipe()?;
+    // In the order in which they are to happen.
+    flag::register_conditional_shutdown(SIGINT, Exit::Interrupted as i32, Arc::clone(leave))?;
+    flag::register(SIGINT, Arc::clone(leave))?;
+    low_level::pipe::register(SIGINT, writer)?;
+    Ok(Cancellation::on_readable(reader.into()))
+}
