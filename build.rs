@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
-use kitbag_host::{ComponentSource, Host, HostOptions};
+use kitbag_host::{ComponentSource, Host, HostOptions, Metering};
 
 /// The tools that are part of the binary, by the name of their directory.
 const BUILTINS: [&str; 1] = ["learn"];
@@ -60,6 +60,9 @@ fn watch(root: &Path) {
 /// ones: it then runs anywhere, and starts before a dynamic loader would have
 /// begun. Elsewhere it is linked as any other program.
 ///
+/// It lies at a fixed address, since moving it elsewhere at every start costs as
+/// much as the rest of the start; `docs/security.md` says what that means.
+///
 /// Asking rustc for it (`+crt-static`) would be for every crate of the build, and
 /// procedural macros cannot be linked so.
 fn link_statically(out: &Path) -> Result<(), Failure> {
@@ -94,7 +97,7 @@ fn link_statically(out: &Path) -> Result<(), Failure> {
             }
             let search = format!("-L{}", directory.display());
             let group = ["-Wl,--start-group", "-lgcc", "-lgcc_eh", "-lc", "-Wl,--end-group"];
-            for argument in ["-static-pie", &search].into_iter().chain(group) {
+            for argument in ["-static", "-no-pie", &search].into_iter().chain(group) {
                 println!("cargo::rustc-link-arg-bin=kitbag={argument}");
             }
             "static"
@@ -211,10 +214,16 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
             format!("the built-in tool `{name}` cannot be {what}: {error}")
         };
         let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
-        let artifact = Host::precompile(&wasm, &content, &target)
-            .map_err(|error| failed("compiled", &error))?;
+        let [plain, metered] = [Metering::Off, Metering::Fuel].map(|metering| {
+            let artifact = Host::precompile(&wasm, &content, &target, metering)
+                .map_err(|error| failed("compiled", &error))?;
+            let file = out.join(format!("{name}-{metering:?}.artifact"));
+            fs::write(&file, artifact).map_err(|error| failed("written", &error))?;
+            Ok::<_, Failure>(file.display().to_string())
+        });
+        let (plain, metered) = (plain?, metered?);
         let component = host
-            .component(&ComponentSource::File(wasm))
+            .component(&ComponentSource::File(wasm), Metering::Off)
             .map_err(|error| failed("described", &error))?;
         let description = component
             .description()
@@ -224,10 +233,8 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         }
         let json =
             serde_json::to_string(description).map_err(|error| failed("described", &error))?;
-        let file = out.join(format!("{name}.artifact"));
-        fs::write(&file, artifact).map_err(|error| failed("written", &error))?;
-        let file = file.display().to_string();
-        writeln!(entries, "    builtin!({name:?}, {file:?}, {json:?}),").expect("a string grows");
+        writeln!(entries, "    builtin!({name:?}, {plain:?}, {metered:?}, {json:?}),")
+            .expect("a string grows");
     }
     let names = BUILTINS.join(" ");
     let text = format!(

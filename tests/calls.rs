@@ -228,7 +228,7 @@ fn a_call_can_be_shown_before_it_is_made() {
 #[test]
 fn a_limit_of_the_command_line_beats_the_configured_one() {
     let workspace =
-        Workspace::with_probe("[tools.probe.limits]\ntime = \"1h\"\noutput = \"1MiB\"\n");
+        Workspace::with_probe("[tools.probe.limits]\ntime = \"20s\"\noutput = \"1MiB\"\n");
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
     assert_eq!((spin.code, spin.stderr.lines().next().unwrap()), (5, "error: limit: time (100ms)"));
     let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60"]);
@@ -236,6 +236,33 @@ fn a_limit_of_the_command_line_beats_the_configured_one() {
     let by_environment =
         workspace.run_with(&["run", "probe", "do=spin"], "", &[("KITBAG_LIMITS_TIME", "100ms")]);
     assert_eq!(by_environment.code, 5, "{}", by_environment.shown());
+}
+
+#[test]
+fn fuel_is_counted_the_same_every_time_and_runs_out() {
+    let workspace = Workspace::with_probe("");
+    workspace.file("notes/rules.md", "Be kind.\n");
+    workspace.config(&crate::support::probe("[knowledge.team]\nsubjects = \"notes\"\n"));
+    let echo = ["run", "probe", "do=echo", "text=x", "--fuel", "100000000", "--json"];
+    let learn = ["run", "learn", "topic=team", "--fuel", "100000000", "--json"];
+    for command in [&echo[..], &learn] {
+        let fuel = || workspace.run(command).json()["fuel"].as_u64().unwrap();
+        let first = fuel();
+        assert!(first > 1000, "{command:?} took {first}");
+        assert_eq!(fuel(), first, "{command:?}");
+    }
+    // Nothing counts where nobody asks.
+    assert_eq!(workspace.run(&["run", "learn", "topic=team", "--json"]).json().get("fuel"), None);
+    snapshot(
+        "calls: fuel",
+        &workspace.session(&[
+            &["run", "probe", "do=spin", "--fuel", "1000000"],
+            &["run", "probe", "do=spin", "--fuel", "1000000", "--json"],
+            &["run", "learn", "topic=team", "--fuel", "10"],
+            &["run", "probe", "do=spin", "--fuel", "0"],
+            &["run", "probe", "do=echo", "text=x"],
+        ]),
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn full() -> Workspace {
 time = "10s"
 
 [tools.learn.limits]
-output = "2MiB"
+output = "512KiB"
 
 [tools.notes]
 source = "builtin"
@@ -130,12 +130,8 @@ disabled = ["secret"]
 #[test]
 fn every_value_in_effect_is_shown_with_where_it_came_from() {
     let workspace = full();
-    fs::create_dir_all(workspace.home().join(".config/kitbag")).unwrap();
-    fs::write(
-        workspace.home().join(".config/kitbag/config.toml"),
-        "[limits]\nmemory = \"128MiB\"\n[knowledge.mine]\nsubjects = \"~/notes\"\n",
-    )
-    .unwrap();
+    workspace
+        .own_config("[limits]\nmemory = \"128MiB\"\n[knowledge.mine]\nsubjects = \"~/notes\"\n");
     let env = [("KITBAG_LIMITS_OUTPUT", "64KiB")];
     snapshot("config: show", &workspace.run_with(&["config", "--show"], "", &env).shown());
     let rows = workspace.run_with(&["config", "--show", "--json"], "", &env).json();
@@ -143,6 +139,22 @@ fn every_value_in_effect_is_shown_with_where_it_came_from() {
     snapshot("config: describe", &workspace.run(&["describe", "probe"]).shown());
     snapshot("config: describe as JSON", &workspace.run(&["describe", "probe", "--json"]).shown());
     snapshot("config: describe a built-in", &workspace.run(&["describe", "learn"]).shown());
+}
+
+#[test]
+fn a_workspace_raises_a_limit_as_far_as_the_user_lets_it() {
+    let workspace = Workspace::with_probe("[tools.probe.limits]\nmemory = \"96MiB\"\n");
+    let allocate: &[&str] = &["run", "probe", "do=allocate", "bytes:=75000000"];
+    let mut report = String::from("# Nobody but the workspace says so.\n");
+    report.push_str(&workspace.session(&[allocate]));
+    report.push_str("# The user lets it.\n");
+    workspace.own_config("[ceiling]\nmemory = \"96MiB\"\n");
+    report.push_str(&workspace.session(&[allocate, &["config", "--show"]]));
+    report.push_str("# A workspace lets itself.\n");
+    workspace.own_config("");
+    workspace.config("[ceiling]\nmemory = \"96MiB\"\n");
+    report.push_str(&workspace.session(&[&["list"]]));
+    snapshot("config: ceilings", &report);
 }
 
 #[test]

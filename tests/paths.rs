@@ -44,11 +44,11 @@ fn a_built_in_and_a_local_tool_have_the_same_outcomes() {
 
 /// Calls the local copy through the host, past the schema of its arguments.
 fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
-    use kitbag::host::{Call, ComponentSource, Host, HostOptions};
+    use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering};
     let kitbag = workspace.kitbag();
     let tool = kitbag.toolbox().tool("local").unwrap();
     let host = Host::new(HostOptions::default());
-    let component = host.component(&ComponentSource::File(guest("learn"))).unwrap();
+    let component = host.component(&ComponentSource::File(guest("learn")), Metering::Off).unwrap();
     let call = Call {
         // The name stands in the answer, so both go by one.
         name: "builtin".into(),

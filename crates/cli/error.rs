@@ -194,7 +194,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         },
         ToolboxError::Schema { .. } | ToolboxError::AskedAgain { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {
-            CallError::Limit { .. } => Exit::Limit,
+            CallError::Limit { .. } | CallError::Busy { .. } => Exit::Limit,
             CallError::Denied(_) => Exit::Denied,
             CallError::Trap { .. } | CallError::Contract(_) => Exit::Trap,
             CallError::Cancelled => Exit::Interrupted,

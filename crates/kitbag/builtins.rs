@@ -11,13 +11,14 @@ use kitbag_toolbox::Builtin;
 struct Aligned<T: ?Sized>(T);
 
 macro_rules! builtin {
-    ($name:literal, $file:literal, $description:literal) => {{
-        static ARTIFACT: &Aligned<[u8]> = &Aligned(*include_bytes!($file));
+    ($name:literal, $plain:literal, $metered:literal, $description:literal) => {{
+        static PLAIN: &Aligned<[u8]> = &Aligned(*include_bytes!($plain));
+        static METERED: &Aligned<[u8]> = &Aligned(*include_bytes!($metered));
         Builtin {
             name: $name,
-            // SAFETY: `build.rs` of this very build wrote the file with
-            // `Host::precompile`, and `Aligned` puts it on a page boundary.
-            artifact: unsafe { EmbeddedArtifact::new($name, &ARTIFACT.0) },
+            // SAFETY: `build.rs` of this very build wrote the files with
+            // `Host::precompile`, and `Aligned` puts them on a page boundary.
+            artifact: unsafe { EmbeddedArtifact::new($name, &PLAIN.0, &METERED.0) },
             description: $description,
         }
     }};

@@ -43,7 +43,7 @@ use kitbag_host::{DiskCache, Host, HostOptions};
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{self as contract, Answer, AnswerType, ErrorInfo, Outcome, Question};
-pub use kitbag_host::{self as host, Cancellation, Completion};
+pub use kitbag_host::{self as host, Cancellation, Completion, Concurrency};
 pub use kitbag_toolbox::{
     self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
 };
@@ -67,6 +67,8 @@ pub struct Builder {
     workspace: Option<PathBuf>,
     places: Places,
     limits: LimitFlags,
+    is_single_call: bool,
+    concurrency: Concurrency,
     on_question: Option<OnQuestion>,
 }
 
@@ -169,6 +171,21 @@ impl Builder {
         self
     }
 
+    /// How many calls run at once, and how many wait for one to end.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// Expects one call and no more, as on a command line: memory is not set
+    /// aside for many.
+    #[must_use]
+    pub fn single_call(mut self) -> Self {
+        self.is_single_call = true;
+        self
+    }
+
     /// Who answers a tool's questions. `None` leaves a question unanswered.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self
@@ -209,6 +226,7 @@ impl Builder {
                 None => self.places.workspace.clone(),
             },
             user_file: self.places.user_file.clone(),
+            usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
             flags: self.limits,
@@ -221,6 +239,8 @@ impl Builder {
         let options = HostOptions {
             cache: self.places.cache.clone().map(DiskCache::new),
             private: self.places.private(),
+            pool: !self.is_single_call,
+            concurrency: self.concurrency,
         };
         let toolbox = Toolbox::new(Host::new(options), config, builtins::BUILTINS);
         Kitbag { toolbox, on_question: self.on_question }

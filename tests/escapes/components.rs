@@ -55,6 +55,55 @@ fn a_component_that_is_no_tool_is_refused() {
 }
 
 #[test]
+fn what_no_tool_needs_of_webassembly_is_refused() {
+    // In wasmtime 48.0.8 this aborts the whole process unless garbage collection
+    // is off: GHSA-rc4p-x33f-vpr2.
+    let non_final = "(type $open (sub (func))) (table 1 funcref)";
+    let call = "(call_indirect (type $open) (i32.const 0))";
+    check("garbage collection", &crafted::tool_with_core(non_final, call));
+    check("64-bit table", &crafted::tool_with_core("(table i64 0x1000000000000000 funcref)", ""));
+    check("64-bit memory", &crafted::tool_with_core("(memory $more i64 1)", ""));
+    check("shared memory", &crafted::tool_with_core("(memory $more 1 1 shared)", ""));
+    let wait = "(drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const -1)))";
+    check("threads", &crafted::tool_with_core("", wait));
+}
+
+#[test]
+fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
+    let check = |name: &str, bytes: &[u8], time: &str| {
+        let workspace = odd();
+        workspace.file("odd.wasm", bytes);
+        let run = workspace.run(&["run", "odd", "--time", time]);
+        format!("# {name}\n{}\n", run.shown())
+    };
+    let long_types: String =
+        (1..20_000).map(|n| format!("(type (func (param (ref null {}))))", n - 1)).collect();
+    let report = [
+        check(
+            "A trace of 100,000 entries that are all the same 64 KiB.",
+            &crafted::same_text_again(100_000, 65_536),
+            "10s",
+        ),
+        check("A short one is an error like any other.", &crafted::same_text_again(2, 3), "10s"),
+        check("Handles of its own, without end.", &crafted::own_handles(), "10s"),
+        check("A hundred core instances.", &crafted::many_instances(100), "10s"),
+        check("A thousand.", &crafted::many_instances(1_000), "10s"),
+        check(
+            "A table of four thousand million.",
+            &crafted::tool_with_core("(table 0xfffffff0 funcref)", ""),
+            "10s",
+        ),
+        check("A memory of 4 GiB.", &crafted::tool_with_core("(memory $more 65536)", ""), "10s"),
+        check(
+            "A chain of types that refer to each other.",
+            &crafted::tool_with_core(&format!("(type (func)){long_types}"), ""),
+            "10s",
+        ),
+    ];
+    snapshot("components: odd", &report.concat());
+}
+
+#[test]
 fn the_smallest_tool_runs_under_any_package_name() {
     for package in ["kitbag:tool/types@0.1.0", "acme:widgets/shapes@2.3.4", "a:b/c"] {
         let workspace = odd();

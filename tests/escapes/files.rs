@@ -352,12 +352,13 @@ fn a_grant_that_holds_kitbags_own_files_is_not_given_for_writing() {
 #[test]
 fn the_host_itself_refuses_what_the_configuration_let_through() {
     use kitbag::contract::{Access, Action, DirectoryGrant, Grants, Limits};
-    use kitbag::host::{Call, ComponentSource, Host, HostOptions};
+    use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering};
     let workspace = Workspace::new();
     let call = |host: &std::path::Path, access: Access| {
         let options = HostOptions { private: vec![workspace.home()], ..HostOptions::default() };
         let sandbox = Host::new(options);
-        let component = sandbox.component(&ComponentSource::File(guest("stranger"))).unwrap();
+        let component =
+            sandbox.component(&ComponentSource::File(guest("stranger")), Metering::Off).unwrap();
         let guest = "/data".parse().unwrap();
         let directories = vec![DirectoryGrant { host: host.to_owned(), guest, access }];
         let call = Call {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Attempts;
-use crate::support::Workspace;
+use crate::support::{Workspace, snapshot};
 
 const SMALL: &str = "[tools.probe.limits]\nmemory = \"16MiB\"\noutput = \"1KiB\"\n";
 
@@ -60,6 +60,9 @@ fn an_answer_without_end_is_cut_and_marked() {
     assert!(answer.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{answer}");
     let whole = workspace.call("probe", json!({ "do": "output", "bytes": 1024 }));
     assert_eq!(whole, "x".repeat(1024));
+    // Of any size, as far as the tool has the memory for it.
+    let large = workspace.call("probe", json!({ "do": "output", "bytes": 12_000_000 }));
+    assert!(large.ends_with("x\n[cut by kitbag: this answer had 12000000 bytes]"), "{large}");
 }
 
 #[test]
@@ -80,16 +83,34 @@ fn arguments_that_are_too_large_or_too_deep_do_not_reach_a_tool() {
     let workspace = Workspace::with_probe("");
     let large = workspace.call("probe", json!({ "do": "echo", "text": "x".repeat(2 << 20) }));
     assert_eq!(large, "failed: limit: arguments (1 MiB)");
-    let nest = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
-    let deep = |depth: usize| {
-        let arguments = format!("{{\"do\":\"echo\",\"text\":\"fine\",\"deep\":{}}}", nest(depth));
-        workspace.run_with(&["run", "probe", "--args", "-"], &arguments, &[])
-    };
-    assert_eq!(deep(100).success(), "fine\n");
-    let refused = deep(100_000);
-    assert_eq!(refused.code, 2, "{}", refused.shown());
-    assert!(refused.stderr.contains("recursion limit exceeded"), "{}", refused.stderr);
     let value: Value = (0..200).fold(json!(1), |value, _| json!([value]));
     let in_library = workspace.call("probe", json!({ "do": "echo", "text": "x", "deep": value }));
     assert_eq!(in_library, "failed: limit: arguments (128 levels)");
+}
+
+#[test]
+fn arguments_that_are_no_plain_json_do_not_reach_a_tool() {
+    let workspace = Workspace::with_probe("");
+    let mut report = String::new();
+    let mut try_it = |about: &str, arguments: &[u8]| {
+        let file = workspace.file("arguments.json", arguments);
+        let run = workspace.run(&["run", "probe", "--args", &format!("@{}", file.display())]);
+        report.push_str(&format!("# {about}\n{}\n", run.shown()));
+    };
+    let nest = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let deep = |depth: usize| format!(r#"{{"do":"echo","text":"fine","deep":{}}}"#, nest(depth));
+    try_it("Nested a hundred times.", deep(100).as_bytes());
+    try_it("Nested a hundred thousand times.", deep(100_000).as_bytes());
+    try_it("A key twice.", br#"{"do":"echo","text":"one","text":"two"}"#);
+    try_it("A key twice, further down.", b"{\"do\":\"arguments\",\n\"a\":[{\"b\":1,\"b\":2}]}");
+    try_it(
+        "A whole number of more than 64 bits.",
+        br#"{"do":"arguments","n":18446744073709551616}"#,
+    );
+    try_it("A number beyond all floats.", br#"{"do":"arguments","n":1e999}"#);
+    try_it("Numbers at the edge.", br#"{"do":"arguments","n":[18446744073709551615,1.5e300]}"#);
+    try_it("No UTF-8.", b"{\"do\":\"echo\",\n\"text\":\"\xc3\x28\"}");
+    try_it("Half a surrogate.", br#"{"do":"echo","text":"\ud800"}"#);
+    try_it("More than a mebibyte.", &[b' '; (1 << 20) + 1]);
+    snapshot("resources: arguments", &report);
 }

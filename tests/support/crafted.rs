@@ -1,29 +1,105 @@
 //! Components made by hand, down to the byte, for what no compiler would make.
 
+/// The type of a tool's `run`.
+const RUN: &str = r#"(param "ctx" $context) (param "name" string) (param "arguments" string)
+           (param "answers" string) (result $outcome)"#;
+
+/// What a component is made of, besides what every tool has.
+#[derive(Default)]
+struct Parts<'a> {
+    /// The package and interface of the types.
+    package: &'a str,
+    /// At the start of the component.
+    imports: &'a str,
+    /// Before the core module, and what the core module is instantiated with.
+    before: &'a str,
+    with: &'a str,
+    /// At the start of the core module.
+    core: &'a str,
+    /// The type of `run`, and its function in the core module.
+    ty: &'a str,
+    run: &'a str,
+    /// At the end of the component.
+    after: &'a str,
+}
+
 /// The smallest tool: its `run` answers with `success` and the text `ok`.
 ///
 /// `package` names the interface of its types, `imports` is further text inside
 /// the component, before everything else.
 pub(crate) fn tool(package: &str, imports: &str) -> Vec<u8> {
-    component(
+    component(&Parts {
         package,
         imports,
-        r#"(param "ctx" $context) (param "name" string) (param "arguments" string)
-           (param "answers" string) (result $outcome)"#,
-        r#"(func (export "run")
-             (param i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
-             i32.const 16)"#,
-    )
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        ..Parts::default()
+    })
+}
+
+/// A tool with further text in its core module: declarations, and instructions
+/// that run before it answers.
+pub(crate) fn tool_with_core(core: &str, instructions: &str) -> Vec<u8> {
+    let run = answer(&format!("{instructions} i32.const 16"));
+    component(&Parts { package: "a:b/c", core, ty: RUN, run: &run, ..Parts::default() })
+}
+
+/// A tool that answers with an error whose trace is the same text of `length`
+/// NUL bytes over and over: little in its own memory, much for whoever copies
+/// it.
+pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
+    // The answer at 512: case 1, the message, the trace, whether it is transient.
+    let run = answer(&format!(
+        r#"(drop (memory.grow (i32.const 64)))
+           (loop $next
+             (i32.store offset=131072
+               (i32.mul (local.get 9) (i32.const 8)) (i32.const 2000000))
+             (i32.store offset=131076
+               (i32.mul (local.get 9) (i32.const 8)) (i32.const {length}))
+             (local.set 9 (i32.add (local.get 9) (i32.const 1)))
+             (br_if $next (i32.lt_u (local.get 9) (i32.const {times}))))
+           (i32.store8 (i32.const 512) (i32.const 1))
+           (i32.store (i32.const 524) (i32.const 131072))
+           (i32.store (i32.const 528) (i32.const {times}))
+           i32.const 512"#
+    ));
+    component(&Parts { package: "a:b/c", ty: RUN, run: &run, ..Parts::default() })
+}
+
+/// A tool that makes handles of a resource of its own without end.
+pub(crate) fn own_handles() -> Vec<u8> {
+    component(&Parts {
+        package: "a:b/c",
+        before: "(type $mine (resource (rep i32))) (core func $new (canon resource.new $mine))",
+        with: r#"(with "host" (instance (export "new" (func $new))))"#,
+        core: r#"(import "host" "new" (func $new (param i32) (result i32)))"#,
+        ty: RUN,
+        run: &answer("(loop $again (drop (call $new (i32.const 0))) (br $again)) i32.const 16"),
+        ..Parts::default()
+    })
+}
+
+/// A tool with this many core instances more than it needs.
+pub(crate) fn many_instances(count: usize) -> Vec<u8> {
+    let after = "(core instance (instantiate $empty))\n".repeat(count);
+    component(&Parts {
+        package: "a:b/c",
+        before: "(core module $empty)",
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: &after,
+        ..Parts::default()
+    })
 }
 
 /// A tool whose `run` takes one string and gives a number.
 pub(crate) fn other_run() -> Vec<u8> {
-    component(
-        "kitbag:tool/types@0.1.0",
-        "",
-        r#"(param "question" string) (result u32)"#,
-        r#"(func (export "run") (param i32 i32) (result i32) i32.const 42)"#,
-    )
+    component(&Parts {
+        package: "kitbag:tool/types@0.1.0",
+        ty: r#"(param "question" string) (result u32)"#,
+        run: r#"(func (export "run") (param i32 i32) (result i32) i32.const 42)"#,
+        ..Parts::default()
+    })
 }
 
 /// A component that exports nothing at all.
@@ -36,7 +112,18 @@ pub(crate) fn core_module() -> Vec<u8> {
     wat::parse_str(r#"(module (func (export "run")))"#).unwrap()
 }
 
-fn component(package: &str, imports: &str, ty: &str, run: &str) -> Vec<u8> {
+/// The core function behind `run`. Its body leaves the address of the answer;
+/// local 9 is free.
+fn answer(body: &str) -> String {
+    format!(
+        r#"(func (export "run") (param i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+             (local i32)
+             {body})"#
+    )
+}
+
+fn component(parts: &Parts<'_>) -> Vec<u8> {
+    let Parts { package, imports, before, with, core, ty, run, after } = parts;
     let text = format!(
         r#"(component
   {imports}
@@ -55,7 +142,9 @@ fn component(package: &str, imports: &str, ty: &str, run: &str) -> Vec<u8> {
   ))
   (alias export $types "context" (type $context))
   (alias export $types "outcome" (type $outcome))
+  {before}
   (core module $guest
+    {core}
     (memory (export "memory") 1)
     ;; At 16 the answer: case 0, and where its text is; at 32 the text.
     (data (i32.const 16) "\00\00\00\00\20\00\00\00\02\00\00\00")
@@ -72,10 +161,11 @@ fn component(package: &str, imports: &str, ty: &str, run: &str) -> Vec<u8> {
       i32.and
       global.set $free)
     {run})
-  (core instance $guest (instantiate $guest))
+  (core instance $guest (instantiate $guest {with}))
   (func (export "run") {ty}
     (canon lift (core func $guest "run") (memory (core memory $guest "memory"))
       (realloc (core func $guest "realloc"))))
+  {after}
 )"#
     );
     wat::parse_str(text).unwrap()

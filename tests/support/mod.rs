@@ -106,6 +106,13 @@ impl Workspace {
         self.file(".kitbag/config.toml", text);
     }
 
+    /// Writes the user's own configuration.
+    pub(crate) fn own_config(&self, text: &str) {
+        let directory = self.home().join(".config/kitbag");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("config.toml"), text).unwrap();
+    }
+
     /// Runs the binary in the workspace.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.run_with(arguments, "", &[])

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kitbag::config::{LimitFlags, Origin, Sourced};
-use kitbag::contract::{ByteSize, parse_duration};
+use kitbag::contract::{ByteSize, parse_duration, parse_fuel};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
@@ -49,6 +49,10 @@ pub(crate) struct Limits {
     /// 1MiB]
     #[arg(long, value_name = "SIZE")]
     output: Option<ByteSize>,
+    /// Allow a call this many WebAssembly instructions, counted the same on
+    /// every machine [default: as configured, else not counted]
+    #[arg(long, value_name = "N", value_parser = parse_fuel)]
+    fuel: Option<u64>,
 }
 
 impl Global {
@@ -59,7 +63,7 @@ impl Global {
             places.workspace =
                 Some(Sourced { value: root.clone(), origin: Origin::flag("--workspace") });
         }
-        Kitbag::builder().places(places)
+        Kitbag::builder().places(places).single_call()
     }
 
     /// Reads the configuration.
@@ -74,7 +78,7 @@ impl Global {
 
 impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
-        Self { memory: limits.memory, time: limits.time, output: limits.output }
+        Self { memory: limits.memory, time: limits.time, output: limits.output, fuel: limits.fuel }
     }
 }
 

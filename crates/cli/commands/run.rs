@@ -4,11 +4,10 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
-use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration};
+use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration, json as strict};
 use kitbag::host::Captured;
 use kitbag::{
-    Answer, AnswerType, Answered, Arguments, Completion, ErrorInfo, Outcome, Question,
-    ToolboxError,
+    Answer, AnswerType, Answered, Arguments, Completion, ErrorInfo, Outcome, Question, ToolboxError,
 };
 use serde_json::{Value, json};
 
@@ -80,17 +79,23 @@ impl Args {
 
 /// Prints the answer and says how the process ends.
 fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
+    let print = |mut value: Value| {
+        if let Some(fuel) = completion.usage.fuel {
+            value["fuel"] = fuel.into();
+        }
+        output::json(&value)
+    };
     match completion.result {
         Ok(Outcome::Success(content)) => {
             match as_json {
-                true => output::json(&json!({ "outcome": "success", "content": content }))?,
+                true => print(json!({ "outcome": "success", "content": content }))?,
                 false => output::untrusted(&content)?,
             }
             Ok(Exit::Done)
         }
         Ok(Outcome::Error(error)) => {
             if as_json {
-                output::json(&json!({ "outcome": "error", "error": error }))?;
+                print(json!({ "outcome": "error", "error": error }))?;
             }
             output::note(&tool_error(&error));
             Ok(Exit::ToolError)
@@ -128,6 +133,9 @@ fn show_details(completion: &Completion) {
     let (elapsed, output_size) =
         (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
+    if let Some(fuel) = usage.fuel {
+        output::note(&format!("ran {fuel} instructions"));
+    }
 }
 
 /// Finds an answer: on the command line, else with whoever sits there.
@@ -198,15 +206,15 @@ fn read_arguments(text: &str) -> Result<Value, CliError> {
             let path = "standard input";
             (path, read.map_err(|source| CliError::Read { path: path.into(), source })?)
         }
-        None => ("--args", text.to_owned()),
+        None => ("--args", text.as_bytes().to_owned()),
     };
-    serde_json::from_str(&text)
+    strict::parse(&text)
         .map_err(|error| CliError::Usage(format!("`{name}` is not a JSON object: {error}")))
 }
 
-fn read_limited(mut source: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    source.by_ref().take(ARGUMENTS_BYTES as u64 + 1).read_to_string(&mut text)?;
+fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    source.take(ARGUMENTS_BYTES as u64 + 1).read_to_end(&mut text)?;
     if text.len() > ARGUMENTS_BYTES {
         let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
         return Err(io::Error::other(format!("arguments may have at most {limit}")));

@@ -22,6 +22,8 @@ pub struct Config {
     pub has_workspace: bool,
     /// The files that were read, the weakest layer first.
     pub files: Vec<SourceFile>,
+    /// What the files of the workspace may set a limit to, at most.
+    pub ceiling: Ceiling,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// The tools by name, those that are not enabled among them.
@@ -76,6 +78,23 @@ pub struct LocalTool {
 /// Limits that are in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveLimits {
+    /// Memory of one call. Default 64 MiB.
+    pub memory: Sourced<ByteSize>,
+    /// Time of one call. Default 30 s.
+    pub time: Sourced<Duration>,
+    /// Size of what one call answers. Default 1 MiB.
+    pub output: Sourced<ByteSize>,
+    /// Instructions of one call. `None`: they are not counted.
+    pub fuel: Option<Sourced<u64>>,
+}
+
+/// What the files of a workspace may set a limit to, at most.
+///
+/// The person's own file, the environment and the command line are not bound by
+/// it; a default is. Any budget of fuel is less than the default, which is none,
+/// so that fuel has no ceiling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ceiling {
     /// Memory of one call. Default 64 MiB.
     pub memory: Sourced<ByteSize>,
     /// Time of one call. Default 30 s.
@@ -153,18 +172,31 @@ pub struct Topic {
 impl EffectiveLimits {
     /// The values alone.
     pub fn limits(&self) -> Limits {
-        Limits { memory: self.memory.value, time: self.time.value, output: self.output.value }
+        Limits {
+            memory: self.memory.value,
+            time: self.time.value,
+            output: self.output.value,
+            fuel: self.fuel.as_ref().map(|fuel| fuel.value),
+        }
     }
 }
 
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output } = Limits::default();
+        let Limits { memory, time, output, fuel } = Limits::default();
         Self {
             memory: Sourced::default(memory),
             time: Sourced::default(time),
             output: Sourced::default(output),
+            fuel: fuel.map(Sourced::default),
         }
+    }
+}
+
+impl Default for Ceiling {
+    fn default() -> Self {
+        let EffectiveLimits { memory, time, output, fuel: _ } = EffectiveLimits::default();
+        Self { memory, time, output }
     }
 }
 

@@ -14,9 +14,9 @@ use crate::file::{self, Layer, SourceFile, reason};
 use crate::format::{ConfigFile, ToolConfig};
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
-use crate::parse::{Damage, parse};
+use crate::parse::{Damage, Form, parse};
 use crate::resolve::path;
-use crate::schema::{json_schema, manifest_schema};
+use crate::schema::{CEILING, json_schema, manifest_schema, workspace_schema};
 use crate::sources::Sources;
 use crate::written::Span;
 
@@ -92,6 +92,7 @@ pub(crate) fn read(
 ) -> Option<Read> {
     let mut reader = Reader {
         root: workspace.root.value.clone(),
+        own_file: sources.own_file(),
         files: Vec::new(),
         damage: Damage::default(),
         is_complete: true,
@@ -115,6 +116,8 @@ pub(crate) fn read(
 
 struct Reader<'a> {
     root: PathBuf,
+    /// The person's own file, for messages.
+    own_file: Option<&'a Path>,
     files: Vec<SourceFile>,
     damage: Damage,
     /// Whether every file could be understood.
@@ -125,8 +128,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn config(&mut self, path: PathBuf, layer: Layer) -> Option<(usize, ConfigFile)> {
         let index = self.file(path, layer)?;
-        let file = &self.files[index];
-        let config = parse(file, &KeyPath::ROOT, json_schema, self.report, &mut self.damage);
+        let is_own = layer == Layer::User;
+        let form = Form {
+            base: &KeyPath::ROOT,
+            schema: if is_own { json_schema } else { workspace_schema },
+            misplaced: (!is_own).then(|| self.ceiling()),
+        };
+        let config = parse(&self.files[index], &form, self.report, &mut self.damage);
         self.is_complete &= config.is_some();
         Some((index, config?))
     }
@@ -135,10 +143,17 @@ impl Reader<'_> {
         let index = self.file(path, Layer::Manifest)?;
         let base = KeyPath::ROOT.key("tools");
         let base = base.key(name.as_str());
-        let file = &self.files[index];
-        let config = parse(file, &base, manifest_schema, self.report, &mut self.damage);
+        let misplaced = Some(self.ceiling());
+        let form = Form { base: &base, schema: manifest_schema, misplaced };
+        let config = parse(&self.files[index], &form, self.report, &mut self.damage);
         self.is_complete &= config.is_some();
         Some((index, config?))
+    }
+
+    /// What a file of the workspace must not have, and what is then wrong.
+    fn ceiling(&self) -> (&'static str, Problem) {
+        let file = self.own_file.map(Arc::from);
+        (CEILING, Problem::NotOwnFile { key: CEILING, file })
     }
 
     /// Reads a file. The user's own one was named by the caller, so it must be

@@ -9,7 +9,7 @@ use kitbag_contract::text::{is_hidden, shown};
 use kitbag_contract::{GuestPathError, ParseLimitError, ToolNameError};
 
 use crate::file::SourceFile;
-use crate::origin::Origin;
+use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
 use crate::written::{At, Span};
 
@@ -251,9 +251,40 @@ pub enum Problem {
     /// A path is empty.
     #[error("the path is empty; write `.` for the workspace")]
     EmptyPath,
-    /// A text is neither a size nor a duration.
+    /// A text is neither a size nor a duration nor a budget of fuel.
     #[error(transparent)]
     Limit(#[from] ParseLimitError),
+    /// A file of a workspace sets a limit above its ceiling.
+    #[error(
+        "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \
+         `{limit} = \"{value}\"` under `[ceiling]` in {}",
+        ceiling.value,
+        ceiling.origin,
+        own_file(file)
+    )]
+    AboveCeiling {
+        /// The dotted key of the limit.
+        key: String,
+        /// What it is set to, as it would be typed.
+        value: String,
+        /// The ceiling, as it would be typed, and who set it.
+        ceiling: Box<Sourced<String>>,
+        /// The key of the ceiling.
+        limit: &'static str,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A file of a workspace has a table of ceilings.
+    #[error(
+        "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
+        own_file(file)
+    )]
+    NotOwnFile {
+        /// The key that has no place there.
+        key: &'static str,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
     /// A text is not a path inside the guest.
     #[error(transparent)]
     GuestPath(#[from] GuestPathError),
@@ -580,6 +611,13 @@ fn line_end(text: &str) -> impl Iterator<Item = (usize, char)> {
 
 fn within(table: &str) -> String {
     if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
+}
+
+fn own_file(file: &Option<Arc<Path>>) -> String {
+    match file {
+        Some(path) => format!("your own `{}`", shown_path(path)),
+        None => "your own `config.toml`".to_owned(),
+    }
 }
 
 fn fixed(key: &str) -> &'static str {

@@ -5,6 +5,8 @@
 //! comments of a field is what an editor shows. What the values mean, and
 //! whether they fit together, is left to [`crate::resolve`].
 
+use std::num::NonZeroU64;
+
 use kitbag_contract::Access;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -21,6 +23,10 @@ pub(crate) struct ConfigFile {
     /// Limits of every tool that sets none of its own.
     #[schemars(title = "Limits of all tools")]
     pub(crate) limits: Option<LimitsConfig>,
+    /// What the files of a workspace may set a limit to, at most. Only your own
+    /// file has this table; what you set there yourself may be higher.
+    #[schemars(title = "Ceilings of the limits")]
+    pub(crate) ceiling: Option<CeilingConfig>,
     /// The tools, by the name that a model calls them by: letters, digits, `_`
     /// and `-`, at most 48 of them.
     #[schemars(title = "Tools")]
@@ -135,6 +141,25 @@ pub(crate) struct DirectoryGrantConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Limits")]
 pub(crate) struct LimitsConfig {
+    /// Memory of the call: a number and a unit, such as `64MiB`.
+    #[schemars(extend("default" = "64MiB"))]
+    pub(crate) memory: Option<Written<String>>,
+    /// Time from start to end: a number and a unit, such as `30s` or `500ms`.
+    #[schemars(extend("default" = "30s"))]
+    pub(crate) time: Option<Written<String>>,
+    /// Size of what the tool answers: a number and a unit, such as `1MiB`.
+    #[schemars(extend("default" = "1MiB"))]
+    pub(crate) output: Option<Written<String>>,
+    /// WebAssembly instructions of the call, counted the same on every machine:
+    /// a positive integer, such as `1000000`. Default: they are not counted.
+    pub(crate) fuel: Option<Written<NonZeroU64>>,
+}
+
+/// What the files of a workspace may set a limit to, at most.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Ceiling")]
+pub(crate) struct CeilingConfig {
     /// Memory of the call: a number and a unit, such as `64MiB`.
     #[schemars(extend("default" = "64MiB"))]
     pub(crate) memory: Option<Written<String>>,

@@ -11,6 +11,10 @@
 //! workspace, `KITBAG_*` variables, flags. Tables are merged key by key; any
 //! other value, and an array as a whole, is replaced.
 //!
+//! Limits are bound by a ceiling: what the files of a workspace ask for above it
+//! is an error. Only the person's own file raises or lowers it, under
+//! `[ceiling]`, and neither that file nor variables nor flags are bound by it.
+//!
 //! Running tools is left to `kitbag-host`, and whether a workspace is trusted
 //! to `kitbag-toolbox`, which finds in [`Config::files`] exactly what was read.
 //!
@@ -52,8 +56,8 @@ mod text;
 mod written;
 
 pub use config::{
-    Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolSource,
-    Topic,
+    Ceiling, Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool,
+    ToolSource, Topic,
 };
 pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
 pub use file::{Layer, SourceFile};

@@ -5,6 +5,7 @@
 //! finds them all, and takes them out, so that the rest can be checked too.
 
 use std::collections::HashSet;
+use std::num::IntErrorKind;
 use std::ops::Range;
 
 use kitbag_contract::text::{alternatives, nearest, shown};
@@ -29,24 +30,42 @@ const MAX_DEPTH: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Damage(HashSet<String>);
 
-/// Reads the text of a file, whose top level is the table `base`.
+/// What the text of a file is read as.
+pub(crate) struct Form<'a> {
+    /// The table that its top level is.
+    pub(crate) base: &'a KeyPath<'a>,
+    /// Makes its JSON Schema.
+    pub(crate) schema: fn() -> Value,
+    /// A key that its top level must not have, and what is then wrong.
+    pub(crate) misplaced: Option<(&'static str, Problem)>,
+}
+
+/// Reads the text of a file.
 ///
 /// `None` where nothing can be said of what the file means. What is wrong goes
 /// to `report`, and what was taken out therefore to `damage`.
 pub(crate) fn parse<T: DeserializeOwned>(
     file: &SourceFile,
-    base: &KeyPath<'_>,
-    schema: fn() -> Value,
+    form: &Form<'_>,
     report: &mut Report,
     damage: &mut Damage,
 ) -> Option<T> {
-    let table = document(file, report)?;
+    let mut table = document(file, report)?;
+    if let Some((key, problem)) = &form.misplaced
+        && let Some(span) = take_out(&mut table, key)
+    {
+        report.span(file, span.into(), problem.clone(), None);
+    }
     if let Ok(value) = deserialize(table) {
         return Some(value);
     }
     let mut table = document(file, report)?;
-    let root = schema();
-    Walk { root: &root, file, report, damage }.table(&root, base, &mut table, Range::default());
+    if let Some((key, _)) = &form.misplaced {
+        take_out(&mut table, key);
+    }
+    let root = (form.schema)();
+    let walk = &mut Walk { root: &root, file, report, damage };
+    walk.table(&root, form.base, &mut table, Range::default());
     match deserialize(table) {
         Ok(value) => Some(value),
         // What a schema cannot say: `toml` keeps one key for its dates.
@@ -79,6 +98,13 @@ impl Damage {
 
 fn deserialize<T: DeserializeOwned>(table: DeTable<'_>) -> Result<T, toml::de::Error> {
     T::deserialize(toml::Deserializer::from(Spanned::new(Range::default(), table)))
+}
+
+/// Takes a key out of a table. Returns its place, where it was there.
+fn take_out(table: &mut DeTable<'_>, key: &str) -> Option<Range<usize>> {
+    let span = table.get_key_value(key)?.0.span();
+    table.remove(key);
+    Some(span)
 }
 
 fn document<'a>(file: &'a SourceFile, report: &mut Report) -> Option<DeTable<'a>> {
@@ -251,6 +277,19 @@ impl Walk<'_> {
             (Some("string"), DeValue::String(_)) | (Some("boolean"), DeValue::Boolean(_)) => {
                 return true;
             }
+            // The only integers are budgets: positive, as the schema says too.
+            (Some("integer"), DeValue::Integer(integer)) => {
+                match u64::from_str_radix(integer.as_str(), integer.radix()) {
+                    Ok(1..) => return true,
+                    Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+                        let problem = Problem::NumberOutOfRange { number: integer.to_string() };
+                        self.report.span(self.file, span.into(), problem, None);
+                        return false;
+                    }
+                    _ => "a positive integer".to_owned(),
+                }
+            }
+            (Some("integer"), _) => "a positive integer".to_owned(),
             (Some("string"), _) => "a string".to_owned(),
             (Some("boolean"), _) => "`true` or `false`".to_owned(),
             (Some("array"), _) => "an array".to_owned(),

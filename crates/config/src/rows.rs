@@ -1,9 +1,13 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
-use kitbag_contract::{DirectoryGrant, format_duration};
+use std::time::Duration;
+
+use kitbag_contract::{ByteSize, DirectoryGrant, format_duration};
 use serde_json::{Value, json};
 
-use crate::config::{Config, EffectiveLimits, Parameter, Parameters, Tool, ToolSource, Topic};
+use crate::config::{
+    Ceiling, Config, EffectiveLimits, Parameter, Parameters, Tool, ToolSource, Topic,
+};
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 
@@ -20,13 +24,14 @@ pub struct Row {
 
 impl Config {
     /// Every value that is in effect, defaults among them: the workspace, the
-    /// limits of all tools, the tools by name, the topics by id.
+    /// ceilings, the limits of all tools, the tools by name, the topics by id.
     ///
     /// What has neither a value nor a default has no row.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Rows(Vec::new());
         let root = &KeyPath::ROOT;
         rows.add(root.key("workspace"), &self.root, |path| path.to_string_lossy().into());
+        rows.ceiling(&root.key("ceiling"), &self.ceiling);
         rows.limits(&root.key("limits"), &self.limits);
         let tools = root.key("tools");
         for (name, tool) in &self.tools {
@@ -111,10 +116,27 @@ impl Rows {
         }
     }
 
+    fn ceiling(&mut self, key: &KeyPath<'_>, ceiling: &Ceiling) {
+        self.size(key.key("memory"), &ceiling.memory);
+        self.time(key.key("time"), &ceiling.time);
+        self.size(key.key("output"), &ceiling.output);
+    }
+
     fn limits(&mut self, key: &KeyPath<'_>, limits: &EffectiveLimits) {
-        self.add(key.key("memory"), &limits.memory, |size| size.to_string().into());
-        self.add(key.key("time"), &limits.time, |time| format_duration(*time).to_string().into());
-        self.add(key.key("output"), &limits.output, |size| size.to_string().into());
+        self.size(key.key("memory"), &limits.memory);
+        self.time(key.key("time"), &limits.time);
+        self.size(key.key("output"), &limits.output);
+        if let Some(fuel) = &limits.fuel {
+            self.add(key.key("fuel"), fuel, |fuel| (*fuel).into());
+        }
+    }
+
+    fn size(&mut self, key: KeyPath<'_>, size: &Sourced<ByteSize>) {
+        self.add(key, size, |size| size.to_string().into());
+    }
+
+    fn time(&mut self, key: KeyPath<'_>, time: &Sourced<Duration>) {
+        self.add(key, time, |time| format_duration(*time).to_string().into());
     }
 
     fn topic(&mut self, key: &KeyPath<'_>, topic: &Topic) {

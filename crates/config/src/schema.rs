@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ToolConfig};
 
+/// The key that only the person's own file has.
+pub(crate) const CEILING: &str = "ceiling";
+
 /// Marks a key that is read but never suggested.
 pub(crate) const UNLISTED: &str = "x-unlisted";
 
@@ -19,6 +22,13 @@ pub fn json_schema() -> Value {
 /// newline at its end.
 pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
+}
+
+/// The JSON Schema of `.kitbag/config.toml`, which has no ceilings.
+pub(crate) fn workspace_schema() -> Value {
+    let mut schema = json_schema();
+    schema["properties"][CEILING][UNLISTED] = Value::Bool(true);
+    schema
 }
 
 /// The JSON Schema of a manifest: the table of a tool. The keys that the file
@@ -45,6 +55,8 @@ impl Transform for Tidy {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
         without_null(object);
+        // `uint64` and the like: Rust's, and no format that an editor knows.
+        object.shift_remove("format");
         // A doc comment is wrapped; an editor wraps by itself.
         if let Some(Value::String(description)) = object.get_mut("description") {
             *description = description.replace('\n', " ");

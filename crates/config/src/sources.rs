@@ -1,6 +1,6 @@
 //! What the caller hands over: this crate asks nobody else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_contract::ByteSize;
@@ -9,12 +9,13 @@ use crate::origin::Sourced;
 
 /// Every variable of the environment that means something to kitbag.
 ///
-/// Any other name that starts with `KITBAG_` is an error. The first three are
+/// Any other name that starts with `KITBAG_` is an error. The first four are
 /// read here; the last three are for the caller to act on.
-pub const VARIABLES: [&str; 6] = [
+pub const VARIABLES: [&str; 7] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
+    "KITBAG_LIMITS_FUEL",
     "KITBAG_WORKSPACE",
     "KITBAG_CONFIG",
     "KITBAG_CACHE_DIR",
@@ -31,6 +32,9 @@ pub struct Sources<'a> {
     /// The person's own `config.toml`; absolute. It must exist, so this is
     /// `None` where there is none.
     pub user_file: Option<PathBuf>,
+    /// Where the person's own `config.toml` would be, whether it exists or not;
+    /// absolute. It is not read: messages name it where `user_file` is `None`.
+    pub usual_user_file: Option<PathBuf>,
     /// What `~/` stands for; absolute.
     pub home: Option<PathBuf>,
     /// The variables of the environment that start with `KITBAG_`, with their
@@ -55,4 +59,13 @@ pub struct LimitFlags {
     pub time: Option<Duration>,
     /// `--output`.
     pub output: Option<ByteSize>,
+    /// `--fuel`; at least 1.
+    pub fuel: Option<u64>,
+}
+
+impl Sources<'_> {
+    /// The person's own file, for messages.
+    pub(crate) fn own_file(&self) -> Option<&Path> {
+        self.user_file.as_deref().or(self.usual_user_file.as_deref())
+    }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::ByteSize;
 use crate::text::shown;
 
 /// The kind of answer a question takes.
@@ -55,6 +56,16 @@ pub enum AnswerError {
          `{{\"select\":…}}` and `{{\"multi-select\":…}}`", shown(.0)
     )]
     UnknownType(String),
+    /// The question has a part that is longer than anybody needs.
+    #[error("the {part} of a question has {size}, more than the {limit} it may have")]
+    TooLong {
+        /// The part: `id` or `answer-type`.
+        part: &'static str,
+        /// Its size.
+        size: ByteSize,
+        /// The most it may have.
+        limit: ByteSize,
+    },
     /// The answer is of another kind than the question takes.
     #[error("`{}` is not {expected}", shown(given))]
     Mismatch {

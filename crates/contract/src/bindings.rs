@@ -3,7 +3,10 @@
 //! The generated types are structural: they fit any component whose `run` has
 //! this shape, whatever its package is called.
 
-use crate::{Action, AnswerError, Context, ErrorInfo, Outcome, Question};
+use crate::{
+    ANSWER_TYPE_BYTES, Action, AnswerError, ByteSize, Context, ErrorInfo, Outcome,
+    QUESTION_ID_BYTES, Question,
+};
 
 pub use generated::kitbag::tool::types;
 
@@ -80,6 +83,18 @@ impl TryFrom<types::Question> for Question {
     type Error = AnswerError;
 
     fn try_from(question: types::Question) -> Result<Self, Self::Error> {
+        let bounded = |part, text: &str, limit: usize| {
+            let bytes = |size: usize| ByteSize::bytes(size as u64);
+            match text.len() > limit {
+                true => {
+                    let (size, limit) = (bytes(text.len()), bytes(limit));
+                    Err(AnswerError::TooLong { part, size, limit })
+                }
+                false => Ok(()),
+            }
+        };
+        bounded("id", &question.id, QUESTION_ID_BYTES)?;
+        bounded("answer-type", &question.answer_type, ANSWER_TYPE_BYTES)?;
         Ok(Self {
             answer_type: question.answer_type.parse()?,
             id: question.id,
@@ -103,7 +118,7 @@ impl TryFrom<types::Outcome> for Outcome {
     type Error = AnswerError;
 
     /// Fails only where a question asks for a kind of answer that the contract
-    /// does not know.
+    /// does not know, or has an id or a type beyond all measure.
     fn try_from(outcome: types::Outcome) -> Result<Self, AnswerError> {
         Ok(match outcome {
             types::Outcome::Success(content) => Self::Success(content),
@@ -163,5 +178,26 @@ mod tests {
         };
         let error = Outcome::try_from(types::Outcome::NeedsInput(question)).unwrap_err();
         assert_eq!(error, AnswerError::UnknownType("colour".into()));
+    }
+
+    #[test]
+    fn a_question_that_is_too_long_to_be_asked_is_refused() {
+        let check = |id: usize, options: usize, expected: Option<&str>| {
+            let question = types::Question {
+                id: "q".repeat(id),
+                text: "?".into(),
+                answer_type: format!(r#"{{"select":{{"options":["{}"]}}}}"#, "o".repeat(options)),
+                default: None,
+            };
+            let part = match Outcome::try_from(types::Outcome::NeedsInput(question)) {
+                Ok(_) => None,
+                Err(AnswerError::TooLong { part, .. }) => Some(part),
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(part, expected);
+        };
+        check(QUESTION_ID_BYTES, 100, None);
+        check(QUESTION_ID_BYTES + 1, 100, Some("id"));
+        check(1, ANSWER_TYPE_BYTES, Some("answer-type"));
     }
 }

@@ -12,6 +12,7 @@ mod answer;
 mod call;
 mod description;
 mod grant;
+pub mod json;
 mod limit;
 mod name;
 mod outcome;
@@ -23,10 +24,10 @@ pub use description::{Annotations, Description, DesiredDirectory, DesiredGrants}
 pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
 pub use limit::{
     ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind, Limits, ParseLimitError, STDIO_BYTES,
-    format_duration, parse_duration,
+    format_duration, parse_duration, parse_fuel,
 };
 pub use name::{ToolName, ToolNameError};
-pub use outcome::{ErrorInfo, Outcome, Question};
+pub use outcome::{ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, Question};
 
 /// Name of the WIT package that holds the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";

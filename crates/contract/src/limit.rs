@@ -27,6 +27,9 @@ pub struct Limits {
     pub time: Duration,
     /// What the tool answers: content, or message and trace. Default 1 MiB.
     pub output: ByteSize,
+    /// WebAssembly instructions, counted the same on every machine. Default
+    /// `None`: they are not counted.
+    pub fuel: Option<u64>,
 }
 
 /// A limit that a call ran into.
@@ -45,6 +48,14 @@ pub enum LimitKind {
     Table,
     /// Handles and buffers that the host holds for the guest.
     Handles,
+    /// WebAssembly instructions: the budget of [`Limits::fuel`].
+    Fuel,
+    /// Random bytes that the guest asks for at once.
+    Random,
+    /// What the guest passes to the host in one call.
+    HostData,
+    /// Core instances, memories or tables of one component.
+    Instances,
 }
 
 /// A number of bytes, read and written as `64 MiB`.
@@ -54,7 +65,7 @@ pub enum LimitKind {
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(u64);
 
-/// A text is neither a size nor a duration.
+/// A text is no limit: neither a size nor a duration nor a budget of fuel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLimitError {
     /// The text is no number of bytes.
@@ -63,6 +74,9 @@ pub enum ParseLimitError {
     /// The text is no length of time.
     #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", shown(.0))]
     Duration(String),
+    /// The text is no number of instructions.
+    #[error("`{}` is not a budget of fuel; write a positive integer, such as `1000000`", shown(.0))]
+    Fuel(String),
 }
 
 /// Reads a length of time such as `30s`, `500ms` or `1m 30s`.
@@ -83,9 +97,24 @@ pub fn format_duration(duration: Duration) -> impl fmt::Display {
     humantime::format_duration(duration)
 }
 
+/// Reads a budget of fuel such as `1000000`.
+///
+/// # Errors
+///
+/// [`ParseLimitError::Fuel`] for anything else, and for zero: a call that may
+/// run no instruction can only fail.
+pub fn parse_fuel(text: &str) -> Result<u64, ParseLimitError> {
+    text.parse().ok().filter(|fuel| *fuel > 0).ok_or_else(|| ParseLimitError::Fuel(text.to_owned()))
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory: ByteSize::mib(64), time: Duration::from_secs(30), output: ByteSize::mib(1) }
+        Self {
+            memory: ByteSize::mib(64),
+            time: Duration::from_secs(30),
+            output: ByteSize::mib(1),
+            fuel: None,
+        }
     }
 }
 
@@ -115,10 +144,16 @@ impl FromStr for ByteSize {
     type Err = ParseLimitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse::<bytesize::ByteSize>() {
-            Ok(size) if size.as_u64() > 0 => Ok(Self(size.as_u64())),
-            _ => Err(ParseLimitError::Size(text.to_owned())),
-        }
+        // `bytesize` does not know the unit that is written where no other
+        // divides the size.
+        let bytes = match text.strip_suffix(" bytes") {
+            Some(number) => number.parse().ok(),
+            None => text.parse().ok().map(|size: bytesize::ByteSize| size.as_u64()),
+        };
+        bytes
+            .filter(|bytes| *bytes > 0)
+            .map(Self)
+            .ok_or_else(|| ParseLimitError::Size(text.to_owned()))
     }
 }
 
@@ -160,12 +195,18 @@ impl fmt::Display for LimitKind {
             Self::Stack => "stack",
             Self::Table => "table",
             Self::Handles => "handles",
+            Self::Fuel => "fuel",
+            Self::Random => "random",
+            Self::HostData => "host-data",
+            Self::Instances => "instances",
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -179,11 +220,24 @@ mod tests {
         check("1536KiB", "1536 KiB");
         check("1000", "1000 bytes");
         check("1kb", "1000 bytes");
+        check("1000 bytes", "1000 bytes");
+    }
+
+    proptest! {
+        #[test]
+        fn a_size_is_read_back_as_it_was_written(number in 1..u64::MAX, shift in 0..64u32) {
+            let size = ByteSize::bytes((number >> shift).max(1));
+            prop_assert_eq!(size.to_string().parse(), Ok(size));
+            let unit = ByteSize::bytes(1 << shift);
+            prop_assert_eq!(unit.to_string().parse(), Ok(unit));
+        }
     }
 
     #[test]
     fn what_is_no_size_is_refused() {
-        for text in ["", "MiB", "64 potatoes", "-1", "0", "1e99GiB"] {
+        for text in
+            ["", "MiB", "64 potatoes", "-1", "0", "1e99GiB", "0 bytes", "1 MiB bytes", " bytes"]
+        {
             assert_eq!(text.parse::<ByteSize>(), Err(ParseLimitError::Size(text.into())));
         }
     }
@@ -196,5 +250,38 @@ mod tests {
         for text in ["", "30", "0s", "-1s", "soon"] {
             assert_eq!(parse_duration(text), Err(ParseLimitError::Duration(text.into())));
         }
+    }
+
+    #[test]
+    fn fuel_is_a_positive_integer() {
+        assert_eq!(parse_fuel("1"), Ok(1));
+        assert_eq!(parse_fuel("18446744073709551615"), Ok(u64::MAX));
+        for text in ["", "0", "-1", "1.5", "1e6", "18446744073709551616", "much"] {
+            assert_eq!(parse_fuel(text), Err(ParseLimitError::Fuel(text.into())));
+        }
+    }
+
+    #[test]
+    fn fuel_is_off_unless_somebody_sets_it() {
+        assert_eq!(Limits::default().fuel, None);
+    }
+
+    #[test]
+    fn a_limit_is_shown_as_it_is_sent() {
+        let check = |kind: LimitKind, expected: &str| {
+            assert_eq!(kind.to_string(), expected);
+            assert_eq!(serde_json::to_value(kind).unwrap(), expected);
+            assert_eq!(serde_json::from_value::<LimitKind>(expected.into()).unwrap(), kind);
+        };
+        check(LimitKind::Memory, "memory");
+        check(LimitKind::Time, "time");
+        check(LimitKind::Arguments, "arguments");
+        check(LimitKind::Stack, "stack");
+        check(LimitKind::Table, "table");
+        check(LimitKind::Handles, "handles");
+        check(LimitKind::Fuel, "fuel");
+        check(LimitKind::Random, "random");
+        check(LimitKind::HostData, "host-data");
+        check(LimitKind::Instances, "instances");
     }
 }

@@ -33,6 +33,12 @@ pub struct ErrorInfo {
     pub transient: bool,
 }
 
+/// The longest `id` of a question, in bytes.
+pub const QUESTION_ID_BYTES: usize = 256;
+
+/// The longest `answer-type` of a question, options included, in bytes.
+pub const ANSWER_TYPE_BYTES: usize = 64 << 10;
+
 /// Something that only a person can decide.
 ///
 /// Contract: `wit/tool.wit`, record `question`.

@@ -6,11 +6,15 @@ use std::ptr::NonNull;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::compile::Compiled;
+use crate::engine::Metering;
+
 /// A component that this very build compiled to native code and embedded.
 #[derive(Clone, Copy)]
 pub struct EmbeddedArtifact {
     name: &'static str,
-    bytes: &'static [u8],
+    plain: &'static [u8],
+    metered: &'static [u8],
 }
 
 impl EmbeddedArtifact {
@@ -18,14 +22,18 @@ impl EmbeddedArtifact {
     ///
     /// # Safety
     ///
-    /// `bytes` is, unchanged, what [`Host::precompile`] of this version of
-    /// kitbag returned, and starts at a page boundary. It is native code, run
-    /// without any further check.
+    /// Both are, unchanged, what [`Host::precompile`] of this version of kitbag
+    /// returned for [`Metering::Off`] and [`Metering::Fuel`], and start at a page
+    /// boundary. They are native code, run without any further check.
     ///
     /// [`Host::precompile`]: crate::Host::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
-    pub const unsafe fn new(name: &'static str, bytes: &'static [u8]) -> Self {
-        Self { name, bytes }
+    pub const unsafe fn new(
+        name: &'static str,
+        plain: &'static [u8],
+        metered: &'static [u8],
+    ) -> Self {
+        Self { name, plain, metered }
     }
 
     /// The name of the built-in tool.
@@ -33,19 +41,31 @@ impl EmbeddedArtifact {
         self.name
     }
 
-    /// The size of the native artifact, in bytes.
+    /// The size of the native code that runs without fuel, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        self.plain.len()
     }
 
     /// Turns the artifact into a component without copying it.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
-    pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
+    pub(crate) fn load(&self, engine: &Engine, metering: Metering) -> wasmtime::Result<Component> {
+        let bytes = match metering {
+            Metering::Off => self.plain,
+            Metering::Fuel => self.metered,
+        };
         // SAFETY: by the contract of `new` the bytes are an artifact of this
         // build, and being `'static` and shared they outlive the component and
         // are never written to.
-        unsafe { Component::deserialize_raw(engine, NonNull::from(self.bytes)) }
+        unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }
     }
+}
+
+/// Loads an artifact that this process has just compiled.
+#[expect(unsafe_code, reason = "loading what this process compiled")]
+pub(crate) fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::Result<Component> {
+    // SAFETY: only `compile` makes a `Compiled`, from what wasmtime's compiler
+    // returned to it, and nothing can change its bytes since.
+    unsafe { Component::deserialize(engine, artifact.bytes()) }
 }
 
 /// Loads an artifact that the private cache has verified.
@@ -68,7 +88,7 @@ impl fmt::Debug for EmbeddedArtifact {
 
 impl PartialEq for EmbeddedArtifact {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.bytes, other.bytes)
+        std::ptr::eq(self.plain, other.plain)
     }
 }
 
@@ -76,6 +96,6 @@ impl Eq for EmbeddedArtifact {}
 
 impl std::hash::Hash for EmbeddedArtifact {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.bytes.as_ptr().hash(state);
+        self.plain.as_ptr().hash(state);
     }
 }

@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use crate::engine;
+use crate::engine::{self, Metering};
 
 /// How an entry starts: what it is, and the version of its layout.
 const MAGIC: &[u8; 8] = b"kitbag\x00\x01";
@@ -109,11 +109,15 @@ pub(crate) struct Verified<'a>(&'a [u8]);
 
 impl Key {
     /// The key of a component with this content.
-    pub(crate) fn of(content: &[u8]) -> Self {
+    pub(crate) fn of(content: &[u8], metering: Metering) -> Self {
         let mut digest = Sha256::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
             engine::SETTINGS,
+            match metering {
+                Metering::Off => "",
+                Metering::Fuel => "fuel",
+            },
             std::env::consts::ARCH,
             std::env::consts::OS,
         ] {

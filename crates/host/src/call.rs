@@ -6,34 +6,30 @@ use std::time::{Duration, Instant};
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::{
     ARGUMENTS_BYTES, Access, Action, ByteSize, Context, Description, DirectoryGrant, Grants,
-    LimitKind, Limits, Outcome, STDIO_BYTES, format_duration,
+    LimitKind, Limits, Outcome, STDIO_BYTES,
 };
 use tokio::runtime::Runtime;
-use wasmtime::component::{ComponentExportIndex, InstancePre, ResourceTableError};
-use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::filesystem::WasiFilesystemView;
-use wasmtime_wasi::{FsPerms, I32Exit, ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
+use crate::cut::cut_outcome;
 use crate::error::CallError;
+use crate::fault::{Fault, limit};
 use crate::filesystem::{Guarded, is_protected};
-use crate::limiter::{Limiter, TABLE_ELEMENTS};
-use crate::timer::{Cancellation, Reason, Timer};
+use crate::limiter::Limiter;
+use crate::random::Bounded;
+use crate::timer::{Cancellation, Timer};
 
 /// The guest's stack, wasmtime's own default.
 pub(crate) const STACK_BYTES: usize = 512 << 10;
 
 /// Handles that a guest holds at once. Most hold a file descriptor of the
 /// host's, of which a process has 1,024 where nobody has raised that.
-const HANDLES: usize = 512;
-
-/// Random bytes that a guest gets at once.
-const RANDOM_BYTES: u64 = 1 << 20;
-
-/// What a guest passes to the host in one call: twice the largest chunk of a
-/// stream, and any path, many times over.
-const HOSTCALL_BYTES: usize = 8 << 20;
+pub(crate) const HANDLES: usize = 512;
 
 /// What is asked of a component, and what it holds meanwhile.
 #[derive(Clone, Debug)]
@@ -75,6 +71,10 @@ pub struct Usage {
     pub memory: ByteSize,
     /// The size of the answer before it was cut, in bytes.
     pub output_bytes: u64,
+    /// The instructions it ran, where [`Limits::fuel`] has them counted: the
+    /// same for the same input on any machine, as far as the tool asks neither
+    /// the clock nor for random bytes.
+    pub fuel: Option<u64>,
 }
 
 /// What belongs to one call while it runs.
@@ -88,6 +88,18 @@ thread_local! {
     /// What drives a guest's timers. One per thread, made by the first call.
     static RUNTIME: Option<Runtime> =
         tokio::runtime::Builder::new_current_thread().enable_time().build().ok();
+}
+
+/// Waits on this thread, which must not be one of an executor's.
+///
+/// # Errors
+///
+/// Where the system has no timers left.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
+    RUNTIME.with(|runtime| match runtime {
+        Some(runtime) => Ok(runtime.block_on(future)),
+        None => Err(CallError::internal("no timers can be had")),
+    })
 }
 
 /// Runs one call on this thread.
@@ -121,13 +133,14 @@ fn try_run(
     let state = State::new(grants, &call.limits, &stdio, private)?;
     let context = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
-    let ended = run_guest(timer, state, &call.limits, cancellation, async |store| {
-        let instance = component.instance().instantiate_async(&mut *store).await?;
-        let run = instance
-            .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
-        Ok(run.call_async(&mut *store, parameters).await?.0)
-    })?;
-    let mut usage = Usage { memory: ended.memory, ..Usage::default() };
+    let ended =
+        run_guest(timer, component.engine(), state, &call.limits, cancellation, async |store| {
+            let instance = component.instance().instantiate_async(&mut *store).await?;
+            let run = instance
+                .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
+            Ok(run.call_async(&mut *store, parameters).await?.0)
+        })?;
+    let mut usage = Usage { memory: ended.memory, fuel: ended.fuel, ..Usage::default() };
     let stderr = stdio.err.captured();
     let result = match ended.result {
         Ok(outcome) => Outcome::try_from(outcome).map_err(CallError::Contract).map(|outcome| {
@@ -152,7 +165,8 @@ pub(crate) fn describe(
 ) -> Option<Description> {
     let limits = Limits::default();
     let state = State::new(&Grants::default(), &limits, &Stdio::default(), &[]).ok()?;
-    let ended = run_guest(timer, state, &limits, &Cancellation::default(), async |store| {
+    let (engine, cancellation) = (instance.engine(), Cancellation::default());
+    let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         let instance = instance.instantiate_async(&mut *store).await?;
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
@@ -207,7 +221,6 @@ impl State {
         wasi.allow_blocking_current_thread(true)
             .stdout(stdio.out.clone())
             .stderr(stdio.err.clone())
-            .max_random_size(RANDOM_BYTES)
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
@@ -233,6 +246,10 @@ impl State {
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
         Guarded(self.filesystem())
+    }
+
+    pub(crate) fn random(&mut self) -> Bounded<'_> {
+        Bounded(self.wasi.random())
     }
 
     pub(crate) fn table(&mut self) -> &mut ResourceTable {
@@ -275,31 +292,31 @@ fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallE
 struct Ended<T> {
     result: Result<T, Fault>,
     memory: ByteSize,
+    fuel: Option<u64>,
     /// The limit that the guest met last, whatever came of it.
     refused: Option<LimitKind>,
-}
-
-/// Why a guest did not return.
-enum Fault {
-    /// It had to end.
-    Ended(Reason),
-    /// It broke off.
-    Broke(wasmtime::Error),
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
 fn run_guest<T>(
     timer: &Timer,
+    engine: &Engine,
     state: State,
     limits: &Limits,
     cancellation: &Cancellation,
     guest: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<Ended<T>, CallError> {
-    let watched = timer.watch(limits.time, cancellation).map_err(CallError::internal)?;
+    let watched = timer.watch(engine, limits.time, cancellation).map_err(CallError::internal)?;
     let watch = watched.watch();
-    let mut store = Store::new(timer.engine(), state);
+    let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.limiter);
-    store.set_hostcall_fuel(HOSTCALL_BYTES);
+    // What a guest hands over is copied. It may be as much as the guest itself
+    // may hold, so that an answer of any size can be cut rather than refused.
+    store.set_hostcall_fuel(limits.memory.as_usize());
+    store.set_max_component_handles(HANDLES);
+    if let Some(fuel) = limits.fuel {
+        store.set_fuel(fuel).map_err(CallError::internal)?;
+    }
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback({
         let watch = watch.clone();
@@ -323,138 +340,10 @@ fn run_guest<T>(
             }),
         }
     };
-    let result = RUNTIME.with(|runtime| runtime.as_ref().map(|runtime| runtime.block_on(run)));
-    let result = result.ok_or_else(|| CallError::internal("no timers can be had"))?;
+    let result = block_on(run)?;
     let limiter = &store.data().limiter;
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
-    Ok(Ended { result, memory, refused: limiter.refused() })
-}
-
-impl Fault {
-    /// Names what happened: the limit where there is one, else the trap, with a
-    /// panic's own message.
-    fn into_error(
-        self,
-        refused: Option<LimitKind>,
-        limits: &Limits,
-        stderr: &Captured,
-    ) -> CallError {
-        let error = match self {
-            Self::Ended(Reason::Cancelled) => return CallError::Cancelled,
-            Self::Ended(Reason::Deadline) => return limit(LimitKind::Time, limits),
-            Self::Broke(error) => error,
-        };
-        if let Some(kind) = refused {
-            return limit(kind, limits);
-        }
-        if let Some(I32Exit(code)) = error.downcast_ref() {
-            let message = format!("the tool exited with code {code} instead of answering");
-            return CallError::Trap { message };
-        }
-        if let Some(ResourceTableError::Full) = error.downcast_ref() {
-            return limit(LimitKind::Handles, limits);
-        }
-        match error.downcast_ref::<Trap>() {
-            Some(Trap::StackOverflow) => limit(LimitKind::Stack, limits),
-            Some(Trap::UnreachableCodeReached) => CallError::Trap {
-                message: panic_message(&stderr.text)
-                    .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
-            },
-            Some(trap) => CallError::Trap { message: trap.to_string() },
-            None => CallError::Trap { message: format!("{:#}", error) },
-        }
-    }
-}
-
-/// The error of a limit, with its value as a person writes it.
-fn limit(kind: LimitKind, limits: &Limits) -> CallError {
-    let limit = match kind {
-        LimitKind::Memory => limits.memory.to_string(),
-        LimitKind::Time => format_duration(limits.time).to_string(),
-        LimitKind::Arguments => ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string(),
-        LimitKind::Stack => ByteSize::bytes(STACK_BYTES as u64).to_string(),
-        LimitKind::Table => format!("{TABLE_ELEMENTS} elements"),
-        LimitKind::Handles => format!("{HANDLES} handles"),
-    };
-    CallError::Limit { kind, limit }
-}
-
-/// The message of a Rust panic, from what the tool printed to standard error:
-/// a line that says where, then the message.
-fn panic_message(stderr: &str) -> Option<String> {
-    let (_, panic) = stderr.rsplit_once("panicked at ")?;
-    let (place, rest) = panic.split_once(":\n")?;
-    let message = rest.split("\nnote: ").next().unwrap_or(rest).trim_end();
-    Some(format!("the tool panicked at {place}: {message}"))
-}
-
-/// Cuts an answer to the limit, and tells the size it had.
-fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
-    let mut left = limit;
-    let mut size = 0;
-    let mut cut = |text: &mut String| {
-        size += text.len() as u64;
-        cut_text(text, left);
-        left = left.saturating_sub(text.len());
-    };
-    let outcome = match outcome {
-        Outcome::Success(mut content) => {
-            cut(&mut content);
-            Outcome::Success(content)
-        }
-        Outcome::Error(mut error) => {
-            cut(&mut error.message);
-            error.trace.iter_mut().for_each(&mut cut);
-            // What was cut away altogether is not worth an empty line each.
-            error.trace.retain(|line| !line.is_empty());
-            Outcome::Error(error)
-        }
-        Outcome::NeedsInput(mut question) => {
-            cut(&mut question.text);
-            question.default.iter_mut().for_each(&mut cut);
-            Outcome::NeedsInput(question)
-        }
-    };
-    (outcome, size)
-}
-
-/// Cuts a text at a character boundary and marks it, within the limit as far
-/// as the mark fits.
-fn cut_text(text: &mut String, limit: usize) {
-    if text.len() <= limit {
-        return;
-    }
-    let mark = format!("\n[cut by kitbag: this answer had {} bytes]", text.len());
-    text.truncate(text.floor_char_boundary(limit.saturating_sub(mark.len())));
-    if limit >= mark.len() {
-        text.push_str(&mark);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_at_a_character_and_marked() {
-        let check = |text: &str, limit: usize, expected: &str| {
-            let mut cut = text.to_owned();
-            cut_text(&mut cut, limit);
-            assert_eq!(cut, expected);
-            assert!(cut.len() <= limit);
-        };
-        check("short", 5, "short");
-        let long = "ä".repeat(100);
-        check(&long, 60, &format!("{}\n[cut by kitbag: this answer had 200 bytes]", "ä".repeat(8)));
-        check(&long, 3, "");
-    }
-
-    #[test]
-    fn a_panic_is_found_in_what_was_printed() {
-        let printed = "hello\n\nthread '<unnamed>' (1) panicked at src/lib.rs:7:5:\nno such\nluck\nnote: run \
-                       with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
-        let expected = "the tool panicked at src/lib.rs:7:5: no such\nluck";
-        assert_eq!(panic_message(printed).as_deref(), Some(expected));
-        assert_eq!(panic_message("panicked at the disco"), None);
-    }
+    let refused = limiter.refused();
+    let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
+    Ok(Ended { result, memory, fuel, refused })
 }

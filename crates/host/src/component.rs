@@ -11,11 +11,13 @@ use kitbag_contract::{ByteSize, Description};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
-use crate::artifact::{EmbeddedArtifact, load_verified};
+use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::cache::{CacheProblem, DiskCache, Key};
 use crate::call::State;
+use crate::compile::compile;
+use crate::engine::Metering;
 use crate::error::{InvalidComponent, LoadError};
-use crate::{imports, inspect};
+use crate::imports;
 
 /// The largest component that is compiled.
 pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
@@ -46,7 +48,7 @@ struct Loaded {
 /// The components of one host, each loaded at its first use.
 #[derive(Default)]
 pub(crate) struct Components {
-    slots: Mutex<HashMap<ComponentSource, Arc<Slot>>>,
+    slots: Mutex<HashMap<(ComponentSource, Metering), Arc<Slot>>>,
 }
 
 /// The place of one component. Whoever comes first loads it, the others wait.
@@ -78,6 +80,10 @@ impl Component {
         self.0.compiled
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        self.0.instance.engine()
+    }
+
     pub(crate) fn instance(&self) -> &InstancePre<State> {
         &self.0.instance
     }
@@ -94,13 +100,14 @@ impl Components {
     pub(crate) fn get(
         &self,
         source: &ComponentSource,
+        metering: Metering,
         engine: &Engine,
         cache: Option<&DiskCache>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
     ) -> Result<Component, LoadError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(source.clone()).or_default())
+            Arc::clone(slots.entry((source.clone(), metering)).or_default())
         };
         let mut slot = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(source)?;
@@ -110,8 +117,12 @@ impl Components {
             return Ok(component.clone());
         }
         let component = match source {
-            ComponentSource::Embedded(artifact) => Component::embedded(engine, *artifact)?,
-            ComponentSource::File(path) => Component::file(engine, path, cache, describe)?,
+            ComponentSource::Embedded(artifact) => {
+                Component::embedded(engine, *artifact, metering)?
+            }
+            ComponentSource::File(path) => {
+                Component::file(engine, path, metering, cache, describe)?
+            }
         };
         *slot = Some((stamp, component.clone()));
         Ok(component)
@@ -119,8 +130,12 @@ impl Components {
 }
 
 impl Component {
-    fn embedded(engine: &Engine, artifact: EmbeddedArtifact) -> Result<Self, LoadError> {
-        let component = artifact.load(engine).map_err(|error| {
+    fn embedded(
+        engine: &Engine,
+        artifact: EmbeddedArtifact,
+        metering: Metering,
+    ) -> Result<Self, LoadError> {
+        let component = artifact.load(engine, metering).map_err(|error| {
             LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
         })?;
         let linked = link(engine, &component);
@@ -132,12 +147,13 @@ impl Component {
     fn file(
         engine: &Engine,
         path: &Path,
+        metering: Metering,
         cache: Option<&DiskCache>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
     ) -> Result<Self, LoadError> {
         let content = read(path)?;
         let invalid = |problem| LoadError::invalid(path, problem);
-        let key = Key::of(&content);
+        let key = Key::of(&content, metering);
         let mut problems = Vec::new();
         match cache.map(|cache| cache.load(key)) {
             Some(Ok(Some(entry))) => match load_verified(engine, &entry.artifact()) {
@@ -157,15 +173,16 @@ impl Component {
             Some(Err(problem)) => problems.push(problem),
             Some(Ok(None)) | None => {}
         }
-        inspect::check(&content).map_err(invalid)?;
-        let (component, artifact) = compile(engine, path, &content)?;
+        let compiled = compile(path, &content, metering, None)?;
+        let component = load_compiled(engine, &compiled)
+            .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
         let mut loaded = link(engine, &component).map_err(invalid)?;
         loaded.compiled = true;
         loaded.description = component
             .get_export_index(None, "describe")
             .and_then(|export| describe(&loaded.instance, &export));
         if let Some(cache) = cache
-            && let Err(problem) = cache.store(key, &artifact, loaded.description.as_ref())
+            && let Err(problem) = cache.store(key, compiled.bytes(), loaded.description.as_ref())
             && !problems.contains(&problem)
         {
             problems.push(problem);
@@ -244,29 +261,4 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
         return Err(too_large(content.len() as u64));
     }
     Ok(content)
-}
-
-/// Compiles a component: itself, and what is kept of it on disk.
-#[cfg(feature = "compiler")]
-fn compile(
-    engine: &Engine,
-    path: &Path,
-    content: &[u8],
-) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
-    let refused = |error: wasmtime::Error| {
-        LoadError::invalid(path, InvalidComponent::Compile(format!("{error:#}")))
-    };
-    let component =
-        wasmtime::component::Component::from_binary(engine, content).map_err(refused)?;
-    let artifact = component.serialize().map_err(refused)?;
-    Ok((component, artifact))
-}
-
-#[cfg(not(feature = "compiler"))]
-fn compile(
-    _: &Engine,
-    _: &Path,
-    _: &[u8],
-) -> Result<(wasmtime::component::Component, Vec<u8>), LoadError> {
-    Err(LoadError::NoCompiler)
 }

@@ -1,4 +1,4 @@
-//! One engine, made when it is first needed, and what goes with it.
+//! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,20 @@ use std::sync::{Arc, OnceLock};
 use kitbag_contract::Description;
 use tokio::runtime::{Handle, Runtime};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
-use wasmtime::{Config, Engine, WasmBacktraceDetails};
+use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
 use crate::cache::{DiskCache, Key};
 use crate::call::{self, Call, Completion, State};
 use crate::code_memory::InPlace;
 use crate::component::{self, Component, ComponentSource, Components};
 use crate::error::{CallError, LoadError};
+use crate::limiter;
+use crate::queue::{Concurrency, Queue};
 use crate::timer::{Cancellation, Timer};
-
-/// How many calls that were handed to a thread run at once, per processor.
-const CALLS_PER_PROCESSOR: usize = 8;
 
 /// The sandbox: loads components and runs calls.
 ///
-/// Cheap to make, since the engine is started by the first call that needs it,
+/// Cheap to make, since an engine is started by the first call that needs it,
 /// and cheap to clone, since clones share everything. Several threads may call
 /// at once.
 #[derive(Clone)]
@@ -35,28 +34,48 @@ pub struct HostOptions {
     /// Directories that no tool may write to, whatever it is granted: where
     /// kitbag keeps its own configuration and compiled code. Absolute.
     pub private: Vec<PathBuf>,
+    /// Whether memory for the calls is set aside at the first one and used
+    /// again, wiped, by the next. Quicker for many calls, slower for one.
+    /// Default: no.
+    pub pool: bool,
+    /// How many calls run at once, and how many wait.
+    pub concurrency: Concurrency,
 }
 
 struct Inner {
     options: HostOptions,
-    running: OnceLock<Result<Running, String>>,
+    plain: OnceLock<Result<Engine, String>>,
+    metered: OnceLock<Result<Engine, String>>,
+    timer: OnceLock<Result<Timer, String>>,
     components: Components,
+    queue: Arc<Queue>,
     threads: OnceLock<Option<Runtime>>,
 }
 
-/// What there is from the first call on.
-struct Running {
-    engine: Engine,
-    timer: Timer,
+/// Whether a component counts the instructions it runs.
+///
+/// Counting has to be compiled in, so it takes an engine and an artifact of its
+/// own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Metering {
+    /// It does not.
+    #[default]
+    Off,
+    /// Each instruction takes fuel, and without fuel the call ends.
+    Fuel,
 }
 
 impl Host {
     /// Makes a host. Nothing is started, read or created before the first use.
     pub fn new(options: HostOptions) -> Self {
+        let queue = Queue::new(options.concurrency);
         Self(Arc::new(Inner {
             options,
-            running: OnceLock::new(),
+            plain: OnceLock::new(),
+            metered: OnceLock::new(),
+            timer: OnceLock::new(),
             components: Components::default(),
+            queue,
             threads: OnceLock::new(),
         }))
     }
@@ -66,9 +85,9 @@ impl Host {
         &self.0.options
     }
 
-    /// Whether the engine has been started.
+    /// Whether an engine has been started.
     pub fn is_started(&self) -> bool {
-        self.0.running.get().is_some()
+        self.0.plain.get().is_some() || self.0.metered.get().is_some()
     }
 
     /// Finds a component: in this binary, in memory, on disk, or by compiling.
@@ -76,12 +95,17 @@ impl Host {
     /// # Errors
     ///
     /// [`LoadError`] names the file and what is wrong with it.
-    pub fn component(&self, source: &ComponentSource) -> Result<Component, LoadError> {
-        let Running { engine, timer } = self.running()?;
+    pub fn component(
+        &self,
+        source: &ComponentSource,
+        metering: Metering,
+    ) -> Result<Component, LoadError> {
+        let engine = self.engine(metering)?;
+        let timer = self.timer().map_err(LoadError::Engine)?;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
             call::describe(timer, instance, export)
         };
-        self.0.components.get(source, engine, self.0.options.cache.as_ref(), describe)
+        self.0.components.get(source, metering, engine, self.0.options.cache.as_ref(), describe)
     }
 
     /// What a component said of itself when it was compiled, if the disk cache
@@ -89,56 +113,72 @@ impl Host {
     pub fn cached_description(&self, path: &Path) -> Option<Description> {
         let cache = self.0.options.cache.as_ref()?;
         let content = component::read(path).ok()?;
-        cache.load(Key::of(&content)).ok()??.description
+        cache.load(Key::of(&content, Metering::Off)).ok()??.description
     }
 
     /// Runs one call and waits for it on this thread.
     ///
     /// May be called from anywhere, inside an asynchronous runtime too, where
-    /// it blocks an executor's thread for as long as the call takes.
+    /// it blocks an executor's thread for as long as the call takes, and as it
+    /// waits for a place among the calls that run.
     pub fn call_blocking(
         &self,
         component: &Component,
         call: &Call,
         cancellation: &Cancellation,
     ) -> Completion {
-        match self.running() {
-            Ok(Running { timer, .. }) => {
-                let run =
-                    || call::run(timer, component, call, cancellation, &self.0.options.private);
-                if Handle::try_current().is_err() || IS_OURS.get() {
-                    return run();
-                }
-                // Waiting inside somebody's runtime would panic.
-                let ran = std::thread::scope(|scope| scope.spawn(run).join());
-                ran.unwrap_or_else(|_| Completion::failed(CallError::internal("a call panicked")))
-            }
-            Err(error) => Completion::failed(CallError::Load(error)),
+        let timer = match self.timer() {
+            Ok(timer) => timer,
+            Err(error) => return Completion::failed(CallError::Internal(error)),
+        };
+        let run = || call::run(timer, component, call, cancellation, &self.0.options.private);
+        if IS_OURS.get() {
+            return run();
         }
+        let wait_and_run = || match call::block_on(self.0.queue.enter()) {
+            Ok(Ok(_place)) => run(),
+            Ok(Err(error)) | Err(error) => Completion::failed(error),
+        };
+        if Handle::try_current().is_err() {
+            return wait_and_run();
+        }
+        // Waiting inside somebody's runtime would panic.
+        let ran = std::thread::scope(|scope| scope.spawn(wait_and_run).join());
+        ran.unwrap_or_else(|_| Completion::failed(CallError::internal("a call panicked")))
     }
 
     /// Does work that blocks, such as loading and calling, on a thread kept for
-    /// that, and waits for it without blocking. Any executor will do.
+    /// that, and waits for it without blocking. Any executor will do. No more
+    /// runs at once than [`HostOptions::concurrency`] says; the rest waits.
     ///
     /// Calls run on threads of their own because a guest in an endless loop, or
     /// in a file operation that does not return, would hold an executor's.
     ///
     /// # Errors
     ///
-    /// [`CallError::Internal`] when no thread can be had or the work panicked.
+    /// [`CallError::Busy`] when as many wait as may, [`CallError::Internal`]
+    /// when no thread can be had or the work panicked.
     pub async fn offload<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let threads = self.0.threads.get_or_init(threads).as_ref();
+        let place = self.0.queue.enter().await?;
+        // Until the work has ended, whether or not somebody still waits for it.
+        let work = move || {
+            let _place = place;
+            work()
+        };
+        let start = || threads(self.0.options.concurrency);
+        let threads = self.0.threads.get_or_init(start).as_ref();
         let threads = threads.ok_or_else(|| CallError::internal("no thread can be started"))?;
         threads.spawn_blocking(work).await.map_err(CallError::internal)
     }
 
     /// Compiles a component to what [`EmbeddedArtifact::new`] takes.
     ///
-    /// `path` names the component in errors, `target` is the triple that the artifact is for. It uses no feature that
-    /// not every processor of that target has.
+    /// `path` names the component in errors, `target` is the triple that the
+    /// artifact is for. It uses no feature that not every processor of that
+    /// target has.
     ///
     /// # Errors
     ///
@@ -146,23 +186,39 @@ impl Host {
     ///
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
-    pub fn precompile(path: &Path, content: &[u8], target: &str) -> Result<Vec<u8>, LoadError> {
-        crate::inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
-        let mut config = config();
-        let engine = config.target(target).and_then(|config| Engine::new(config));
-        let engine = engine.map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        engine.precompile_component(content).map_err(|error| {
-            LoadError::invalid(path, crate::InvalidComponent::Compile(format!("{error:#}")))
-        })
+    pub fn precompile(
+        path: &Path,
+        content: &[u8],
+        target: &str,
+        metering: Metering,
+    ) -> Result<Vec<u8>, LoadError> {
+        Ok(crate::compile::compile(path, content, metering, Some(target))?.into_bytes())
     }
 
-    fn running(&self) -> Result<&Running, LoadError> {
-        let start = || {
-            let engine = Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
-            let timer = Timer::new(&engine).map_err(|error| error.to_string())?;
-            Ok(Running { engine, timer })
+    fn engine(&self, metering: Metering) -> Result<&Engine, LoadError> {
+        let slot = match metering {
+            Metering::Off => &self.0.plain,
+            Metering::Fuel => &self.0.metered,
         };
-        self.0.running.get_or_init(start).as_ref().map_err(|error| LoadError::Engine(error.clone()))
+        let start = || {
+            let mut config = config(metering);
+            // Where the system does not give that much address space, memory is
+            // had call by call, which is slower and nothing else.
+            if self.0.options.pool && metering == Metering::Off {
+                config.allocation_strategy(pool(self.0.options.concurrency));
+                if let Ok(engine) = Engine::new(&config) {
+                    return Ok(engine);
+                }
+                config.allocation_strategy(wasmtime::InstanceAllocationStrategy::OnDemand);
+            }
+            Engine::new(&config).map_err(|error| format!("{error:#}"))
+        };
+        slot.get_or_init(start).as_ref().map_err(|error| LoadError::Engine(error.clone()))
+    }
+
+    fn timer(&self) -> Result<&Timer, String> {
+        let start = || Timer::new().map_err(|error| error.to_string());
+        self.0.timer.get_or_init(start).as_ref().map_err(Clone::clone)
     }
 }
 
@@ -182,26 +238,29 @@ thread_local! {
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-fn threads() -> Option<Runtime> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+fn threads(concurrency: Concurrency) -> Option<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .thread_name("kitbag-call")
         .on_thread_start(|| IS_OURS.set(true))
-        .max_blocking_threads(processors * CALLS_PER_PROCESSOR)
+        .max_blocking_threads(concurrency.calls.get())
         .build()
         .ok()
 }
 
 /// Names the settings below, for the key of the disk cache. To be changed
 /// whenever [`config`] changes what is compiled.
-pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 1";
+pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 2";
 
-/// The one configuration of the engine, at build time and at run time.
-fn config() -> Config {
+/// The one configuration of an engine, at build time and at run time. What runs
+/// calls compiles nothing; see `compile`.
+pub(crate) fn config(metering: Metering) -> Config {
     let mut config = Config::new();
+    #[cfg(feature = "compiler")]
+    config.enable_compiler(false);
     config
         // Deadlines and cancellation; see `timer`.
         .epoch_interruption(true)
+        .consume_fuel(metering == Metering::Fuel)
         // Nobody sees a guest's native addresses, and both take space and time.
         .generate_address_map(false)
         .native_unwind_info(false)
@@ -212,9 +271,47 @@ fn config() -> Config {
         .wasm_backtrace_max_frames(None)
         // No component of WASI 0.2 needs it.
         .concurrency_support(false)
+        // What no tool needs is not there to be attacked: in wasmtime 48.0.8 a
+        // type from the proposal on garbage collection aborts the process
+        // (GHSA-rc4p-x33f-vpr2), and 64-bit memories and tables have had their
+        // share of such faults.
+        .wasm_gc(false)
+        .wasm_memory64(false)
+        .wasm_wide_arithmetic(false)
         // The same result on every machine.
         .relaxed_simd_deterministic(true)
         .max_wasm_stack(call::STACK_BYTES)
         .with_custom_code_memory(Some(Arc::new(InPlace)));
     config
+}
+
+/// Room for as many calls as run at once, and a few that are asked to describe
+/// themselves meanwhile.
+///
+/// What a call has touched of its memory is wiped and kept; the kernel is asked
+/// which pages that were, where it can tell (Linux 6.7). Source of the sizes:
+/// measurements, `docs/architecture.md`.
+fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
+    const SPARE: usize = 8;
+    let calls = u32::try_from(concurrency.calls.get() + SPARE).unwrap_or(u32::MAX);
+    let mut pool = PoolingAllocationConfig::new();
+    // A component from Rust has three core instances, one memory and two tables;
+    // one that was linked from parts has more, and any may use what others leave.
+    pool.total_component_instances(calls)
+        .total_stacks(calls)
+        .total_core_instances(calls.saturating_mul(16))
+        .total_memories(calls.saturating_mul(2))
+        .total_tables(calls.saturating_mul(8))
+        .max_core_instances_per_component(limiter::INSTANCES as u32)
+        .max_memories_per_component(limiter::MEMORIES as u32)
+        .max_tables_per_component(limiter::MEMORIES as u32)
+        .max_tables_per_module(limiter::MEMORIES as u32)
+        .max_memories_per_module(limiter::MEMORIES as u32)
+        .max_component_instance_size(1 << 20)
+        .max_core_instance_size(1 << 20)
+        .table_elements(limiter::TABLE_ELEMENTS)
+        .linear_memory_keep_resident(1 << 20)
+        .table_keep_resident(1 << 16)
+        .pagemap_scan(Enabled::Auto);
+    pool
 }

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, LimitKind};
+use kitbag_contract::{ByteSize, LimitKind, format_duration};
 
 /// A call that did not end with an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,19 @@ pub enum CallError {
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// As many calls run and wait as may.
+    #[error(
+        "busy: {running} calls run and {waiting} wait, which is as many as may; try again in {}",
+        format_duration(*retry_after)
+    )]
+    Busy {
+        /// How many run.
+        running: usize,
+        /// How many wait.
+        waiting: usize,
+        /// When there may be a place.
+        retry_after: Duration,
+    },
     /// The component cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -168,7 +182,10 @@ pub enum InvalidComponent {
 impl CallError {
     /// Whether the same call may succeed when it is made again.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Limit { kind: LimitKind::Time, .. })
+        matches!(
+            self,
+            Self::Busy { .. } | Self::Cancelled | Self::Limit { kind: LimitKind::Time, .. }
+        )
     }
 
     /// Whether a component's file is not there. A file that configuration names

@@ -6,8 +6,10 @@
 //! stays read-only: a tool that could write a hook or its own configuration
 //! would be out of the sandbox the next time a person runs git or kitbag. And
 //! only regular files and directories are opened: a FIFO or a device would
-//! hold the thread in the kernel, where no deadline reaches it.
+//! hold the thread in the kernel, where no deadline reaches it. A directory is
+//! read as the guest asks for it; see `listing`.
 
+mod listing;
 mod resolve;
 
 use wasmtime::component::{HasData, Resource};
@@ -20,6 +22,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
+use self::listing::Listing;
 pub(crate) use self::resolve::is_protected;
 use self::resolve::{Target, resolve};
 
@@ -323,7 +326,8 @@ impl HostDescriptor for Guarded<'_> {
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DirectoryEntryStream>> {
-        self.0.read_directory(fd).await
+        let listing = self.0.table.push(Listing::open(&self.dir(&fd)?)?)?;
+        Ok(Resource::new_own(listing.rep()))
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
@@ -397,10 +401,16 @@ impl HostDirectoryEntryStream for Guarded<'_> {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.0.read_directory_entry(stream).await
+        self.0.table.get(&listing(&stream))?.next()
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        HostDirectoryEntryStream::drop(&mut self.0, stream)
+        self.0.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
     }
+}
+
+/// What stands in the table behind the guest's handle.
+fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<Listing> {
+    Resource::new_borrow(stream.rep())
 }

@@ -16,6 +16,7 @@ use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::call::State;
 use crate::filesystem::GuardedFilesystem;
+use crate::random::BoundedRandom;
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
@@ -63,10 +64,10 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:random/random", "random bytes", |l| {
-        random::random::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
+        random::random::add_to_linker::<_, BoundedRandom>(l, State::random)
     }),
     ("wasi:random/insecure", "random bytes", |l| {
-        random::insecure::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())
+        random::insecure::add_to_linker::<_, BoundedRandom>(l, State::random)
     }),
     ("wasi:random/insecure-seed", "random bytes", |l| {
         random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |state| state.ctx().ctx.random())

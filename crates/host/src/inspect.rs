@@ -12,7 +12,9 @@ use wasmparser::component_types::{
     ComponentFuncTypeId, ComponentInstanceTypeId, ComponentValType,
 };
 use wasmparser::types::{Types, TypesRef};
-use wasmparser::{Encoding, Parser, Payload, ValidPayload, Validator};
+use wasmparser::{
+    Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
+};
 
 use crate::error::{InvalidComponent, LoadError};
 use crate::{component, imports};
@@ -81,7 +83,7 @@ pub struct Export {
 /// form of the file, the version of the contract, the type of `run`, imports
 /// that are not offered.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
-    read(bytes)?.verdict()
+    read(bytes, Bodies::LeftToTheCompiler)?.verdict()
 }
 
 /// Reads a component from a file, whether kitbag can run it or not.
@@ -91,7 +93,8 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    read(&component::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
+    read(&component::read(path)?, Bodies::Validated)
+        .map_err(|problem| LoadError::invalid(path, problem))
 }
 
 impl Inspection {
@@ -140,7 +143,26 @@ impl Inspection {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
+/// WebAssembly as far as the engine runs it; `engine::config` says the same to
+/// the engine.
+fn offered_features() -> WasmFeatures {
+    WasmFeatures::default()
+        .difference(WasmFeatures::CM_ASYNC)
+        .difference(WasmFeatures::GC)
+        .difference(WasmFeatures::EXCEPTIONS)
+        .difference(WasmFeatures::MEMORY64)
+        .difference(WasmFeatures::THREADS)
+}
+
+/// What becomes of function bodies. The compiler validates them too, so a
+/// component that is about to be compiled has them looked at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bodies {
+    LeftToTheCompiler,
+    Validated,
+}
+
+fn read(bytes: &[u8], bodies: Bodies) -> Result<Inspection, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
         [0x7f, b'E', b'L', b'F', ..] => return Err(InvalidComponent::Precompiled),
@@ -149,7 +171,7 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
     }
     let malformed =
         |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
-    let mut validator = Validator::new();
+    let mut validator = Validator::new_with_features(offered_features());
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0;
     let mut types = None;
@@ -173,9 +195,13 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
             }
             _ => {}
         }
-        // Function bodies are left to the compiler, which validates them too.
-        if let ValidPayload::End(all) = validator.payload(&payload).map_err(malformed)? {
-            types = Some(all);
+        match validator.payload(&payload).map_err(malformed)? {
+            ValidPayload::End(all) => types = Some(all),
+            ValidPayload::Func(function, body) if bodies == Bodies::Validated => {
+                let mut validator = function.into_validator(FuncValidatorAllocations::default());
+                validator.validate(&body).map_err(malformed)?;
+            }
+            _ => {}
         }
     }
     let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;

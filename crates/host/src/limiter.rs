@@ -9,10 +9,10 @@ pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 
 /// Core instances of one component. A component from Rust has three; one from
 /// Python, whose parts are linked as shared libraries, has a few dozen.
-const INSTANCES: usize = 256;
+pub(crate) const INSTANCES: usize = 256;
 
 /// Memories, and tables, of one component.
-const MEMORIES: usize = 64;
+pub(crate) const MEMORIES: usize = 64;
 
 /// Grants or refuses growth, and remembers what it refused.
 ///

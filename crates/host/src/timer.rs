@@ -1,10 +1,10 @@
 //! Deadlines and cancellation.
 //!
-//! One thread per engine sleeps to the nearest deadline; there is no ticker,
+//! One thread per host sleeps to the nearest deadline; there is no ticker,
 //! and nothing runs while no call does. It is started by the first call and
 //! stays asleep when calls end in time: they do not move its alarm, which at
 //! most rings once for nothing. When a call has to end, the reason is
-//! noted in the call's own [`Watch`] and the engine's epoch is bumped. A bump
+//! noted in the call's own [`Watch`] and its engine's epoch is bumped. A bump
 //! reaches every running guest, and each looks at its own watch, so a bump for
 //! one never ends another.
 
@@ -38,7 +38,7 @@ struct CancellationState {
     calls: Mutex<Vec<(Weak<Shared>, u64)>>,
 }
 
-/// The thread that watches over the calls of one engine.
+/// The thread that watches over the calls of one host.
 #[derive(Debug)]
 pub(crate) struct Timer {
     shared: Arc<Shared>,
@@ -71,7 +71,6 @@ pub(crate) enum Reason {
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
     state: Mutex<State>,
     /// A byte in this pipe wakes the thread.
     wake: (PipeReader, PipeWriter),
@@ -94,6 +93,7 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     due: Instant,
+    engine: Engine,
     watch: Arc<Watch>,
     /// The call's handle, where a descriptor can cancel it.
     signalled: Option<Cancellation>,
@@ -125,25 +125,20 @@ impl Cancellation {
 }
 
 impl Timer {
-    /// Makes the timer of an engine. Its thread starts with the first call.
-    pub(crate) fn new(engine: &Engine) -> io::Result<Self> {
-        let shared =
-            Shared { engine: engine.clone(), state: Mutex::default(), wake: io::pipe()? };
+    /// Makes a timer. Its thread starts with the first call.
+    pub(crate) fn new() -> io::Result<Self> {
+        let shared = Shared { state: Mutex::default(), wake: io::pipe()? };
         Ok(Self { shared: Arc::new(shared), thread: Mutex::default() })
     }
 
-    /// The engine whose calls this watches over.
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.shared.engine
-    }
-
-    /// Watches over a call until the result is dropped.
+    /// Watches over a call on an engine until the result is dropped.
     ///
     /// # Errors
     ///
     /// Where no thread can be had; without one a call would have no end.
     pub(crate) fn watch<'a>(
         &'a self,
+        engine: &Engine,
         time: Duration,
         cancellation: &'a Cancellation,
     ) -> io::Result<Watched<'a>> {
@@ -152,7 +147,8 @@ impl Timer {
         // A limit beyond what the clock can express is no limit.
         let due = Instant::now().checked_add(time).unwrap_or_else(far_future);
         let signalled = cancellation.0.signal.is_some().then(|| cancellation.clone());
-        let number = shared.add(Entry { due, watch: Arc::clone(&watch), signalled });
+        let number =
+            shared.add(Entry { due, engine: engine.clone(), watch: Arc::clone(&watch), signalled });
         let watched = Watched { watch, number, shared, cancellation };
         self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
@@ -258,7 +254,6 @@ impl Shared {
     fn interrupt(&self, number: u64, reason: Reason) {
         let mut state = lock(&self.state);
         state.end(number, reason);
-        self.engine.increment_epoch();
         self.wake(&mut state);
     }
 
@@ -285,7 +280,6 @@ impl Shared {
                 && due <= now
             {
                 state.end(number, Reason::Deadline);
-                self.engine.increment_epoch();
             }
             state.alarm = state.due.first().map(|(due, _)| *due);
             let signalled: Vec<_> = state.signalled().cloned().collect();
@@ -319,6 +313,7 @@ impl State {
     fn end(&mut self, number: u64, reason: Reason) {
         let Some(entry) = self.calls.get_mut(&number) else { return };
         entry.watch.end(reason);
+        entry.engine.increment_epoch();
         self.due.remove(&(entry.due, number));
         entry.due = Instant::now() + AGAIN;
         self.due.insert((entry.due, number));
@@ -346,7 +341,7 @@ mod tests {
     use super::*;
 
     fn timer() -> Timer {
-        Timer::new(&Engine::default()).unwrap()
+        Timer::new().unwrap()
     }
 
     fn wait(watch: &Watch) -> Reason {
@@ -357,8 +352,9 @@ mod tests {
     fn a_deadline_ends_its_own_call_and_no_other() {
         let timer = timer();
         let cancellation = Cancellation::default();
-        let long = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
-        let short = timer.watch(Duration::from_millis(1), &cancellation).unwrap();
+        let long = timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+        let short =
+            timer.watch(&Engine::default(), Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
     }
@@ -368,10 +364,12 @@ mod tests {
         let timer = timer();
         let cancellation = Cancellation::default();
         let other = Cancellation::default();
-        let running = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
-        let bystander = timer.watch(Duration::from_secs(60), &other).unwrap();
+        let running =
+            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+        let bystander = timer.watch(&Engine::default(), Duration::from_secs(60), &other).unwrap();
         cancellation.cancel();
-        let later = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let later =
+            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!(wait(running.watch()), Reason::Cancelled);
         assert_eq!(wait(later.watch()), Reason::Cancelled);
         assert_eq!(bystander.watch().reason(), None);
@@ -383,12 +381,14 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         let cancellation = Cancellation::on_readable(reader.into());
         let other = Cancellation::default();
-        let bystander = timer.watch(Duration::from_secs(60), &other).unwrap();
-        let first = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let bystander = timer.watch(&Engine::default(), Duration::from_secs(60), &other).unwrap();
+        let first =
+            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!((first.watch().reason(), cancellation.is_cancelled()), (None, false));
         writer.write_all(&[0]).unwrap();
         assert_eq!(wait(first.watch()), Reason::Cancelled);
-        let later = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
+        let later =
+            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!(wait(later.watch()), Reason::Cancelled);
         assert_eq!(bystander.watch().reason(), None);
     }
@@ -397,10 +397,12 @@ mod tests {
     fn a_sooner_deadline_moves_the_alarm_and_a_later_one_does_not() {
         let timer = timer();
         let cancellation = Cancellation::default();
-        let slow = timer.watch(Duration::from_secs(60), &cancellation).unwrap();
-        let long = timer.watch(Duration::from_secs(120), &cancellation).unwrap();
+        let slow = timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+        let long =
+            timer.watch(&Engine::default(), Duration::from_secs(120), &cancellation).unwrap();
         drop(slow);
-        let short = timer.watch(Duration::from_millis(1), &cancellation).unwrap();
+        let short =
+            timer.watch(&Engine::default(), Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
     }
@@ -410,7 +412,7 @@ mod tests {
         let timer = timer();
         let cancellation = Cancellation::default();
         for _ in 0..100 {
-            drop(timer.watch(Duration::from_secs(60), &cancellation).unwrap());
+            drop(timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap());
         }
         let state = lock(&timer.shared.state);
         assert_eq!((state.due.len(), state.calls.len()), (0, 0));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, LimitKind};
+use kitbag_contract::{ARGUMENTS_DEPTH, LimitKind, json};
 use kitbag_host::CallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -164,7 +164,7 @@ fn add_pairs(
     let mut typed: Map<String, Value> = Map::new();
     for (key, text) in pairs {
         let (key, value) = match key.strip_suffix(':') {
-            Some(key) => match serde_json::from_str(&text) {
+            Some(key) => match json::parse(text.as_bytes()) {
                 Ok(value) => (key.to_owned(), value),
                 Err(error) => {
                     let message = format!("`{}` is not JSON: {error}", shown(&text));
@@ -213,7 +213,7 @@ fn coerce(schema: &Value, text: String) -> Value {
     if schema["type"].is_null() || allows(schema, "string") {
         return Value::String(text);
     }
-    let parsed = serde_json::from_str::<Value>(&text).ok();
+    let parsed = json::parse(text.as_bytes()).ok();
     match parsed {
         Some(value) if allows_value(schema, &value) => value,
         // One element of a list.

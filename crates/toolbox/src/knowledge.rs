@@ -13,8 +13,8 @@ use kitbag_host::{Call, Cancellation, ComponentSource};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::Inner;
 use crate::error::ToolboxError;
+use crate::{Inner, metering};
 
 /// Where `learn` finds the documents of a topic.
 pub const TOPIC_GUEST_PATH: &str = "/subjects";
@@ -97,9 +97,10 @@ pub(crate) fn prompt(
         return Ok(KnowledgePrompt::default());
     }
     let builtin = inner.builtin(LEARN)?;
-    let component = inner.host.component(&ComponentSource::Embedded(builtin.artifact))?;
     let tool = inner.config.tools.values().find(|tool| tool.enable.value && is_learn(tool));
     let limits = tool.map(|tool| tool.limits.limits()).unwrap_or_default();
+    let source = ComponentSource::Embedded(builtin.artifact);
+    let component = inner.host.component(&source, metering(limits))?;
     for topic in enabled(&inner.config) {
         let directory = match grant(&inner.config, topic) {
             Ok(directory) => directory,

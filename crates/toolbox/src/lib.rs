@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{Action, ErrorInfo, Question, ToolName};
-use kitbag_host::{Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host};
+use kitbag_contract::{Action, ErrorInfo, Limits, Question, ToolName};
+use kitbag_host::{
+    Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host, Metering,
+};
 
 pub use arguments::{ArgumentProblem, Arguments};
 pub use error::ToolboxError;
@@ -100,7 +102,8 @@ impl Toolbox {
     /// As for [`tool`](Self::tool).
     pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
         let tool = self.find(name)?;
-        Ok(self.0.host.component(&self.0.component_source(tool)?)?)
+        let metering = metering(tool.limits.limits());
+        Ok(self.0.host.component(&self.0.component_source(tool)?, metering)?)
     }
 
     /// Prepares a call: finds the tool, checks the arguments, takes its grants
@@ -174,23 +177,24 @@ impl Toolbox {
     ) -> Result<Completion, ToolboxError> {
         let cancellation = Cancellation::default();
         let _on_drop = CancelOnDrop(cancellation.clone());
-        let (toolbox, name) = (self.clone(), name.to_owned());
-        let prepare = move || toolbox.prepare(&name, arguments, Action::Run);
-        let mut session = self.0.host.offload(prepare).await??;
+        let (toolbox, name, first) = (self.clone(), name.to_owned(), cancellation.clone());
+        // Everything up to the first answer in one go: each hop to another thread
+        // takes as long as a small call.
+        let start = move || {
+            let session = toolbox.prepare(&name, arguments, Action::Run)?;
+            Ok::<_, ToolboxError>(run_session(session, &first))
+        };
+        let (mut session, mut completion) = self.0.host.offload(start).await??;
         loop {
-            let cancellation = cancellation.clone();
-            let run = move || {
-                let completion = session.run(&cancellation);
-                (session, completion)
-            };
-            let (returned, completion) = self.0.host.offload(run).await?;
-            session = returned;
-            let completion = completion?;
-            let Some(question) = session::question(&completion) else { return Ok(completion) };
+            let ended = completion?;
+            let Some(question) = session::question(&ended) else { return Ok(ended) };
             match ask(question.clone()).await? {
                 Answered::With(answer) => session.answer(&question, answer)?,
-                Answered::Nobody => return Ok(completion),
+                Answered::Nobody => return Ok(ended),
             }
+            let again = cancellation.clone();
+            let run = move || run_session(session, &again);
+            (session, completion) = self.0.host.offload(run).await?;
         }
     }
 
@@ -228,6 +232,20 @@ impl Toolbox {
             }
         }
     }
+}
+
+/// Runs a session and gives it back with how that ended.
+fn run_session(
+    mut session: Session,
+    cancellation: &Cancellation,
+) -> (Session, Result<Completion, ToolboxError>) {
+    let completion = session.run(cancellation);
+    (session, completion)
+}
+
+/// Whether these limits have a call's instructions counted.
+fn metering(limits: Limits) -> Metering {
+    if limits.fuel.is_some() { Metering::Fuel } else { Metering::Off }
 }
 
 /// Ends a call whose future nobody waits for any longer.

@@ -10,8 +10,8 @@ use kitbag_contract::{Action, Answer, ErrorInfo, Grants, Outcome, Question};
 use kitbag_host::{CacheProblem, Call, Cancellation, Completion, ComponentSource, Host};
 use serde_json::{Map, Value};
 
-use crate::Inner;
 use crate::error::ToolboxError;
+use crate::{Inner, metering};
 
 /// What somebody said to a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl Session {
             Ok(source) => source.clone(),
             Err(error) => return Ok(Completion::answered(Outcome::Error(error.clone()))),
         };
-        let component = self.host.component(&source)?;
+        let component = self.host.component(&source, metering(self.call.limits))?;
         self.cache_problems = component.cache_problems().to_vec();
         loop {
             self.call.answers = Value::Object(self.answers.clone()).to_string();

@@ -8,7 +8,7 @@ use kitbag_host::Component;
 use serde_json::{Value, json};
 
 use crate::error::ToolboxError;
-use crate::{Builtin, Inner};
+use crate::{Builtin, Inner, metering};
 
 /// A tool in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,10 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
         ToolSource::Local(local) => {
             let component = match is_said(tool, local) {
                 true => None,
-                false => Some(inner.host.component(&inner.component_source(tool)?)?),
+                false => {
+                    let metering = metering(tool.limits.limits());
+                    Some(inner.host.component(&inner.component_source(tool)?, metering)?)
+                }
             };
             let says = component.as_ref().and_then(Component::description).cloned();
             let parameters = local.parameters.as_ref().map(|parameters| Sourced {

@@ -57,7 +57,8 @@ impl Files for Preopen {
                 // A name that is no Unicode cannot cross the boundary, and an
                 // entry that was just removed has no type. Each stands for one
                 // entry; those behind it are still to come.
-                Err(_) => {}
+                Err(ErrorCode::IllegalByteSequence | ErrorCode::NoEntry) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }

@@ -1,19 +1,43 @@
-//! Limits: flag over variable over the tool's own over those of all tools.
+//! Limits: flag over variable over the tool's own over those of all tools, and
+//! none of a workspace's above its ceiling.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_contract::text::nearest;
-use kitbag_contract::{ByteSize, ParseLimitError, parse_duration};
+use kitbag_contract::{ByteSize, ParseLimitError, format_duration, parse_duration, parse_fuel};
 
 use super::Resolver;
+use super::ceiling::Ceilings;
 use crate::config::EffectiveLimits;
 use crate::error::{Problem, Report};
-use crate::file::SourceFile;
+use crate::file::{Layer, SourceFile};
 use crate::format::LimitsConfig;
+use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 use crate::sources::{LimitFlags, Sources, VARIABLES};
 use crate::text::{did_you_mean, known_words};
-use crate::written::Written;
+use crate::written::{At, Written};
+
+/// A limit that is typed as a number and a unit, and has a ceiling.
+pub(super) struct Quantity<T> {
+    /// The key of both.
+    pub(super) key: &'static str,
+    /// Reads it.
+    pub(super) parse: fn(&str) -> Result<T, ParseLimitError>,
+    /// Writes it as it would be typed.
+    show: fn(&T) -> String,
+}
+
+pub(super) const MEMORY: Quantity<ByteSize> =
+    Quantity { key: "memory", parse: str::parse, show: ByteSize::to_string };
+pub(super) const TIME: Quantity<Duration> = Quantity {
+    key: "time",
+    parse: parse_duration,
+    show: |time| format_duration(*time).to_string(),
+};
+pub(super) const OUTPUT: Quantity<ByteSize> =
+    Quantity { key: "output", parse: str::parse, show: ByteSize::to_string };
 
 /// What the environment and the command line say: it holds for every tool.
 #[derive(Debug, Default)]
@@ -21,6 +45,7 @@ pub(crate) struct Overrides {
     memory: Option<Sourced<ByteSize>>,
     time: Option<Sourced<Duration>>,
     output: Option<Sourced<ByteSize>>,
+    fuel: Option<Sourced<u64>>,
 }
 
 /// Reads the variables and the flags.
@@ -41,6 +66,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             "KITBAG_LIMITS_OUTPUT" if is_set => {
                 overrides.output = sourced(value.parse(), origin, report);
             }
+            "KITBAG_LIMITS_FUEL" if is_set => {
+                overrides.fuel = sourced(parse_fuel(value), origin, report);
+            }
             known if VARIABLES.contains(&known) => {}
             unknown => {
                 // The prefix, which all of them share, says nothing of what was
@@ -54,7 +82,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             }
         }
     }
-    let LimitFlags { memory, time, output } = sources.flags;
+    let LimitFlags { memory, time, output, fuel } = sources.flags;
     let flag = |name: &'static str| Origin::flag(name);
     if let Some(value) = memory {
         overrides.memory = Some(Sourced { value, origin: flag("--memory") });
@@ -64,6 +92,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
     }
     if let Some(value) = output {
         overrides.output = Some(Sourced { value, origin: flag("--output") });
+    }
+    if let Some(value) = fuel {
+        overrides.fuel = Some(Sourced { value, origin: flag("--fuel") });
     }
     overrides
 }
@@ -89,38 +120,68 @@ impl Overrides {
             memory: self.memory.clone().unwrap_or(limits.memory),
             time: self.time.clone().unwrap_or(limits.time),
             output: self.output.clone().unwrap_or(limits.output),
+            fuel: self.fuel.clone().or(limits.fuel),
         }
     }
 }
 
 impl Resolver<'_> {
     /// What the layers say, the weakest first, over other limits; variables and
-    /// flags not considered.
+    /// flags not considered. `path` is the key of the table in each layer.
     pub(super) fn limits(
         &mut self,
+        path: &KeyPath<'_>,
         layers: &[(&SourceFile, &LimitsConfig)],
-        under: Option<&EffectiveLimits>,
+        under: &EffectiveLimits,
     ) -> EffectiveLimits {
-        let mut limits = under.cloned().unwrap_or_default();
+        let mut limits = under.clone();
+        let Ceilings { memory, time, output } = self.ceilings;
         for (file, layer) in layers {
-            self.limit(file, &layer.memory, |text| text.parse(), &mut limits.memory);
-            self.limit(file, &layer.time, parse_duration, &mut limits.time);
-            self.limit(file, &layer.output, |text| text.parse(), &mut limits.output);
+            let at = |written| Written::at(written, file);
+            self.limit(path, &MEMORY, layer.memory.as_ref().map(at), memory, &mut limits.memory);
+            self.limit(path, &TIME, layer.time.as_ref().map(at), time, &mut limits.time);
+            self.limit(path, &OUTPUT, layer.output.as_ref().map(at), output, &mut limits.output);
+            // No ceiling: any budget is less than none at all.
+            if let Some(fuel) = layer.fuel.as_ref().map(|fuel| fuel.at(file)) {
+                limits.fuel = Some(fuel.sourced(fuel.value.get()));
+            }
         }
         limits
     }
 
-    fn limit<T>(
+    /// What a layer says of a limit, unless it is none, or not this layer's to
+    /// say.
+    fn limit<T: PartialOrd>(
         &mut self,
-        file: &SourceFile,
-        written: &Option<Written<String>>,
-        parse: impl FnOnce(&str) -> Result<T, ParseLimitError>,
+        path: &KeyPath<'_>,
+        quantity: &Quantity<T>,
+        at: Option<At<'_, String>>,
+        ceiling: &Option<Sourced<T>>,
         limit: &mut Sourced<T>,
     ) {
-        let Some(at) = written.as_ref().map(|written| written.at(file)) else { return };
-        match parse(at.value) {
-            Ok(value) => *limit = at.sourced(value),
-            Err(error) => self.report.at(at, error),
+        let Some(at) = at else { return };
+        let value = match (quantity.parse)(at.value) {
+            Ok(value) => value,
+            Err(error) => return self.report.at(at, error),
+        };
+        // Also where a stronger layer has the last word: what a file asks for is
+        // right or wrong by itself.
+        if at.file.layer() != Layer::User
+            && let Some(ceiling) = ceiling
+            && value > ceiling.value
+        {
+            let problem = Problem::AboveCeiling {
+                key: path.key(quantity.key).to_string(),
+                value: (quantity.show)(&value),
+                ceiling: Box::new(Sourced {
+                    value: (quantity.show)(&ceiling.value),
+                    origin: ceiling.origin.clone(),
+                }),
+                limit: quantity.key,
+                file: self.own_file.map(Arc::from),
+            };
+            return self.report.at(at, problem);
         }
+        *limit = at.sourced(value);
     }
 }

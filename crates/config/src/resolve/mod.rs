@@ -1,6 +1,7 @@
 //! From what a person typed to what is in effect: the layers merged, the
 //! defaults filled in, and everything checked.
 
+mod ceiling;
 mod fit;
 mod grants;
 mod limits;
@@ -15,10 +16,13 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
 
-use crate::config::Config;
+use ceiling::Ceilings;
+
+use crate::config::{Config, EffectiveLimits};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::file::SourceFile;
+use crate::key::KeyPath;
 use crate::origin::Sourced;
 use crate::parse::Damage;
 use crate::sources::Sources;
@@ -35,6 +39,8 @@ pub(crate) fn resolve(
 ) -> Config {
     let Read { workspace: Workspace { root, canonical, exists }, files, configs, found, damage } =
         read;
+    let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
+    let ceilings = Ceilings::new(&configs, &damage, report);
     let mut resolver = Resolver {
         bases: path::Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
@@ -42,21 +48,24 @@ pub(crate) fn resolve(
         files: &files,
         damage: &damage,
         overrides,
+        ceilings: &ceilings,
+        own_file: sources.own_file(),
         canonical_root: &canonical,
         directories: HashMap::from([(root.value.clone(), Ok(canonical.clone()))]),
         guarded: None,
         report,
     };
-    let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let own: Vec<_> = configs
         .iter()
         .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
         .collect();
-    let limits = resolver.limits(&own, None);
+    let lowered = ceilings.over(EffectiveLimits::default());
+    let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let tools = resolver.tools(&configs, &found, &limits);
     let topics = resolver.topics(&configs);
     let limits = overrides.over(limits);
-    Config { root, has_workspace: exists, files, limits, tools, topics }
+    let ceiling = ceilings.into_ceiling();
+    Config { root, has_workspace: exists, files, ceiling, limits, tools, topics }
 }
 
 /// What resolving needs to know, and what it has found out so far.
@@ -67,6 +76,9 @@ struct Resolver<'a> {
     files: &'a [SourceFile],
     damage: &'a Damage,
     overrides: &'a Overrides,
+    ceilings: &'a Ceilings,
+    /// The person's own file, for messages.
+    own_file: Option<&'a Path>,
     canonical_root: &'a Path,
     /// Canonical directories, by what they were before: many tools are granted
     /// the same one.

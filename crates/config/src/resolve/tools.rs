@@ -115,7 +115,7 @@ impl Resolver<'_> {
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
             .collect();
-        let limits = self.limits(&layers, Some(limits));
+        let limits = self.limits(&path.key("limits"), &layers, limits);
         let answers = self.answers(parts);
         Some(Tool {
             name: (*name).clone(),

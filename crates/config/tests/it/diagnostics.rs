@@ -24,12 +24,12 @@ fn a_diagnostic_shows_the_line_and_what_was_meant() {
 #[test]
 fn where_nothing_is_near_the_known_keys_are_listed() {
     check(
-        "\n\n[limits]\nfuel = 3\n",
+        "\n\n[limits]\nspeed = 3\n",
         "\
-.kitbag/config.toml:4:1: unknown key `fuel` in `limits`
-  4 | fuel = 3
-    | ^^^^
-  known keys: `memory`, `time`, `output`",
+.kitbag/config.toml:4:1: unknown key `speed` in `limits`
+  4 | speed = 3
+    | ^^^^^
+  known keys: `memory`, `time`, `output`, `fuel`",
     );
 }
 
@@ -150,7 +150,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
         &[
             "C:2:1: unknown key `tool` at the top level; did you mean `tools`?",
             "C:3:21: `limits.memory` takes a string, not the integer `1`",
-            "C:3:38: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`",
+            "C:3:38: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `fuel`",
             "C:6:10: `tools.learn.enable` takes `true` or `false`, not the string `yes`",
             "C:7:10: `tools.learn.source` takes `builtin` or `local`, not `remote`",
             "C:8:9: `tools.learn.title` takes a string, not the date `1979-05-27`",
@@ -177,10 +177,10 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
 #[test]
 fn mistakes_of_form_and_of_meaning_are_found_together() {
     check_problems(
-        "[limits]\ntime = \"soon\"\nfuel = 1\n[tools.\"a b\"]\n[knowledge.a]\n",
+        "[limits]\ntime = \"soon\"\nspeed = 1\n[tools.\"a b\"]\n[knowledge.a]\n",
         &[
             "C:2:8: `soon` is not a duration; write a number and a unit, such as `30s` or `500ms`",
-            "C:3:1: unknown key `fuel` in `limits`; known keys: `memory`, `time`, `output`",
+            "C:3:1: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `fuel`",
             "C:4:8: `a b` is not a tool name: it takes letters, digits, `_` and `-`, starts with a \
              letter or `_`, and has at most 48 characters",
             "C:5:1: topic `a` has no `subjects`; add the directory of its documents",
@@ -274,14 +274,14 @@ environment KITBAG_LIMITS_TIME: `x` is not a duration; write a number and a unit
 
 #[test]
 fn a_diagnostic_can_be_taken_apart() {
-    let errors = Fixture::new("[limits]\nfuel = 1\n").try_load().unwrap_err();
+    let errors = Fixture::new("[limits]\nspeed = 1\n").try_load().unwrap_err();
     let [diagnostic] = errors.diagnostics() else { panic!("{errors}") };
     let path = std::path::Path::new(".kitbag/config.toml").into();
     assert_eq!(diagnostic.origin, Origin::File { path, line: 2, column: 1 });
-    let problem = Problem::UnknownKey { key: "fuel".to_owned(), table: "limits".to_owned() };
+    let problem = Problem::UnknownKey { key: "speed".to_owned(), table: "limits".to_owned() };
     assert_eq!(diagnostic.problem, problem);
     let excerpt = diagnostic.excerpt.as_ref().unwrap();
-    assert_eq!((excerpt.text.as_str(), excerpt.mark.clone()), ("fuel = 1", 0..4));
+    assert_eq!((excerpt.text.as_str(), excerpt.mark.clone()), ("speed = 1", 0..5));
 }
 
 #[test]

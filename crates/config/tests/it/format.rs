@@ -54,6 +54,41 @@ fn every_table_is_closed() {
 }
 
 #[test]
+fn every_integer_is_positive_and_of_no_format() {
+    let mut count = 0;
+    visit(&json_schema(), "", &mut |path, schema| {
+        if schema["type"] == "integer" {
+            count += 1;
+            assert_eq!((&schema["minimum"], schema.get("format")), (&1.into(), None), "{path}");
+        }
+    });
+    assert_eq!(count, 2, "`fuel` of all tools and of one");
+}
+
+#[test]
+fn a_key_that_is_read_and_never_suggested_is_no_part_of_the_schema() {
+    assert!(!json_schema_text().contains("x-"), "{}", json_schema_text());
+}
+
+#[test]
+fn the_default_ceilings_are_those_that_are_in_effect() {
+    let schema = json_schema();
+    let default = |key: &str| {
+        let pointer = format!("/properties/ceiling/properties/{key}/default");
+        schema.pointer(&pointer).unwrap_or_else(|| panic!("{pointer}")).clone()
+    };
+    let [memory, time, output] = ["memory", "time", "output"].map(default);
+    let explicit = format!("[ceiling]\nmemory = {memory}\ntime = {time}\noutput = {output}\n");
+    let values = |fixture: Fixture| {
+        let rows = fixture.load().rows();
+        rows.iter()
+            .map(|row| fixture.redact(&format!("{} = {}\n", row.key, row.value)))
+            .collect::<String>()
+    };
+    assert_eq!(values(Fixture::empty().user(&explicit)), values(Fixture::empty()));
+}
+
+#[test]
 fn the_defaults_are_those_that_are_in_effect() {
     let schema = json_schema();
     let default = |pointer: &str| {

@@ -184,11 +184,19 @@ fn table(known: Vec<(&'static str, BoxedStrategy<String>)>) -> BoxedStrategy<Str
 
 fn limits() -> BoxedStrategy<String> {
     let size = || one_of(&["64MiB", "1 kb", "0", "potato"]);
+    let fuel = prop::sample::select(vec!["1", "0", "-0", "-1", "0xff", "18446744073709551615"]);
+    let fuel = prop_oneof![6 => fuel.prop_map(str::to_owned), 1 => any_value()].boxed();
     table(vec![
         ("memory", size()),
         ("time", one_of(&["30s", "1m 2s", "0s", "x"])),
         ("output", size()),
+        ("fuel", fuel),
     ])
+}
+
+fn ceiling() -> BoxedStrategy<String> {
+    let size = || one_of(&["1 kb", "128MiB", "0"]);
+    table(vec![("memory", size()), ("time", one_of(&["1s", "1h", "x"])), ("output", size())])
 }
 
 fn parameter(depth: u32) -> BoxedStrategy<String> {
@@ -256,6 +264,7 @@ fn config_file() -> impl Strategy<Value = String> {
     };
     document(vec![
         ("limits", limits()),
+        ("ceiling", ceiling()),
         ("tools", table(vec![("learn", tool()), ("t", tool()), ("\"a b\"", tool())])),
         ("knowledge", table(vec![("a", topic()), ("b", topic())])),
     ])
@@ -296,11 +305,13 @@ fn check_diagnostics(config: &str, errors: &ConfigErrors) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
     #[test]
-    fn the_schema_finds_whatever_serde_refuses(config in config_file()) {
-        match Fixture::new(&config).try_load() {
+    fn the_schema_finds_whatever_serde_refuses(config in config_file(), is_own in any::<bool>()) {
+        let fixture =
+            if is_own { Fixture::empty().user(&config) } else { Fixture::new(&config) };
+        match fixture.try_load() {
             Ok(config) => drop(config.rows()),
             Err(errors) => {
                 let is_syntax = |problem: &Problem| matches!(problem, Problem::Syntax { .. });

@@ -56,26 +56,99 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
 fn a_flag_beats_everything() {
     let fixture = Fixture::new("[tools.learn.limits]\ntime = \"2s\"\n")
         .variable("KITBAG_LIMITS_TIME", "3s")
-        .variable("KITBAG_LIMITS_MEMORY", "8MiB");
+        .variable("KITBAG_LIMITS_MEMORY", "8MiB")
+        .variable("KITBAG_LIMITS_FUEL", "8");
     let mut sources = fixture.sources();
     sources.flags = LimitFlags {
         memory: Some(ByteSize::mib(16)),
         time: Some(Duration::from_millis(1500)),
         output: Some(ByteSize::bytes(10)),
+        fuel: Some(7),
     };
     let config = load(&sources).unwrap();
     for limits in [&config.limits, &config.tools["learn"].limits, &config.tools["notes"].limits] {
-        let origins = [&limits.memory.origin, &limits.time.origin, &limits.output.origin];
+        let fuel = &limits.fuel.as_ref().unwrap().origin;
+        let origins = [&limits.memory.origin, &limits.time.origin, &limits.output.origin, fuel];
         assert_eq!(
             origins.map(ToString::to_string),
-            ["flag --memory", "flag --time", "flag --output"]
+            ["flag --memory", "flag --time", "flag --output", "flag --fuel"]
         );
         let expected = Limits {
             memory: ByteSize::mib(16),
             time: Duration::from_millis(1500),
             output: ByteSize::bytes(10),
+            fuel: Some(7),
         };
         assert_eq!(limits.limits(), expected);
+    }
+}
+
+#[test]
+fn fuel_is_off_unless_a_layer_sets_it_and_the_strongest_one_wins() {
+    let fixture = Fixture::new("[tools.learn.limits]\nfuel = 0x10\n")
+        .user("[limits]\nfuel = 1_000_000\n[tools.learn.limits]\nfuel = 3\n");
+    check_rows(&fixture, "limits.fuel", &["limits.fuel = 1000000 # /t/h/config.toml:2:8"]);
+    check_rows(
+        &fixture,
+        "tools.learn.limits.fuel",
+        &["tools.learn.limits.fuel = 16 # .kitbag/config.toml:2:8"],
+    );
+    check_rows(
+        &fixture,
+        "tools.notes.limits.fuel",
+        &["tools.notes.limits.fuel = 1000000 # /t/h/config.toml:2:8"],
+    );
+    let config = fixture.load();
+    assert_eq!(config.tools["learn"].limits.limits().fuel, Some(16));
+
+    let fixture = Fixture::new("[tools.learn.limits]\nfuel = 5\n");
+    check_rows(&fixture, "limits.fuel", &[]);
+    check_rows(&fixture, "tools.notes.limits.fuel", &[]);
+    assert_eq!(fixture.load().limits.limits().fuel, None);
+
+    let fixture = fixture.variable("KITBAG_LIMITS_FUEL", "18446744073709551615");
+    for tool in ["limits", "tools.learn.limits", "tools.notes.limits"] {
+        let expected =
+            format!("{tool}.fuel = 18446744073709551615 # environment KITBAG_LIMITS_FUEL");
+        check_rows(&fixture, &format!("{tool}.fuel"), &[&expected]);
+    }
+    check_rows(&Fixture::empty().variable("KITBAG_LIMITS_FUEL", ""), "limits.fuel", &[]);
+}
+
+#[test]
+fn fuel_is_a_positive_integer() {
+    let check = |value: &str, expected: &str| {
+        check_problems(
+            &format!("[limits]\nfuel = {value}\n"),
+            &[&format!("C:2:8: `limits.fuel` takes a positive integer, not {expected}")],
+        );
+    };
+    check("0", "the integer `0`");
+    check("-0", "the integer `-0`");
+    check("-5", "the integer `-5`");
+    check("0x0", "the integer `0x0`");
+    check("1.5", "the number `1.5`");
+    check("1e6", "the number `1e6`");
+    check("inf", "the number `inf`");
+    check("\"1000\"", "the string `1000`");
+    check("true", "`true`");
+    check("[1]", "an array");
+    let fuel = |number: &str| Fixture::new(&format!("[tools.learn.limits]\nfuel = {number}\n"));
+    let limits = fuel("18446744073709551615").load().tools["learn"].limits.limits();
+    assert_eq!(limits.fuel, Some(u64::MAX));
+    check_problems_of(
+        &fuel("18446744073709551616"),
+        &["C:2:8: number `18446744073709551616` is out of range"],
+    );
+    let fixture = |value: &str| Fixture::empty().variable("KITBAG_LIMITS_FUEL", value);
+    for value in ["0", "-5", "1.5", "much"] {
+        check_problems_of(
+            &fixture(value),
+            &[&format!(
+                "environment KITBAG_LIMITS_FUEL: `{value}` is not a budget of fuel; write a \
+                 positive integer, such as `1000000`"
+            )],
+        );
     }
 }
 
@@ -119,8 +192,8 @@ fn a_variable_that_means_nothing_is_refused_with_the_nearest() {
             "environment KITBAG_LIMIT_TIME: unknown variable; did you mean `KITBAG_LIMITS_TIME`?",
             "environment KITBAG_CACHE: unknown variable; did you mean `KITBAG_CACHE_DIR`?",
             "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
-             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, \
-             `KITBAG_CACHE_DIR`",
+             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_FUEL`, \
+             `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`",
         ],
     );
 }

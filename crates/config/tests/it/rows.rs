@@ -13,6 +13,9 @@ fn without_files_every_value_is_a_default() {
     assert_eq!(
         rows.join("\n"),
         r#"workspace = "/t/w" # .kitbag
+ceiling.memory = "64 MiB" # default
+ceiling.time = "30s" # default
+ceiling.output = "1 MiB" # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default
 limits.output = "1 MiB" # default

@@ -14,6 +14,7 @@ pub(crate) const BUILTINS: [&str; 2] = ["learn", "notes"];
 pub(crate) struct Fixture {
     directory: TempDir,
     has_user_file: bool,
+    has_home: bool,
     environment: Vec<(String, String)>,
 }
 
@@ -28,7 +29,7 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("w/.kitbag")).unwrap();
         fs::create_dir(directory.path().join("h")).unwrap();
-        Self { directory, has_user_file: false, environment: Vec::new() }
+        Self { directory, has_user_file: false, has_home: true, environment: Vec::new() }
     }
 
     /// Writes a file, and the directories that hold it.
@@ -57,6 +58,13 @@ impl Fixture {
         self.file("h/config.toml", config)
     }
 
+    /// Takes the home directory away, and with it the usual place of the
+    /// person's own file.
+    pub(crate) fn homeless(mut self) -> Self {
+        self.has_home = false;
+        self
+    }
+
     /// A variable of the environment.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -72,7 +80,8 @@ impl Fixture {
         Sources {
             start: self.path("w"),
             user_file: self.has_user_file.then(|| self.path("h/config.toml")),
-            home: Some(self.path("h")),
+            usual_user_file: self.has_home.then(|| self.path("h/config.toml")),
+            home: self.has_home.then(|| self.path("h")),
             environment: self.environment.clone(),
             builtins: &BUILTINS,
             ..Sources::default()

@@ -9,7 +9,7 @@ const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
 fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("deep/cache"));
-    let key = Key::of(b"the component");
+    let key = Key::of(b"the component", Metering::Off);
     let description = Description { name: "tool".into(), ..Description::default() };
     cache.store(key, ARTIFACT, Some(&description)).unwrap();
     (parent, cache, key)
@@ -50,7 +50,7 @@ fn what_is_stored_is_loaded() {
     let entry = cache.load(key).unwrap().unwrap();
     assert_eq!(entry.artifact().bytes(), ARTIFACT);
     assert_eq!(entry.description.unwrap().name, "tool");
-    assert!(cache.load(Key::of(b"another component")).unwrap().is_none());
+    assert!(cache.load(Key::of(b"another component", Metering::Off)).unwrap().is_none());
 }
 
 #[test]
@@ -154,8 +154,9 @@ fn a_link_to_a_directory_is_not_used() {
 
 #[test]
 fn the_key_depends_on_the_content() {
-    assert!(Key::of(b"a") != Key::of(b"b"));
-    assert_eq!(Key::of(b"a").to_string().len(), 64);
+    assert!(Key::of(b"a", Metering::Off) != Key::of(b"b", Metering::Off));
+    assert!(Key::of(b"a", Metering::Off) != Key::of(b"a", Metering::Fuel));
+    assert_eq!(Key::of(b"a", Metering::Off).to_string().len(), 64);
 }
 
 #[test]
@@ -184,11 +185,11 @@ fn what_a_killed_process_left_does_not_stand_in_the_way() {
 fn a_cache_that_does_not_exist_is_empty() {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("none"));
-    assert!(cache.load(Key::of(b"x")).unwrap().is_none());
+    assert!(cache.load(Key::of(b"x", Metering::Off)).unwrap().is_none());
     assert_eq!(cache.entries().unwrap(), []);
     assert_eq!(cache.clear().unwrap(), []);
     assert!(!cache.path().exists());
     let mut builder = fs::DirBuilder::new();
     builder.mode(0o500).create(cache.path()).unwrap();
-    assert!(cache.load(Key::of(b"x")).unwrap().is_none());
+    assert!(cache.load(Key::of(b"x", Metering::Off)).unwrap().is_none());
 }

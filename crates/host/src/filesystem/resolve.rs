@@ -131,7 +131,8 @@ pub(crate) fn is_protected(name: &str) -> bool {
     PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected))
 }
 
-fn from_errno(error: rustix::io::Errno) -> wasmtime_wasi::p2::FsError {
+/// An error of the system as a guest is told.
+pub(super) fn from_errno(error: rustix::io::Errno) -> wasmtime_wasi::p2::FsError {
     ErrorCode::from(io::Error::from(error)).into()
 }
 

@@ -1,0 +1,254 @@
+//! JSON from outside, read strictly.
+//!
+//! What other readers let pass is refused, because the tool would see something
+//! else than whoever wrote it: a key that stands twice, a whole number that
+//! would be rounded.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::text::shown;
+
+/// A text is not JSON, or not JSON that can be taken at its word.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at line {line} column {column}")]
+pub struct JsonError {
+    /// What is wrong.
+    pub problem: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in bytes, from 1; 0 at the end of the line before.
+    pub column: usize,
+}
+
+/// Reads one JSON value, nested no deeper than serde_json's 128 levels.
+///
+/// # Errors
+///
+/// [`JsonError`] names the place of text that is not UTF-8, of what is no JSON,
+/// of a key that stands twice and of a number that no type can hold.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let valid = &text[..error.valid_up_to()];
+        JsonError::at(valid, "invalid UTF-8".into())
+    })?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict.deserialize(&mut reader);
+    let value = value.and_then(|value| reader.end().map(|()| value)).map_err(|error| {
+        let message = error.to_string();
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        JsonError {
+            problem: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
+            line: error.line(),
+            column: error.column(),
+        }
+    })?;
+    match rounded_number(text) {
+        Some((offset, number)) => {
+            let problem = format!(
+                "the whole number `{}` has more than 64 bits; write it as a string, or with a \
+                 decimal point if it may be rounded",
+                shown(number)
+            );
+            Err(JsonError::at(&text.as_bytes()[..offset], problem))
+        }
+        None => Ok(value),
+    }
+}
+
+impl JsonError {
+    /// An error right after some text.
+    fn at(before: &[u8], problem: String) -> Self {
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Self { problem, line, column: before.len() - line_start + 1 }
+    }
+}
+
+/// Finds a whole number that serde_json would turn into a float: its offset and
+/// its text. The text is JSON.
+fn rounded_number(text: &str) -> Option<(usize, &str)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let is_part =
+                    |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
+                let number = &text[at..at + length];
+                let is_whole = !number.contains(['.', 'e', 'E']);
+                if is_whole && number.parse::<u64>().is_err() && number.parse::<i64>().is_err() {
+                    return Some((at, number));
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// Builds a [`Value`], and refuses a key that stands twice.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        let number = Number::from_f64(value);
+        number.map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(Strict)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                let message = format!("the key `{}` stands twice", shown(&key));
+                return Err(de::Error::custom(message));
+            }
+            let value = entries.next_value_seed(Strict)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check_error(text: &[u8], expected: &str) {
+        assert_eq!(parse(text).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_json_is_read_as_it_stands() {
+        let text = br#"{"a":[1,-2,2.5,1e3,"x\"9",true,null],"b":{"a":18446744073709551615}}"#;
+        let expected = json!({
+            "a": [1, -2, 2.5, 1000.0, "x\"9", true, null],
+            "b": { "a": u64::MAX },
+        });
+        assert_eq!(parse(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused_wherever_it_is() {
+        check_error(br#"{"a":1,"a":2}"#, "the key `a` stands twice at line 1 column 10");
+        check_error(
+            b"{\"a\":[{\"b\":1,\n\"b\":1}]}",
+            "the key `b` stands twice at line 2 column 3",
+        );
+        check_error(br#"{"a":1,"\u0061":2}"#, "the key `a` stands twice at line 1 column 15");
+    }
+
+    #[test]
+    fn a_number_that_would_change_is_refused() {
+        let rest = "has more than 64 bits; write it as a string, or with a decimal point if it may \
+                    be rounded";
+        let number = "123456789012345678901234567890";
+        check_error(
+            format!("{{\"a\":\n [1, {number}]}}").as_bytes(),
+            &format!("the whole number `{number}` {rest} at line 2 column 6"),
+        );
+        check_error(b"1e400", "number out of range at line 1 column 5");
+        assert_eq!(parse(b"\"99999999999999999999999\"").unwrap(), "99999999999999999999999");
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_refused_at_its_place() {
+        check_error(b"{\"a\":\n\"\xff\"}", "invalid UTF-8 at line 2 column 2");
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nest = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(nest(127).as_bytes()).is_ok());
+        check_error(nest(100_000).as_bytes(), "recursion limit exceeded at line 1 column 128");
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(".*", inner, 0..6)
+                    .prop_map(|entries| entries.into_iter().collect::<Map<_, _>>().into()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read_back(value in values()) {
+            prop_assert_eq!(parse(value.to_string().as_bytes()).unwrap(), value);
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(text in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = parse(&text);
+        }
+    }
+}

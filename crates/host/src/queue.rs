@@ -1,0 +1,139 @@
+//! How many calls run at once, and how many wait.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::CallError;
+
+/// How many calls run at once, and how many wait for one to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrency {
+    /// Calls that run at once, each on a thread of its own. Default: eight for
+    /// each processor.
+    pub calls: NonZeroUsize,
+    /// Calls that wait. One more is refused as busy. Default: 1,024.
+    pub waiting: usize,
+}
+
+/// The way in.
+pub(crate) struct Queue {
+    concurrency: Concurrency,
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    /// How long a call takes, in microseconds, averaged over the last few.
+    usual: AtomicU64,
+}
+
+/// A call on its way; the next one comes in when this is dropped.
+pub(crate) struct Place {
+    queue: Arc<Queue>,
+    since: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        const PER_PROCESSOR: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Self { calls: processors.saturating_mul(PER_PROCESSOR), waiting: 1024 }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(concurrency: Concurrency) -> Arc<Self> {
+        let places = Semaphore::new(concurrency.calls.get().min(Semaphore::MAX_PERMITS));
+        Arc::new(Self {
+            concurrency,
+            places: Arc::new(places),
+            waiting: AtomicUsize::new(0),
+            usual: AtomicU64::new(0),
+        })
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Busy`] where as many wait as may.
+    pub(crate) async fn enter(self: &Arc<Self>) -> Result<Place, CallError> {
+        let permit = match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _waiting = self.wait()?;
+                let place = Arc::clone(&self.places).acquire_owned();
+                place.await.map_err(CallError::internal)?
+            }
+        };
+        Ok(Place { queue: Arc::clone(self), since: Instant::now(), _permit: permit })
+    }
+
+    fn wait(&self) -> Result<Waiting<'_>, CallError> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let guard = Waiting(self);
+        if waiting < self.concurrency.waiting {
+            return Ok(guard);
+        }
+        let calls = self.concurrency.calls.get();
+        Err(CallError::Busy { running: calls, waiting, retry_after: self.retry_after(waiting) })
+    }
+
+    /// When a place may be had: as long as the calls that wait will usually
+    /// take, and no less than a moment.
+    fn retry_after(&self, waiting: usize) -> Duration {
+        const MOMENT: Duration = Duration::from_millis(100);
+        let usual = Duration::from_micros(self.usual.load(Ordering::Relaxed));
+        let rounds = waiting / self.concurrency.calls.get() + 1;
+        usual.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)).max(MOMENT)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let took = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let usual = self.queue.usual.load(Ordering::Relaxed);
+        // Two calls that end at once may lose one of their figures, which does
+        // not matter for a guess.
+        self.queue.usual.store(usual - usual / 8 + took / 8, Ordering::Relaxed);
+    }
+}
+
+struct Waiting<'a>(&'a Queue);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    #[test]
+    fn as_many_wait_as_may_and_the_next_is_told_when_to_come_back() {
+        let one = NonZeroUsize::MIN;
+        let queue = Queue::new(Concurrency { calls: one, waiting: 1 });
+        let mut context = Context::from_waker(Waker::noop());
+        let enter = || Box::pin(queue.enter());
+        let mut first = enter();
+        let Poll::Ready(Ok(place)) = first.as_mut().poll(&mut context) else { panic!("no place") };
+        let mut second = enter();
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        match enter().as_mut().poll(&mut context) {
+            Poll::Ready(Err(CallError::Busy { running: 1, waiting: 1, retry_after })) => {
+                assert!(retry_after >= Duration::from_millis(100));
+            }
+            _ => panic!("not refused"),
+        }
+        drop(place);
+        assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
+        // Who gives up waiting leaves room for another.
+        assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
+    }
+}
