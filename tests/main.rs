@@ -9,9 +9,11 @@ mod calls;
 mod command_line;
 mod documentation;
 mod escapes;
+mod faults;
 mod house;
 mod library;
 mod local_tools;
+mod many;
 mod paths;
 
 /// Declares a module for each built-in tool: one without tests does not compile.

@@ -93,8 +93,8 @@ impl Kitbag {
     /// in. A question goes to the configured answers, then to the callback of
     /// [`Builder::on_question`]; where nobody answers it is the outcome.
     ///
-    /// The call runs on a thread of its own, so any executor will do. Dropping
-    /// the future ends the call.
+    /// The call runs on a thread of its own, so any executor will do, and the
+    /// future may be sent to another thread. Dropping it ends the call.
     ///
     /// # Errors
     ///
@@ -120,15 +120,18 @@ impl Kitbag {
         tool: &str,
         arguments: impl Into<Arguments>,
     ) -> Result<Completion, ToolboxError> {
-        let ask = async |question: Question| match &self.on_question {
-            None => Ok(Answered::Nobody),
-            Some(ask) => Ok(match ask(question).await {
-                Some(value) => {
-                    let origin = Origin::Caller;
-                    Answered::With(Sourced { value, origin })
-                }
-                None => Answered::Nobody,
-            }),
+        let ask = |question: Question| {
+            let asked = self.on_question.as_ref().map(|ask| ask(question));
+            async move {
+                let answer = match asked {
+                    Some(asked) => asked.await,
+                    None => None,
+                };
+                Ok(match answer {
+                    Some(value) => Answered::With(Sourced { value, origin: Origin::Caller }),
+                    None => Answered::Nobody,
+                })
+            }
         };
         self.toolbox.call(tool, arguments.into(), ask).await
     }

@@ -169,12 +169,15 @@ impl Toolbox {
     /// # Errors
     ///
     /// As for [`call_blocking`](Self::call_blocking).
-    pub async fn call(
+    pub async fn call<F>(
         &self,
         name: &str,
         arguments: Arguments,
-        ask: impl AsyncFn(Question) -> Result<Answered, ToolboxError>,
-    ) -> Result<Completion, ToolboxError> {
+        ask: impl Fn(Question) -> F,
+    ) -> Result<Completion, ToolboxError>
+    where
+        F: Future<Output = Result<Answered, ToolboxError>>,
+    {
         let cancellation = Cancellation::default();
         let _on_drop = CancelOnDrop(cancellation.clone());
         let (toolbox, name, first) = (self.clone(), name.to_owned(), cancellation.clone());

@@ -2,6 +2,7 @@
 //! and translate before the host gets to see it.
 
 use kitbag_sdk::{Call, ErrorInfo, Stop};
+use wasip2::clocks::monotonic_clock;
 use wasip2::clocks::wall_clock::Datetime;
 use wasip2::filesystem::types::{
     Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, NewTimestamp,
@@ -51,6 +52,19 @@ pub(crate) fn write(call: &Call, arguments: &Arguments) -> Result<String, Stop> 
             written += file.write(&text.as_bytes()[written..], written as u64)? as usize;
         }
         Ok(count(written, "byte", "bytes"))
+    })
+}
+
+pub(crate) fn gather(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
+    let until = arguments.text("until")?;
+    at_path(call, arguments, "gather", |place| {
+        place.open(OpenFlags::CREATE, DescriptorFlags::WRITE)?;
+        let places = Places::open();
+        let signal = places.find_path(call.root(), until).map_err(|_| ErrorCode::NoEntry)?;
+        while signal.directory.stat_at(PathFlags::empty(), &signal.path).is_err() {
+            monotonic_clock::subscribe_duration(20_000_000).block();
+        }
+        Ok("let go".into())
     })
 }
 

@@ -1,0 +1,280 @@
+//! Many calls: at once, one after the other, good and bad ones mixed. What each
+//! answers is right, the rest of the process is not held up, and nothing is
+//! left of those that ended.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kitbag::{Concurrency, Kitbag, Outcome, Places, ToolboxError};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::support::Workspace;
+
+fn runtime(workers: usize) -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_time()
+        .build()
+        .unwrap()
+}
+
+fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
+    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    let calls = NonZeroUsize::new(calls).unwrap();
+    Kitbag::builder()
+        .workspace(workspace.root())
+        .places(places)
+        .concurrency(Concurrency { calls, waiting })
+        .build()
+        .unwrap()
+}
+
+/// A workspace whose tool may write into `here`.
+fn gathering() -> Workspace {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\n\
+         filesystem = [{ host = \"here\", guest = \"/here\", mode = \"rw\" }]\n",
+    );
+    fs::create_dir_all(workspace.path("here")).unwrap();
+    workspace
+}
+
+/// Waits until so many tools have gathered, and lets them go.
+async fn let_go(workspace: &Workspace, count: usize) {
+    let here = workspace.path("here");
+    while fs::read_dir(&here).unwrap().count() < count {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fs::write(here.join("go"), "").unwrap();
+}
+
+fn echo(text: &str) -> Value {
+    json!({ "do": "echo", "text": text })
+}
+
+/// What the system counts of this process: open files, and resident memory in
+/// KiB.
+fn held() -> (usize, usize) {
+    let files = fs::read_dir("/proc/self/fd").unwrap().count();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    (files, resident.trim().trim_end_matches(" kB").parse().unwrap())
+}
+
+#[test]
+fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
+    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"30s\"\n");
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let kitbag = kitbag(&workspace, processors * 2, 10);
+    let runtime = runtime(processors);
+    runtime.block_on(async {
+        let spin = || {
+            let kitbag = kitbag.clone();
+            tokio::spawn(async move { kitbag.call("probe", json!({ "do": "spin" })).await })
+        };
+        let loops: Vec<_> = (0..processors).map(|_| spin()).collect();
+        for _ in 0..20 {
+            let outcome = kitbag.call("probe", echo("here")).await.unwrap();
+            assert_eq!(outcome, Outcome::Success("here".into()));
+        }
+        // All of that while every loop went on.
+        for spinning in loops {
+            assert!(!spinning.is_finished());
+            spinning.abort();
+            assert!(spinning.await.unwrap_err().is_cancelled());
+        }
+    });
+}
+
+#[test]
+fn one_more_than_may_wait_is_told_when_to_come_back() {
+    let workspace = gathering();
+    let kitbag = kitbag(&workspace, 1, 1);
+    runtime(2).block_on(async {
+        let call = |id: &str| {
+            let (kitbag, id) = (kitbag.clone(), format!("/here/{id}"));
+            let arguments = json!({ "do": "gather", "path": id, "until": "/here/go" });
+            tokio::spawn(async move { kitbag.call("probe", arguments).await })
+        };
+        let first = call("first");
+        while !workspace.path("here/first").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let second = call("second");
+        // The second is on its way in by then.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let third = kitbag.call("probe", echo("x")).await.unwrap_err();
+        let text = third.to_string();
+        let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
+        assert!(text.starts_with(expected), "{text}");
+        let ToolboxError::Call(error) = third else { panic!("{text}") };
+        assert!(error.is_transient());
+        let_go(&workspace, 1).await;
+        for call in [first, second] {
+            assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
+        }
+    });
+}
+
+#[test]
+fn a_thousand_instances_live_at_once() {
+    const CALLS: usize = 1000;
+    let workspace = gathering();
+    let kitbag = kitbag(&workspace, CALLS, 0);
+    runtime(2).block_on(async {
+        kitbag.call("probe", echo("warm")).await.unwrap();
+        let (_, before) = held();
+        let calls: Vec<_> = (0..CALLS)
+            .map(|id| {
+                let kitbag = kitbag.clone();
+                let path = format!("/here/{id}");
+                let arguments = json!({ "do": "gather", "path": path, "until": "/here/go" });
+                tokio::spawn(async move { kitbag.call("probe", arguments).await })
+            })
+            .collect();
+        let_go(&workspace, CALLS).await;
+        let (_, during) = held();
+        for (id, call) in calls.into_iter().enumerate() {
+            let outcome = call.await.unwrap().unwrap();
+            assert_eq!(outcome, Outcome::Success(format!("gather /here/{id}: let go")));
+        }
+        let each = during.saturating_sub(before) / CALLS;
+        assert!(each < 512, "{each} KiB each");
+    });
+}
+
+#[test]
+fn ten_thousand_calls_that_are_given_up_leave_nothing() {
+    let workspace = gathering();
+    let places = 16;
+    let kitbag = kitbag(&workspace, places, 100);
+    runtime(2).block_on(async {
+        let give_up = async |times: usize| {
+            for number in 0..times {
+                let action = ["spin", "spin-hostcall", "sleep"][number % 3];
+                let call = kitbag.call("probe", json!({ "do": action, "ms": 60_000 }));
+                let patience = Duration::from_micros(200 + (number % 7) as u64 * 300);
+                assert!(tokio::time::timeout(patience, call).await.is_err());
+            }
+        };
+        give_up(1_000).await;
+        let (files, resident) = held();
+        give_up(9_000).await;
+        // Those that were given up last may still be ending.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (files_after, resident_after) = held();
+        assert!(files_after <= files + places, "{files} files, then {files_after}");
+        let grown = resident_after.saturating_sub(resident);
+        assert!(grown < 64 << 10, "grew by {grown} KiB");
+        // Every place is free again: as many calls as there are run at once.
+        let calls: Vec<_> = (0..places)
+            .map(|id| {
+                let kitbag = kitbag.clone();
+                let path = format!("/here/{id}");
+                let arguments = json!({ "do": "gather", "path": path, "until": "/here/go" });
+                tokio::spawn(async move { kitbag.call("probe", arguments).await })
+            })
+            .collect();
+        let_go(&workspace, places).await;
+        for call in calls {
+            assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
+        }
+    });
+}
+
+#[test]
+fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
+    let calls = 200_000;
+    let workspace = Workspace::new();
+    let probe = fs::read(crate::support::guest("probe")).unwrap();
+    let tool = |name: &str, limits: &str| {
+        workspace.file(&format!(".kitbag/tools/{name}.wasm"), &probe);
+        workspace.file(&format!(".kitbag/tools/{name}.toml"), limits);
+    };
+    tool("steady", "");
+    tool("hasty", "[limits]\ntime = \"20ms\"\n");
+    tool("small", "[limits]\nmemory = \"8MiB\"\n");
+    let kitbag = kitbag(&workspace, 16, 1024);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let next = Arc::new(AtomicUsize::new(0));
+    let work = |limit: usize| {
+        let (kitbag, next) = (kitbag.clone(), Arc::clone(&next));
+        async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= limit {
+                    return;
+                }
+                check_one(&kitbag, number).await;
+            }
+        }
+    };
+    runtime(processors).block_on(async {
+        let run_to = async |limit: usize| {
+            let workers: Vec<_> = (0..processors * 2).map(|_| tokio::spawn(work(limit))).collect();
+            for worker in workers {
+                worker.await.unwrap();
+            }
+            next.store(limit, Ordering::Relaxed);
+        };
+        run_to(calls / 10).await;
+        let (files, resident) = held();
+        run_to(calls).await;
+        let (files_after, resident_after) = held();
+        assert!(files_after <= files + 16, "{files} files, then {files_after}");
+        let grown = resident_after.saturating_sub(resident);
+        assert!(grown < 64 << 10, "grew by {grown} KiB");
+    });
+}
+
+/// Makes the call of a number, and checks its answer.
+async fn check_one(kitbag: &Kitbag, number: usize) {
+    let text = format!("number {number}");
+    let said = |outcome: Result<Outcome, ToolboxError>| match outcome {
+        Ok(Outcome::Success(content)) => content,
+        Ok(Outcome::Error(error)) => format!("error: {}", error.message),
+        Ok(Outcome::NeedsInput(question)) => format!("question: {}", question.text),
+        Err(error) => format!("failed: {error}"),
+    };
+    match number % 100 {
+        // Calls that run into something are few, since each takes its time.
+        0 => {
+            let got = said(kitbag.call("hasty", json!({ "do": "spin" })).await);
+            assert_eq!(got, "failed: limit: time (20ms)");
+        }
+        1 => {
+            let call = kitbag.call("steady", json!({ "do": "sleep", "ms": 60_000 }));
+            assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
+        }
+        2 | 3 => {
+            let arguments = json!({ "do": "allocate", "bytes": 64 << 20, "abort": true });
+            let got = said(kitbag.call("small", arguments).await);
+            assert_eq!(got, "failed: limit: memory (8 MiB)");
+        }
+        4..8 => {
+            let got = said(kitbag.call("steady", json!({ "do": "panic", "message": text })).await);
+            assert!(got.starts_with("failed: trap: ") && got.ends_with(&text), "{got}");
+        }
+        8..12 => {
+            let got = said(kitbag.call("steady", json!({ "do": "ask", "text": text })).await);
+            assert_eq!(got, format!("question: {text}"));
+        }
+        12..20 => {
+            let got = said(kitbag.call("steady", json!({ "do": "fail", "message": text })).await);
+            assert_eq!(got, format!("error: {text}"));
+        }
+        20..24 => {
+            let got = said(kitbag.call("steady", json!({ "do": 7 })).await);
+            assert!(got.starts_with("failed: invalid arguments for `steady`"), "{got}");
+        }
+        24..30 => {
+            let got = said(kitbag.call("steady", json!({ "do": "state" })).await);
+            assert_eq!(got, "state: call 1 of this instance, marker absent");
+        }
+        _ => assert_eq!(said(kitbag.call("steady", echo(&text)).await), text),
+    }
+}
