@@ -10,6 +10,7 @@ mod command_line;
 mod documentation;
 mod escapes;
 mod faults;
+mod fuzzing;
 mod house;
 mod library;
 mod local_tools;

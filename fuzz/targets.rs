@@ -1,0 +1,275 @@
+//! What is fuzzed, as plain functions: `cargo fuzz` runs them for as long as one
+//! likes, and `tests/fuzzing.rs` runs each over the corpus with every `cargo
+//! test`. A function returns where the input is harmless and panics where a
+//! promise is broken.
+
+use std::cell::RefCell;
+use std::fs;
+use std::time::Duration;
+
+use kitbag::contract::text::{is_hidden, printable, shown};
+use kitbag::contract::{Action, ByteSize, Grants, Limits, json};
+use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, inspect_file};
+use kitbag::{Arguments, Cancellation, Kitbag, Outcome};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A target by its name, which is that of its corpus too.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub(crate) const TARGETS: [Target; 5] = [
+    ("configuration", configuration),
+    ("arguments", arguments),
+    ("component", component),
+    ("learn", learn),
+    ("output", output),
+];
+
+/// A configuration is read or refused with a place, and says what it means the
+/// same way twice.
+pub(crate) fn configuration(data: &[u8]) {
+    thread_local! {
+        static WORKSPACE: TempDir = workspace(|_| {});
+    }
+    WORKSPACE.with(|workspace| {
+        let file = workspace.path().join(".kitbag/config.toml");
+        fs::write(&file, data).expect("the file is ours");
+        let read = || Kitbag::builder().workspace(workspace.path()).build();
+        match read() {
+            Ok(kitbag) => {
+                let again = read().expect("what was read once is read again");
+                let rows = |kitbag: &Kitbag| format!("{:?}", kitbag.toolbox().config());
+                assert_eq!(rows(&kitbag), rows(&again));
+                // Nothing is compiled or run to tell what there is.
+                let _: Vec<_> = kitbag.toolbox().summaries().collect();
+                assert!(!kitbag.toolbox().host().is_started());
+            }
+            Err(errors) => {
+                let text = errors.to_string();
+                assert!(text.contains("config.toml"), "{text}");
+                assert!(!text.contains('\u{1b}'), "{text:?}");
+            }
+        }
+    });
+}
+
+/// Arguments are taken as they stand, or refused; what reaches the tool fits its
+/// schema.
+pub(crate) fn arguments(data: &[u8]) {
+    thread_local! {
+        static KITBAG: (TempDir, Kitbag) = built(|root| {
+            let parameters = r#"
+[tools.t]
+source = "local"
+wasm = "t.wasm"
+description = "t"
+[tools.t.parameters.text]
+type = "string"
+required = true
+[tools.t.parameters.count]
+type = "integer"
+default = 3
+[tools.t.parameters.ratio]
+type = "number"
+[tools.t.parameters.flag]
+type = "boolean"
+[tools.t.parameters.kind]
+type = "string"
+enum = ["a", "b"]
+[tools.t.parameters.list]
+type = "array"
+items = { type = "integer" }
+"#;
+            fs::write(root.join(".kitbag/config.toml"), parameters).expect("the file is ours");
+        });
+    }
+    // Lines are pairs; JSON is JSON.
+    let given = match json::parse(data) {
+        Ok(value) => {
+            assert_eq!(json::parse(value.to_string().as_bytes()).as_ref(), Ok(&value));
+            Arguments::json(value)
+        }
+        Err(error) => {
+            assert!(error.line >= 1);
+            let text = String::from_utf8_lossy(data);
+            let pairs = text.lines().filter_map(|line| line.split_once('='));
+            let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            Arguments { json: None, pairs }
+        }
+    };
+    KITBAG.with(|(_, kitbag)| {
+        if let Err(error) = kitbag.toolbox().prepare("t", given, Action::Run) {
+            let text = error.to_string();
+            assert!(text.contains("arguments") || text.contains("limit"), "{text}");
+        }
+    });
+}
+
+/// Bytes are a tool or refused with a reason; what is loaded ends within its
+/// limits.
+pub(crate) fn component(data: &[u8]) {
+    thread_local! {
+        static HOST: (TempDir, Host) =
+            (workspace(|_| {}), Host::new(HostOptions::default()));
+    }
+    HOST.with(|(workspace, host)| {
+        let path = workspace.path().join("tool.wasm");
+        fs::write(&path, data).expect("the file is ours");
+        let inspected = inspect_file(&path);
+        let loaded = host.component(&ComponentSource::File(path), Metering::Off);
+        let Ok(component) = loaded else { return };
+        assert!(inspected.is_ok(), "what runs can be inspected");
+        let call = Call {
+            name: "tool".into(),
+            action: Action::Run,
+            arguments: "{}".into(),
+            answers: "{}".into(),
+            grants: Grants::default(),
+            limits: Limits {
+                time: Duration::from_millis(50),
+                memory: ByteSize::mib(16),
+                ..Limits::default()
+            },
+        };
+        let completion = host.call_blocking(&component, &call, &Cancellation::default());
+        assert!(completion.usage.memory.as_u64() <= 16 << 20);
+    });
+}
+
+/// The subjects that `learn` takes from its names and globs are those that a
+/// plain model takes.
+pub(crate) fn learn(data: &[u8]) {
+    const SUBJECTS: [&str; 8] = ["a", "ab", "b", "dir/a", "dir/b.c", "dir/sub/a", "x[y", "ä"];
+    thread_local! {
+        static KITBAG: (TempDir, Kitbag) = built(|root| {
+            fs::create_dir_all(root.join("kb/dir/sub")).expect("the directory is ours");
+            for subject in SUBJECTS {
+                let text = format!("<<{subject}>>");
+                fs::write(root.join(format!("kb/{subject}.md")), text).expect("the file is ours");
+            }
+            let config = "[knowledge.t]\nsubjects = \"kb\"\n";
+            fs::write(root.join(".kitbag/config.toml"), config).expect("the file is ours");
+        });
+    }
+    let Ok(pattern) = std::str::from_utf8(data) else { return };
+    // Character classes and what is too long are left to the tool's own tests.
+    if pattern.trim() != pattern || pattern.is_empty() || pattern.len() > 64 {
+        return;
+    }
+    if pattern.contains(['[', ']', ',', '\n', '{', '}', '!', '\\']) || pattern.contains("***") {
+        return;
+    }
+    let arguments = serde_json::json!({ "topic": "t", "subjects": pattern });
+    let arguments = Arguments::json(arguments);
+    KITBAG.with(|(_, kitbag)| {
+        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
+        let toolbox = kitbag.toolbox();
+        let completion = toolbox.call_blocking("learn", arguments, &Cancellation::default(), ask);
+        let answer = match completion.expect("the arguments fit").result.expect("learn answers") {
+            Outcome::Success(content) => content,
+            Outcome::Error(error) => error.message,
+            Outcome::NeedsInput(_) => panic!("learn asks nothing"),
+        };
+        let is_glob = pattern.contains(['*', '?']);
+        // `**` is only itself as a whole component.
+        let is_odd = pattern.split('/').any(|part| part.contains("**") && part != "**");
+        for subject in SUBJECTS {
+            let expected = match is_glob {
+                true => !is_odd && matches(pattern, subject),
+                false => pattern == subject,
+            };
+            let got = answer.contains(&format!("<<{subject}>>"));
+            assert_eq!(got, expected, "{pattern:?} and {subject:?}: {answer}");
+        }
+    });
+}
+
+/// Whatever a tool says, nothing of it acts on a terminal, and nothing is lost.
+pub(crate) fn output(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let safe = printable(&text).to_string();
+    let acts = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    assert!(!safe.chars().any(acts), "{safe:?}");
+    let plain = !text.chars().any(|c| acts(c) || c == '\\');
+    assert!(!plain || safe == text, "{text:?} became {safe:?}");
+    let line = shown(&text).to_string();
+    assert!(!line.chars().any(is_hidden), "{line:?}");
+    // In JSON it arrives intact.
+    let json = Value::from(text.as_ref()).to_string();
+    assert_eq!(json::parse(json.as_bytes()).expect("JSON"), Value::from(text.as_ref()));
+}
+
+/// The plain model of a glob: `?` is one character of a component, `*` any
+/// number of them, `**` any number of components.
+fn matches(pattern: &str, path: &str) -> bool {
+    let components = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
+    match_components(&components(pattern), &components(path))
+}
+
+fn match_components(pattern: &[String], path: &[String]) -> bool {
+    match pattern.split_first() {
+        None => path.is_empty(),
+        Some((first, rest)) if first == "**" => {
+            (0..=path.len()).any(|skipped| match_components(rest, &path[skipped..]))
+                && !(rest.is_empty() && path.is_empty())
+        }
+        Some((first, rest)) => path.split_first().is_some_and(|(name, others)| {
+            let (first, name): (Vec<_>, Vec<_>) = (first.chars().collect(), name.chars().collect());
+            match_name(&first, &name) && match_components(rest, others)
+        }),
+    }
+}
+
+fn match_name(pattern: &[char], name: &[char]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some(('*', rest)) => (0..=name.len()).any(|skipped| match_name(rest, &name[skipped..])),
+        Some((first, rest)) => name
+            .split_first()
+            .is_some_and(|(c, others)| (*first == '?' || first == c) && match_name(rest, others)),
+    }
+}
+
+fn workspace(fill: impl Fn(&std::path::Path)) -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(directory.path().join(".kitbag")).expect("the directory is ours");
+    fill(directory.path());
+    directory
+}
+
+fn built(fill: impl Fn(&std::path::Path)) -> (TempDir, Kitbag) {
+    let directory = workspace(fill);
+    let kitbag = Kitbag::builder().workspace(directory.path()).single_call().build();
+    (directory, kitbag.expect("the configuration is right"))
+}
+
+/// Used by the tests, which have no fuzzer to make inputs.
+#[allow(dead_code, reason = "the fuzzer makes its own inputs")]
+pub(crate) fn mutated(seed: &[u8], number: u64, state: &RefCell<u64>) -> Vec<u8> {
+    // xorshift64: the same inputs on every machine.
+    let next = || {
+        let mut x = *state.borrow() ^ (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        *state.borrow_mut() = x;
+        x
+    };
+    let mut data = seed.to_owned();
+    for _ in 0..=next() % 4 {
+        let at = usize::try_from(next()).unwrap_or(0) % (data.len() + 1);
+        let byte = next().to_le_bytes()[0];
+        match next() % 4 {
+            0 => data.insert(at, byte),
+            1 if at < data.len() => drop(data.remove(at)),
+            2 if at < data.len() => data[at] = byte,
+            _ => {
+                let end = (at + usize::from(byte % 8)).min(data.len());
+                let piece = data[at..end].to_owned();
+                data.extend_from_slice(&piece);
+            }
+        }
+    }
+    data
+}
