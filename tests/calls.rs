@@ -266,6 +266,31 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
 }
 
 #[test]
+fn ctrl_c_at_a_question_leaves() {
+    use std::io::Read;
+    let workspace = Workspace::with_probe("");
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut person = std::fs::File::from(terminal.master);
+    let child = {
+        let mut command = workspace.command();
+        command.args(["run", "probe", "do=ask"]).stdin(terminal.slave.try_clone().unwrap());
+        command.stderr(terminal.slave).stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    // The question stands there, so somebody is asked.
+    let mut shown = String::new();
+    while !shown.contains("Go on?") {
+        let mut bytes = [0; 256];
+        let length = person.read(&mut bytes).unwrap();
+        shown.push_str(&String::from_utf8_lossy(&bytes[..length]));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+}
+
+#[test]
 fn ctrl_c_cancels_the_call_and_says_so() {
     let workspace = Workspace::with_probe("");
     for action in ["do=spin", "do=sleep"] {

@@ -84,7 +84,7 @@ fn the_commands_of_readme_are_those_that_there_are() {
 
 #[test]
 fn every_promise_of_the_security_model_names_a_test_that_there_is() {
-    let document = read("docs/security.md");
+    let document = read("docs/security.md") + &read("docs/advisories.md");
     let mut sources = String::new();
     for directory in ["tests", "tests/escapes", "crates/host/src", "crates/host/src/cache"] {
         for entry in fs::read_dir(repository().join(directory)).unwrap() {

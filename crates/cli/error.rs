@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use kitbag::config::ConfigErrors;
+use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError};
 use kitbag::{Question, ToolboxError};
@@ -85,7 +86,7 @@ impl CliError {
                 Some("build the tool, or correct `wasm` in the configuration".into())
             }
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
-                kitbag::contract::LimitKind::Memory | kitbag::contract::LimitKind::Time => {
+                LimitKind::Memory | LimitKind::Time | LimitKind::Fuel => {
                     Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
                 }
                 _ => None,

@@ -69,6 +69,12 @@ fn what_no_tool_needs_of_webassembly_is_refused() {
 }
 
 #[test]
+fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
+    let large = "(drop (i32.const 1))".repeat(400_000);
+    check("large function", &crafted::tool_with_core("", &large));
+}
+
+#[test]
 fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
     let check = |name: &str, bytes: &[u8], time: &str| {
         let workspace = odd();

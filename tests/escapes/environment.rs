@@ -1,10 +1,13 @@
 //! Environment and process: no variable, no argument, no input, and nothing of
 //! what a tool prints reaches the host's own output.
 
+use std::num::NonZeroUsize;
+
+use kitbag::{Concurrency, Kitbag};
 use serde_json::json;
 
 use super::Attempts;
-use crate::support::{Workspace, snapshot};
+use crate::support::{CallInTest, Workspace, crafted, snapshot};
 
 #[test]
 fn a_tool_sees_nothing_of_the_process_it_runs_in() {
@@ -92,6 +95,21 @@ fn one_call_leaves_nothing_for_the_next() {
         attempts.attempt(json!({ "do": "tmp" }));
     }
     attempts.snapshot("environment: state");
+}
+
+#[test]
+fn memory_that_is_used_again_is_empty() {
+    let workspace = Workspace::new();
+    workspace.file(".kitbag/tools/dirty.wasm", crafted::dirty());
+    let builder = || Kitbag::builder().workspace(workspace.root());
+    let one = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
+    // With one place every call gets what the last one had; and without a pool.
+    for kitbag in [builder().concurrency(one).build(), builder().single_call().build()] {
+        let kitbag = kitbag.unwrap();
+        for _ in 0..5 {
+            assert_eq!(kitbag.call_in_test("dirty", json!({})), "ok");
+        }
+    }
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn no_symbolic_link_leads_out() {
     link("/proc/self", "proc");
     link("loop", "loop");
     link("inside.txt", "good");
+    link("../", "slash");
     let mut attempts = Attempts::new(&workspace);
     attempts.about("A link that stays inside is followed.");
     attempts.attempt(raw("read", "good"));
@@ -113,12 +114,32 @@ fn no_symbolic_link_leads_out() {
             .attempt(json!({ "do": "write", "preopen": "/workspace", "path": path, "text": "x" }));
     }
     attempts.about("…and in the middle.");
-    for path in ["up/secret.txt", "sub/../up/secret.txt", "proc/environ", "proc/cwd/secret.txt"] {
+    for path in [
+        "up/secret.txt",
+        "sub/../up/secret.txt",
+        "proc/environ",
+        "proc/cwd/secret.txt",
+        "slash/secret.txt",
+    ] {
         attempts.attempt(raw("read", path));
         attempts.attempt(raw("list", path));
     }
+    attempts.about("A slash at the end makes no difference.");
+    for path in ["relative/", "up/", "slash/", "proc/", "sub/../up/"] {
+        for action in ["read", "list", "stat", "remove", "rmdir"] {
+            attempts.attempt(raw(action, path));
+        }
+        attempts.attempt(json!({
+            "do": "rename", "old": path, "old_preopen": "/workspace",
+            "new": "moved", "new_preopen": "/workspace",
+        }));
+        attempts.attempt(json!({
+            "do": "rename", "old": "inside.txt", "old_preopen": "/workspace",
+            "new": path, "new_preopen": "/workspace",
+        }));
+    }
     attempts.about("Nor does one that the tool makes itself.");
-    for target in ["../secret.txt", "..", "sub/../../secret.txt"] {
+    for target in ["../secret.txt", "..", "../", "sub/../../secret.txt"] {
         attempts.attempt(json!({
             "do": "symlink", "target": target, "preopen": "/workspace", "path": "mine",
         }));
@@ -136,6 +157,20 @@ fn no_symbolic_link_leads_out() {
     attempts.snapshot("files: symbolic links");
     assert_eq!(secret(&workspace), "the secret");
     assert!(!workspace.outside().join("nothing-there").exists());
+}
+
+#[test]
+fn times_beyond_all_dates_are_refused() {
+    let workspace = workspace("rw");
+    let mut attempts = Attempts::new(&workspace);
+    for seconds in [0, u64::MAX] {
+        attempts.attempt(json!({
+            "do": "set-times", "preopen": "/workspace", "path": "inside.txt", "seconds": seconds,
+        }));
+    }
+    attempts.about("The next call works.");
+    attempts.attempt(raw("read", "inside.txt"));
+    attempts.snapshot("files: times");
 }
 
 #[test]

@@ -60,6 +60,19 @@ fn an_answer_without_end_is_cut_and_marked() {
     assert!(answer.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{answer}");
     let whole = workspace.call("probe", json!({ "do": "output", "bytes": 1024 }));
     assert_eq!(whole, "x".repeat(1024));
+    // What else a tool can answer with.
+    let failed = workspace.call("probe", json!({ "do": "fail", "message": "x".repeat(5000) }));
+    assert!(failed.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{failed}");
+    let trace = ["x".repeat(5000), "y".repeat(5000)];
+    let run = json!({ "do": "fail", "message": "short", "trace": trace }).to_string();
+    let run = workspace.run(&["run", "probe", "--json", "--args", &run]);
+    let error = &run.json()["error"];
+    assert_eq!(error["message"], "short");
+    let kept: Vec<_> = error["trace"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+    assert_eq!(kept.len(), 1, "what has no room at all is left out");
+    assert!(kept[0].ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{kept:?}");
+    let asked = workspace.call("probe", json!({ "do": "ask", "text": "x".repeat(5000) }));
+    assert!(asked.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{asked}");
     // Of any size, as far as the tool has the memory for it.
     let large = workspace.call("probe", json!({ "do": "output", "bytes": 12_000_000 }));
     assert!(large.ends_with("x\n[cut by kitbag: this answer had 12000000 bytes]"), "{large}");

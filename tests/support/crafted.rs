@@ -66,6 +66,23 @@ pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
     component(&Parts { package: "a:b/c", ty: RUN, run: &run, ..Parts::default() })
 }
 
+/// A tool that looks for anything but zeros in fresh memory and breaks off where
+/// it finds some, and leaves that memory full.
+pub(crate) fn dirty() -> Vec<u8> {
+    tool_with_core(
+        "(global $seen (mut i32) (i32.const 0))",
+        r#"(if (global.get $seen) (then unreachable))
+           (global.set $seen (i32.const 1))
+           (drop (memory.grow (i32.const 100)))
+           (local.set 9 (i32.const 65536))
+           (loop $next
+             (if (i64.ne (i64.load (local.get 9)) (i64.const 0)) (then unreachable))
+             (i64.store (local.get 9) (i64.const -1))
+             (local.set 9 (i32.add (local.get 9) (i32.const 8)))
+             (br_if $next (i32.lt_u (local.get 9) (i32.const 6619136))))"#,
+    )
+}
+
 /// A tool that makes handles of a resource of its own without end.
 pub(crate) fn own_handles() -> Vec<u8> {
     component(&Parts {

@@ -207,7 +207,7 @@ impl DiskCache {
         File::from(file)
             .read_to_end(&mut bytes)
             .map_err(|error| problem(format!("unreadable ({error})")))?;
-        verify(bytes).map(Some).map_err(|reason| problem(reason.into()))
+        verify(key, bytes).map(Some).map_err(|reason| problem(reason.into()))
     }
 
     /// Writes an entry, whole or not at all.
@@ -222,7 +222,7 @@ impl DiskCache {
         let description = description.expect("a description has string keys only");
         let length = (description.len() as u64).to_le_bytes();
         let mut digest = Sha256::new();
-        for part in [&length[..], &description, artifact] {
+        for part in [&key.0[..], &length, &description, artifact] {
             digest.update(part);
         }
         let digest = digest.finalize();
@@ -292,8 +292,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// Checks an entry against its own digest and takes it apart.
-fn verify(bytes: Vec<u8>) -> Result<Entry, &'static str> {
+/// Checks an entry against its key and its own digest, and takes it apart.
+fn verify(key: Key, bytes: Vec<u8>) -> Result<Entry, &'static str> {
     let damaged = "damaged";
     let header = bytes.get(..HEADER).ok_or(damaged)?;
     let (magic, rest) = header.split_at(MAGIC.len());
@@ -302,7 +302,7 @@ fn verify(bytes: Vec<u8>) -> Result<Entry, &'static str> {
         return Err("foreign");
     }
     let signed = &bytes[MAGIC.len() + 32..];
-    if Sha256::digest(signed)[..] != *digest {
+    if Sha256::new().chain_update(key.0).chain_update(signed).finalize()[..] != *digest {
         return Err(damaged);
     }
     let length = u64::from_le_bytes(length.try_into().map_err(|_| damaged)?);

@@ -6,8 +6,12 @@
 //! it, whether it is fresh or from the cache.
 
 use std::path::Path;
+#[cfg(feature = "compiler")]
+use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
 use crate::engine::Metering;
+#[cfg(feature = "compiler")]
+use crate::error::InvalidComponent;
 use crate::error::LoadError;
 
 /// Native code that this process has compiled, in wasmtime's own format.
@@ -23,6 +27,12 @@ impl Compiled {
     }
 }
 
+/// How long a compilation may take. One that takes longer goes on by itself to
+/// its end, which the size of a component and of its functions bounds, and is
+/// then forgotten.
+#[cfg(feature = "compiler")]
+const TIME: Duration = Duration::from_secs(60);
+
 /// Compiles a component for this machine, or for any processor of a target.
 ///
 /// `path` names the component in errors.
@@ -30,35 +40,78 @@ impl Compiled {
 /// # Errors
 ///
 /// [`LoadError::Invalid`] where it is no component that kitbag can run.
-#[cfg(feature = "compiler")]
 pub(crate) fn compile(
     path: &Path,
-    content: &[u8],
+    content: Vec<u8>,
     metering: Metering,
     target: Option<&str>,
 ) -> Result<Compiled, LoadError> {
-    use crate::error::InvalidComponent;
-
-    crate::inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
-    let mut config = crate::engine::config(metering);
-    config.enable_compiler(true);
-    let engine = target
-        .map_or(Ok(()), |target| config.target(target).map(drop))
-        .and_then(|()| wasmtime::Engine::new(&config))
-        .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-    engine
-        .precompile_component(content)
-        .map(Compiled)
-        .map_err(|error| LoadError::invalid(path, InvalidComponent::Compile(format!("{error:#}"))))
+    crate::inspect::check(&content).map_err(|problem| LoadError::invalid(path, problem))?;
+    #[cfg(not(feature = "compiler"))]
+    let compiled = {
+        let _ = (metering, target);
+        Err(LoadError::NoCompiler)
+    };
+    #[cfg(feature = "compiler")]
+    let compiled = {
+        let engine =
+            engine(metering, target).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
+        within(TIME, move || engine.precompile_component(&content))
+            .and_then(|artifact| {
+                artifact.map_err(|error| InvalidComponent::Compile(format!("{error:#}")))
+            })
+            .map(Compiled)
+            .map_err(|problem| LoadError::invalid(path, problem))
+    };
+    compiled
 }
 
-#[cfg(not(feature = "compiler"))]
-pub(crate) fn compile(
-    path: &Path,
-    content: &[u8],
-    _: Metering,
-    _: Option<&str>,
-) -> Result<Compiled, LoadError> {
-    crate::inspect::check(content).map_err(|problem| LoadError::invalid(path, problem))?;
-    Err(LoadError::NoCompiler)
+/// The engine for one compilation.
+#[cfg(feature = "compiler")]
+fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = crate::engine::config(metering);
+    config.enable_compiler(true);
+    if let Some(target) = target {
+        config.target(target)?;
+    }
+    wasmtime::Engine::new(&config)
+}
+
+/// Does work on a thread of its own, and waits for it no longer than this. A
+/// panic in there is an error like another.
+#[cfg(feature = "compiler")]
+fn within<T: Send + 'static>(
+    time: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, InvalidComponent> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let started = std::thread::Builder::new()
+        .name("kitbag-compile".into())
+        // What a main thread has.
+        .stack_size(8 << 20)
+        .spawn(move || sender.send(work()));
+    started.map_err(|error| InvalidComponent::Compile(error.to_string()))?;
+    receiver.recv_timeout(time).map_err(|error| match error {
+        RecvTimeoutError::Timeout => InvalidComponent::TooSlow { limit: time },
+        RecvTimeoutError::Disconnected => InvalidComponent::Compile("the compiler panicked".into()),
+    })
+}
+
+#[cfg(all(test, feature = "compiler"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_compiler_that_does_not_end() {
+        let moment = Duration::from_millis(10);
+        let forever = || std::thread::sleep(Duration::from_secs(60 * 60));
+        assert_eq!(within(moment, forever), Err(InvalidComponent::TooSlow { limit: moment }));
+    }
+
+    #[test]
+    fn a_compiler_that_panics_is_an_error() {
+        let panics = || -> u32 { panic!("on purpose") };
+        let expected = InvalidComponent::Compile("the compiler panicked".into());
+        assert_eq!(within(Duration::from_secs(60), panics), Err(expected));
+    }
 }

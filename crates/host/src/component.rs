@@ -173,7 +173,7 @@ impl Component {
             Some(Err(problem)) => problems.push(problem),
             Some(Ok(None)) | None => {}
         }
-        let compiled = compile(path, &content, metering, None)?;
+        let compiled = compile(path, content, metering, None)?;
         let component = load_compiled(engine, &compiled)
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
         let mut loaded = link(engine, &component).map_err(invalid)?;

@@ -192,7 +192,7 @@ impl Host {
         target: &str,
         metering: Metering,
     ) -> Result<Vec<u8>, LoadError> {
-        Ok(crate::compile::compile(path, content, metering, Some(target))?.into_bytes())
+        Ok(crate::compile::compile(path, content.to_owned(), metering, Some(target))?.into_bytes())
     }
 
     fn engine(&self, metering: Metering) -> Result<&Engine, LoadError> {
@@ -249,7 +249,7 @@ fn threads(concurrency: Concurrency) -> Option<Runtime> {
 
 /// Names the settings below, for the key of the disk cache. To be changed
 /// whenever [`config`] changes what is compiled.
-pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 2";
+pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 3";
 
 /// The one configuration of an engine, at build time and at run time. What runs
 /// calls compiles nothing; see `compile`.

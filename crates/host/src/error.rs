@@ -174,6 +174,22 @@ pub enum InvalidComponent {
         /// The imports, by name.
         imports: Vec<String>,
     },
+    /// One of its functions is larger than any that a compiler makes.
+    #[error(
+        "a function of the component has {size}, more than the {limit} that are compiled; split it"
+    )]
+    LargeFunction {
+        /// Its size.
+        size: ByteSize,
+        /// The largest size.
+        limit: ByteSize,
+    },
+    /// Compiling it takes too long.
+    #[error("the component takes longer than {} to compile", format_duration(*limit))]
+    TooSlow {
+        /// How long it may take.
+        limit: Duration,
+    },
     /// The compiler refused it.
     #[error("the component cannot be compiled: {0}")]
     Compile(String),

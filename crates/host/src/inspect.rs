@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use kitbag_contract::{PACKAGE, VERSION};
+use kitbag_contract::{ByteSize, PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
     ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType,
@@ -154,6 +154,10 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
+/// The largest function that is compiled. The interpreter's loop of CPython has
+/// a fifth of it; what a compiler needs grows faster than the function.
+const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
+
 /// What becomes of function bodies. The compiler validates them too, so a
 /// component that is about to be compiled has them looked at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,6 +195,12 @@ fn read(bytes: &[u8], bodies: Bodies) -> Result<Inspection, InvalidComponent> {
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section.clone() {
                     exports.push(export.map_err(malformed)?.name.name.to_owned());
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                let size = ByteSize::bytes(body.range().len() as u64);
+                if size > FUNCTION_BYTES {
+                    return Err(InvalidComponent::LargeFunction { size, limit: FUNCTION_BYTES });
                 }
             }
             _ => {}

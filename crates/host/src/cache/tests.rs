@@ -62,6 +62,17 @@ fn the_directory_and_its_entries_are_for_the_owner_alone() {
 }
 
 #[test]
+fn an_entry_under_the_name_of_another_is_not_trusted() {
+    let (_parent, cache, key) = fixture();
+    let other = Key::of(b"another component", Metering::Off);
+    fs::copy(entry_path(&cache, key), entry_path(&cache, other)).unwrap();
+    match cache.load(other) {
+        Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, "damaged"),
+        _ => panic!("trusted"),
+    }
+}
+
+#[test]
 fn a_truncated_entry_is_not_trusted() {
     for length in [0, 7, HEADER - 1, HEADER, HEADER + 3] {
         let cut = |path: &Path| {
