@@ -251,6 +251,15 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
         assert!(first > 1000, "{command:?} took {first}");
         assert_eq!(fuel(), first, "{command:?}");
     }
+    // A tool says the same of itself, counted or not.
+    workspace
+        .file(".kitbag/tools/mine.wasm", std::fs::read(crate::support::guest("learn")).unwrap());
+    let schema = |extra: &[&str]| {
+        let described = workspace.run(&[&["describe", "mine", "--json"], extra].concat()).json();
+        described["inputSchema"]["value"].clone()
+    };
+    assert!(schema(&[])["properties"].is_object());
+    assert_eq!(schema(&["--fuel", "100000000"]), schema(&[]));
     // Nothing counts where nobody asks.
     assert_eq!(workspace.run(&["run", "learn", "topic=team", "--json"]).json().get("fuel"), None);
     snapshot(
@@ -298,9 +307,15 @@ fn ctrl_c_cancels_the_call_and_says_so() {
         command.args(["run", "probe", action, "ms:=60000", "--json"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
-        // Until the guest runs there is nothing to be cancelled; after that the
-        // first one is enough.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        // The thread that watches over calls starts with the first one.
+        let threads = std::path::PathBuf::from(format!("/proc/{}/task", child.id()));
+        let is_timer = |thread: std::fs::DirEntry| {
+            let name = std::fs::read_to_string(thread.path().join("comm"));
+            name.is_ok_and(|name| name == "kitbag-timer\n")
+        };
+        while !std::fs::read_dir(&threads).unwrap().flatten().any(is_timer) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         let output = child.wait_with_output().unwrap();

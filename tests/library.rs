@@ -83,6 +83,38 @@ fn a_call_works_inside_a_runtime_of_any_kind() {
 }
 
 #[test]
+fn several_toolboxes_of_one_process_have_the_built_ins() {
+    let workspace = Workspace::new();
+    workspace.file("notes/rules.md", "Be kind.\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let arguments = || json!({ "topic": "team", "subjects": "rules" });
+    let learns = |kitbag: &Kitbag| {
+        assert_eq!(kitbag.call_in_test("learn", arguments()), "Be kind.\n");
+    };
+    let (first, second) = (workspace.kitbag(), workspace.kitbag());
+    learns(&first);
+    learns(&second);
+    // What one leaves behind is not missed by the other.
+    drop(first);
+    learns(&second);
+    learns(&workspace.kitbag());
+}
+
+#[test]
+fn a_tool_can_be_looked_at_inside_a_runtime() {
+    // With a cache of its own, so that it is compiled and asked here.
+    let workspace = Workspace::with_own_cache();
+    let learn = std::fs::read(crate::support::guest("learn")).unwrap();
+    workspace.file(".kitbag/tools/mine.wasm", learn);
+    let kitbag = workspace.kitbag();
+    let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    bare.block_on(async {
+        let tool = kitbag.toolbox().tool("mine").unwrap();
+        assert!(tool.input_schema.value["properties"]["subjects"].is_object());
+    });
+}
+
+#[test]
 fn dropping_a_call_ends_it() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();

@@ -14,7 +14,6 @@ mod fuzzing;
 mod house;
 mod library;
 mod local_tools;
-mod many;
 mod paths;
 
 /// Declares a module for each built-in tool: one without tests does not compile.

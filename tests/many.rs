@@ -2,17 +2,29 @@
 //! answers is right, the rest of the process is not held up, and nothing is
 //! left of those that ended.
 
+#[allow(dead_code, reason = "a harness for more than these tests")]
+mod support;
+
 use std::fs;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use kitbag::{Concurrency, Kitbag, Outcome, Places, ToolboxError};
+use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places, ToolboxError};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::Workspace;
+
+/// One test at a time: they count what the whole process holds.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn runtime(workers: usize) -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
@@ -23,7 +35,12 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
-    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    let own = workspace.home().join(".config/kitbag/config.toml");
+    let places = Places {
+        cache: Some(workspace.cache().to_owned()),
+        user_file: own.exists().then_some(own),
+        ..Places::default()
+    };
     let calls = NonZeroUsize::new(calls).unwrap();
     Kitbag::builder()
         .workspace(workspace.root())
@@ -33,12 +50,13 @@ fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
         .unwrap()
 }
 
-/// A workspace whose tool may write into `here`.
+/// A workspace whose tool may write into `here`, and has all the time there is.
 fn gathering() -> Workspace {
     let workspace = Workspace::with_probe(
         "[tools.probe.grants]\n\
          filesystem = [{ host = \"here\", guest = \"/here\", mode = \"rw\" }]\n",
     );
+    workspace.own_config("[tools.probe.limits]\ntime = \"1h\"\n");
     fs::create_dir_all(workspace.path("here")).unwrap();
     workspace
 }
@@ -67,16 +85,20 @@ fn held() -> (usize, usize) {
 
 #[test]
 fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
-    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"30s\"\n");
+    let _alone = alone();
+    let workspace = gathering();
     let processors = std::thread::available_parallelism().unwrap().get();
     let kitbag = kitbag(&workspace, processors * 2, 10);
     let runtime = runtime(processors);
     runtime.block_on(async {
-        let spin = || {
-            let kitbag = kitbag.clone();
-            tokio::spawn(async move { kitbag.call("probe", json!({ "do": "spin" })).await })
+        let spin = |id: usize| {
+            let (kitbag, path) = (kitbag.clone(), format!("/here/{id}"));
+            let arguments =
+                json!({ "do": "gather", "path": path, "until": "/here/go", "then": "spin" });
+            tokio::spawn(async move { kitbag.call("probe", arguments).await })
         };
-        let loops: Vec<_> = (0..processors).map(|_| spin()).collect();
+        let loops: Vec<_> = (0..processors).map(spin).collect();
+        let_go(&workspace, processors).await;
         for _ in 0..20 {
             let outcome = kitbag.call("probe", echo("here")).await.unwrap();
             assert_eq!(outcome, Outcome::Success("here".into()));
@@ -92,37 +114,49 @@ fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
 
 #[test]
 fn one_more_than_may_wait_is_told_when_to_come_back() {
+    let _alone = alone();
     let workspace = gathering();
     let kitbag = kitbag(&workspace, 1, 1);
     runtime(2).block_on(async {
-        let call = |id: &str| {
-            let (kitbag, id) = (kitbag.clone(), format!("/here/{id}"));
-            let arguments = json!({ "do": "gather", "path": id, "until": "/here/go" });
-            tokio::spawn(async move { kitbag.call("probe", arguments).await })
+        let gather = |id: &str| {
+            json!({ "do": "gather", "path": format!("/here/{id}"), "until": "/here/go" })
         };
-        let first = call("first");
+        let (first_kitbag, arguments) = (kitbag.clone(), gather("first"));
+        let first = tokio::spawn(async move { first_kitbag.call("probe", arguments).await });
         while !workspace.path("here/first").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let second = call("second");
-        // The second is on its way in by then.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // From the first time that somebody asks how it is, the second waits.
+        let mut second = pin!(kitbag.call("probe", gather("second")));
+        let asked = poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
+        assert!(asked);
         let third = kitbag.call("probe", echo("x")).await.unwrap_err();
         let text = third.to_string();
         let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
         assert!(text.starts_with(expected), "{text}");
         let ToolboxError::Call(error) = third else { panic!("{text}") };
         assert!(error.is_transient());
+        // Who waits on a thread can give up too.
+        let cancellation = Cancellation::default();
+        cancellation.cancel();
+        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
+        let toolbox = kitbag.toolbox();
+        let given_up = toolbox.call_blocking("probe", echo("x").into(), &cancellation, ask);
+        assert_eq!(given_up.unwrap().result.unwrap_err().to_string(), "cancelled");
         let_go(&workspace, 1).await;
-        for call in [first, second] {
-            assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
-        }
+        assert!(matches!(first.await.unwrap().unwrap(), Outcome::Success(_)));
+        assert!(matches!(second.await.unwrap(), Outcome::Success(_)));
     });
 }
 
 #[test]
 fn a_thousand_instances_live_at_once() {
     const CALLS: usize = 1000;
+    let _alone = alone();
+    // Each holds its directory open.
+    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    files.current = files.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, files).unwrap();
     let workspace = gathering();
     let kitbag = kitbag(&workspace, CALLS, 0);
     runtime(2).block_on(async {
@@ -149,6 +183,7 @@ fn a_thousand_instances_live_at_once() {
 
 #[test]
 fn ten_thousand_calls_that_are_given_up_leave_nothing() {
+    let _alone = alone();
     let workspace = gathering();
     let places = 16;
     let kitbag = kitbag(&workspace, places, 100);
@@ -188,9 +223,10 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
 
 #[test]
 fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
+    let _alone = alone();
     let calls = 200_000;
     let workspace = Workspace::new();
-    let probe = fs::read(crate::support::guest("probe")).unwrap();
+    let probe = fs::read(support::guest("probe")).unwrap();
     let tool = |name: &str, limits: &str| {
         workspace.file(&format!(".kitbag/tools/{name}.wasm"), &probe);
         workspace.file(&format!(".kitbag/tools/{name}.toml"), limits);

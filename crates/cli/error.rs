@@ -193,7 +193,9 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
             kitbag::config::Origin::File { .. } => Exit::Configuration,
             _ => Exit::Usage,
         },
-        ToolboxError::Schema { .. } | ToolboxError::AskedAgain { .. } => Exit::Trap,
+        ToolboxError::Schema { .. }
+        | ToolboxError::AskedAgain { .. }
+        | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {
             CallError::Limit { .. } | CallError::Busy { .. } => Exit::Limit,
             CallError::Denied(_) => Exit::Denied,

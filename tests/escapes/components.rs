@@ -55,6 +55,18 @@ fn a_component_that_is_no_tool_is_refused() {
 }
 
 #[test]
+fn a_type_without_end_is_not_written_out() {
+    let workspace = odd();
+    workspace.file("odd.wasm", crafted::long_type());
+    for command in [["run", "odd"], ["inspect", "odd.wasm"]] {
+        let run = workspace.run(&command);
+        assert!(run.stderr.len() + run.stdout.len() < 200_000, "{command:?}");
+        let says = format!("{}{}", run.stdout, run.stderr);
+        assert!(says.contains("tuple<") && says.contains('…'), "{command:?}: {says}");
+    }
+}
+
+#[test]
 fn what_no_tool_needs_of_webassembly_is_refused() {
     // In wasmtime 48.0.8 this aborts the whole process unless garbage collection
     // is off: GHSA-rc4p-x33f-vpr2.

@@ -109,6 +109,27 @@ pub(crate) fn many_instances(count: usize) -> Vec<u8> {
     })
 }
 
+/// A component whose `run` has a type that is small, and gigabytes long when it
+/// is written out.
+pub(crate) fn long_type() -> Vec<u8> {
+    let label = "a".repeat(90_000);
+    let imports = format!(
+        r#"(import "x:y/z" (instance $named
+             (type $e (enum "{label}")) (export "label" (type (eq $e)))))
+           (alias export $named "label" (type $label))
+           (type $many (tuple {})) (type $more (tuple {}))"#,
+        "$label ".repeat(1000),
+        "$many ".repeat(400),
+    );
+    component(&Parts {
+        package: "a:b/c",
+        imports: &imports,
+        ty: r#"(param "x" $more) (result u32)"#,
+        run: r#"(func (export "run") (param i32) (result i32) i32.const 42)"#,
+        ..Parts::default()
+    })
+}
+
 /// A tool whose `run` takes one string and gives a number.
 pub(crate) fn other_run() -> Vec<u8> {
     component(&Parts {

@@ -59,7 +59,11 @@ impl Args {
         let arguments = Arguments { json, pairs: self.pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
-        let mut session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
+        // A tool that is compiled has nothing yet that would have to end in order.
+        let mut session = interrupt.leave_during(|| {
+            let session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
+            session.load().map(|()| session)
+        })?;
         let completion = loop {
             let completion = session.run(interrupt.cancellation())?;
             let Ok(Outcome::NeedsInput(question)) = &completion.result else { break completion };

@@ -1,13 +1,27 @@
 //! Native code that comes with the binary.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::Compiled;
 use crate::engine::Metering;
+
+/// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
+/// to be told of new code, which wasmtime does for what it has copied.
+const IN_PLACE: bool = cfg!(target_arch = "x86_64");
+
+/// Whether nobody has asked this of these bytes before. wasmtime knows native
+/// code by its address, so one engine of the process can have it in place.
+fn is_first(bytes: &'static [u8]) -> bool {
+    static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.insert(bytes.as_ptr().addr())
+}
 
 /// A component that this very build compiled to native code and embedded.
 #[derive(Clone, Copy)]
@@ -46,17 +60,26 @@ impl EmbeddedArtifact {
         self.plain.len()
     }
 
-    /// Turns the artifact into a component without copying it.
+    /// Turns the artifact into a component, the first time without copying it.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
     pub(crate) fn load(&self, engine: &Engine, metering: Metering) -> wasmtime::Result<Component> {
         let bytes = match metering {
             Metering::Off => self.plain,
             Metering::Fuel => self.metered,
         };
+        if IN_PLACE && is_first(bytes) {
+            // SAFETY: by the contract of `new` the bytes are an artifact of this
+            // build, and being `'static` and shared they outlive the component
+            // and are never written to. Their text is made executable here and
+            // stays so: no other engine is given them, and this component is
+            // never dropped.
+            let component = unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }?;
+            std::mem::forget(component.clone());
+            return Ok(component);
+        }
         // SAFETY: by the contract of `new` the bytes are an artifact of this
-        // build, and being `'static` and shared they outlive the component and
-        // are never written to.
-        unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }
+        // build. Here they are copied.
+        unsafe { Component::deserialize(engine, bytes) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One call: a fresh store and a fresh instance, and nothing that survives.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
 use crate::cut::cut_outcome;
+use crate::engine::Metering;
 use crate::error::CallError;
 use crate::fault::{Fault, limit};
 use crate::filesystem::{Guarded, is_protected};
@@ -30,6 +32,10 @@ pub(crate) const STACK_BYTES: usize = 512 << 10;
 /// Handles that a guest holds at once. Most hold a file descriptor of the
 /// host's, of which a process has 1,024 where nobody has raised that.
 pub(crate) const HANDLES: usize = 512;
+
+/// How long a component may take to describe itself, which is to answer with a
+/// constant.
+const DESCRIBE_TIME: Duration = Duration::from_secs(2);
 
 /// What is asked of a component, and what it holds meanwhile.
 #[derive(Clone, Debug)]
@@ -86,8 +92,7 @@ pub(crate) struct State {
 
 thread_local! {
     /// What drives a guest's timers. One per thread, made by the first call.
-    static RUNTIME: Option<Runtime> =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().ok();
+    static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
 }
 
 /// Waits on this thread, which must not be one of an executor's.
@@ -96,9 +101,16 @@ thread_local! {
 ///
 /// Where the system has no timers left.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
-    RUNTIME.with(|runtime| match runtime {
-        Some(runtime) => Ok(runtime.block_on(future)),
-        None => Err(CallError::internal("no timers can be had")),
+    RUNTIME.with(|slot| {
+        let runtime = match slot.get() {
+            Some(runtime) => runtime,
+            None => {
+                let mut builder = tokio::runtime::Builder::new_current_thread();
+                let made = builder.enable_time().build().map_err(CallError::internal)?;
+                slot.get_or_init(|| made)
+            }
+        };
+        Ok(runtime.block_on(future))
     })
 }
 
@@ -122,7 +134,7 @@ fn try_run(
     private: &[PathBuf],
 ) -> Result<Completion, CallError> {
     let start = Instant::now();
-    if call.arguments.len() > ARGUMENTS_BYTES {
+    if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(limit(LimitKind::Arguments, &call.limits));
     }
     let grants = match call.action {
@@ -154,24 +166,42 @@ fn try_run(
     Ok(Completion { result, stdout: stdio.out.captured(), stderr, usage })
 }
 
+/// What a component said when it was asked to describe itself.
+pub(crate) enum Described {
+    /// It will say the same the next time; nothing, where it answered nothing or
+    /// not in the form of the contract. A description is a convenience, and the
+    /// next call tells.
+    Finally(Option<Description>),
+    /// It had no time, or could not be asked.
+    NotNow,
+}
+
 /// Asks a component what it says of itself. It holds no grants meanwhile.
-///
-/// A component that does not answer, or not in the form of the contract, says
-/// nothing: its description is a convenience, and the next call tells.
 pub(crate) fn describe(
     timer: &Timer,
+    metering: Metering,
     instance: &InstancePre<State>,
     export: &ComponentExportIndex,
-) -> Option<Description> {
-    let limits = Limits::default();
-    let state = State::new(&Grants::default(), &limits, &Stdio::default(), &[]).ok()?;
+) -> Described {
+    let fuel = match metering {
+        Metering::Off => None,
+        Metering::Fuel => Some(u64::MAX),
+    };
+    let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
+    let Ok(state) = State::new(&Grants::default(), &limits, &Stdio::default(), &[]) else {
+        return Described::NotNow;
+    };
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         let instance = instance.instantiate_async(&mut *store).await?;
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
-    serde_json::from_str(&ended.ok()?.result.ok()?).ok()
+    match ended.map(|ended| ended.result) {
+        Ok(Ok(text)) => Described::Finally(serde_json::from_str(&text).ok()),
+        Ok(Err(Fault::Broke(_))) => Described::Finally(None),
+        Ok(Err(Fault::Ended(_))) | Err(_) => Described::NotNow,
+    }
 }
 
 impl Completion {

@@ -56,7 +56,9 @@ pub(crate) fn compile(
     let compiled = {
         let engine =
             engine(metering, target).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        within(TIME, move || engine.precompile_component(&content))
+        let compiled = within(TIME, move || engine.precompile_component(&content))
+            .map_err(|error| LoadError::Engine(error.to_string()))?;
+        compiled
             .and_then(|artifact| {
                 artifact.map_err(|error| InvalidComponent::Compile(format!("{error:#}")))
             })
@@ -78,23 +80,22 @@ fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime
 }
 
 /// Does work on a thread of its own, and waits for it no longer than this. A
-/// panic in there is an error like another.
+/// panic in there is an error like another. Fails where no thread can be had.
 #[cfg(feature = "compiler")]
 fn within<T: Send + 'static>(
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, InvalidComponent> {
+) -> std::io::Result<Result<T, InvalidComponent>> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    let started = std::thread::Builder::new()
+    std::thread::Builder::new()
         .name("kitbag-compile".into())
         // What a main thread has.
         .stack_size(8 << 20)
-        .spawn(move || sender.send(work()));
-    started.map_err(|error| InvalidComponent::Compile(error.to_string()))?;
-    receiver.recv_timeout(time).map_err(|error| match error {
+        .spawn(move || sender.send(work()))?;
+    Ok(receiver.recv_timeout(time).map_err(|error| match error {
         RecvTimeoutError::Timeout => InvalidComponent::TooSlow { limit: time },
         RecvTimeoutError::Disconnected => InvalidComponent::Compile("the compiler panicked".into()),
-    })
+    }))
 }
 
 #[cfg(all(test, feature = "compiler"))]
@@ -105,13 +106,16 @@ mod tests {
     fn nobody_waits_for_a_compiler_that_does_not_end() {
         let moment = Duration::from_millis(10);
         let forever = || std::thread::sleep(Duration::from_secs(60 * 60));
-        assert_eq!(within(moment, forever), Err(InvalidComponent::TooSlow { limit: moment }));
+        assert_eq!(
+            within(moment, forever).unwrap(),
+            Err(InvalidComponent::TooSlow { limit: moment })
+        );
     }
 
     #[test]
     fn a_compiler_that_panics_is_an_error() {
         let panics = || -> u32 { panic!("on purpose") };
         let expected = InvalidComponent::Compile("the compiler panicked".into());
-        assert_eq!(within(Duration::from_secs(60), panics), Err(expected));
+        assert_eq!(within(Duration::from_secs(60), panics).unwrap(), Err(expected));
     }
 }

@@ -13,7 +13,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::cache::{CacheProblem, DiskCache, Key};
-use crate::call::State;
+use crate::call::{Described, State};
 use crate::compile::compile;
 use crate::engine::Metering;
 use crate::error::{InvalidComponent, LoadError};
@@ -53,7 +53,7 @@ pub(crate) struct Components {
 
 /// The place of one component. Whoever comes first loads it, the others wait.
 #[derive(Default)]
-struct Slot(Mutex<Option<(Stamp, Component)>>);
+struct Slot(Mutex<Option<(Stamp, Result<Component, LoadError>)>>);
 
 /// What tells whether a file is still the one that was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Components {
         metering: Metering,
         engine: &Engine,
         cache: Option<&DiskCache>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
     ) -> Result<Component, LoadError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,18 +114,18 @@ impl Components {
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
         {
-            return Ok(component.clone());
+            return component.clone();
         }
         let component = match source {
-            ComponentSource::Embedded(artifact) => {
-                Component::embedded(engine, *artifact, metering)?
-            }
-            ComponentSource::File(path) => {
-                Component::file(engine, path, metering, cache, describe)?
-            }
+            ComponentSource::Embedded(artifact) => Component::embedded(engine, *artifact, metering),
+            ComponentSource::File(path) => Component::file(engine, path, metering, cache, describe),
         };
-        *slot = Some((stamp, component.clone()));
-        Ok(component)
+        // What is no tool stays none while the file is the same; anything else
+        // that went wrong may go right the next time.
+        if matches!(component, Ok(_) | Err(LoadError::Invalid { .. })) {
+            *slot = Some((stamp, component.clone()));
+        }
+        component
     }
 }
 
@@ -149,7 +149,7 @@ impl Component {
         path: &Path,
         metering: Metering,
         cache: Option<&DiskCache>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Option<Description>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
     ) -> Result<Self, LoadError> {
         let content = read(path)?;
         let invalid = |problem| LoadError::invalid(path, problem);
@@ -178,10 +178,16 @@ impl Component {
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
         let mut loaded = link(engine, &component).map_err(invalid)?;
         loaded.compiled = true;
-        loaded.description = component
-            .get_export_index(None, "describe")
-            .and_then(|export| describe(&loaded.instance, &export));
+        let described = match component.get_export_index(None, "describe") {
+            Some(export) => describe(&loaded.instance, &export),
+            None => Described::Finally(None),
+        };
+        let is_final = matches!(described, Described::Finally(_));
+        if let Described::Finally(description) = described {
+            loaded.description = description;
+        }
         if let Some(cache) = cache
+            && is_final
             && let Err(problem) = cache.store(key, compiled.bytes(), loaded.description.as_ref())
             && !problems.contains(&problem)
         {

@@ -1,8 +1,9 @@
 //! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::Description;
 use tokio::runtime::{Handle, Runtime};
@@ -11,6 +12,7 @@ use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDe
 
 use crate::cache::{DiskCache, Key};
 use crate::call::{self, Call, Completion, State};
+#[cfg(target_arch = "x86_64")]
 use crate::code_memory::InPlace;
 use crate::component::{self, Component, ComponentSource, Components};
 use crate::error::{CallError, LoadError};
@@ -35,8 +37,8 @@ pub struct HostOptions {
     /// kitbag keeps its own configuration and compiled code. Absolute.
     pub private: Vec<PathBuf>,
     /// Whether memory for the calls is set aside at the first one and used
-    /// again, wiped, by the next. Quicker for many calls, slower for one.
-    /// Default: no.
+    /// again, wiped, by the next. Quicker for many calls, slower for one. Not for
+    /// calls with a budget of fuel. Default: no.
     pub pool: bool,
     /// How many calls run at once, and how many wait.
     pub concurrency: Concurrency,
@@ -44,12 +46,12 @@ pub struct HostOptions {
 
 struct Inner {
     options: HostOptions,
-    plain: OnceLock<Result<Engine, String>>,
-    metered: OnceLock<Result<Engine, String>>,
-    timer: OnceLock<Result<Timer, String>>,
+    plain: OnceLock<Engine>,
+    metered: OnceLock<Engine>,
+    timer: OnceLock<Timer>,
     components: Components,
     queue: Arc<Queue>,
-    threads: OnceLock<Option<Runtime>>,
+    threads: OnceLock<Runtime>,
 }
 
 /// Whether a component counts the instructions it runs.
@@ -100,20 +102,22 @@ impl Host {
         source: &ComponentSource,
         metering: Metering,
     ) -> Result<Component, LoadError> {
-        let engine = self.engine(metering)?;
+        let engine = self.engine(metering).map_err(LoadError::Engine)?;
         let timer = self.timer().map_err(LoadError::Engine)?;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
-            call::describe(timer, instance, export)
+            call::describe(timer, metering, instance, export)
         };
-        self.0.components.get(source, metering, engine, self.0.options.cache.as_ref(), describe)
+        let cache = self.0.options.cache.as_ref();
+        let load = || self.0.components.get(source, metering, engine, cache, describe);
+        waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
     }
 
     /// What a component said of itself when it was compiled, if the disk cache
     /// has it. Nothing is compiled, and no engine is started.
-    pub fn cached_description(&self, path: &Path) -> Option<Description> {
+    pub fn cached_description(&self, path: &Path, metering: Metering) -> Option<Description> {
         let cache = self.0.options.cache.as_ref()?;
         let content = component::read(path).ok()?;
-        cache.load(Key::of(&content, Metering::Off)).ok()??.description
+        cache.load(Key::of(&content, metering)).ok()??.description
     }
 
     /// Runs one call and waits for it on this thread.
@@ -135,16 +139,20 @@ impl Host {
         if IS_OURS.get() {
             return run();
         }
-        let wait_and_run = || match call::block_on(self.0.queue.enter()) {
-            Ok(Ok(_place)) => run(),
-            Ok(Err(error)) | Err(error) => Completion::failed(error),
+        let wait_and_run = || {
+            let enter = async {
+                tokio::select! {
+                    biased;
+                    () = cancellation.cancelled() => Err(CallError::Cancelled),
+                    place = self.0.queue.enter() => place,
+                }
+            };
+            match call::block_on(enter) {
+                Ok(Ok(_place)) => run(),
+                Ok(Err(error)) | Err(error) => Completion::failed(error),
+            }
         };
-        if Handle::try_current().is_err() {
-            return wait_and_run();
-        }
-        // Waiting inside somebody's runtime would panic.
-        let ran = std::thread::scope(|scope| scope.spawn(wait_and_run).join());
-        ran.unwrap_or_else(|_| Completion::failed(CallError::internal("a call panicked")))
+        waiting(wait_and_run).unwrap_or_else(|error| Completion::failed(CallError::internal(error)))
     }
 
     /// Does work that blocks, such as loading and calling, on a thread kept for
@@ -162,16 +170,23 @@ impl Host {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let place = self.0.queue.enter().await?;
-        // Until the work has ended, whether or not somebody still waits for it.
+        let place = Arc::new(Mutex::new(Some(self.0.queue.enter().await?)));
+        // Held until the work has ended, whether or not somebody still waits for
+        // it.
+        let held = Arc::clone(&place);
         let work = move || {
-            let _place = place;
+            let _place = held.lock().unwrap_or_else(PoisonError::into_inner).take();
             work()
         };
-        let start = || threads(self.0.options.concurrency);
-        let threads = self.0.threads.get_or_init(start).as_ref();
-        let threads = threads.ok_or_else(|| CallError::internal("no thread can be started"))?;
-        threads.spawn_blocking(work).await.map_err(CallError::internal)
+        let make = || threads(self.0.options.concurrency);
+        let threads = get_or_try(&self.0.threads, make).map_err(CallError::internal)?;
+        // tokio panics where the system has no thread left.
+        let started = catch_unwind(AssertUnwindSafe(|| threads.spawn_blocking(work)));
+        let started = started.map_err(|_| {
+            drop(place.lock().unwrap_or_else(PoisonError::into_inner).take());
+            CallError::internal("no thread can be started")
+        })?;
+        started.await.map_err(CallError::internal)
     }
 
     /// Compiles a component to what [`EmbeddedArtifact::new`] takes.
@@ -195,12 +210,12 @@ impl Host {
         Ok(crate::compile::compile(path, content.to_owned(), metering, Some(target))?.into_bytes())
     }
 
-    fn engine(&self, metering: Metering) -> Result<&Engine, LoadError> {
+    fn engine(&self, metering: Metering) -> Result<&Engine, String> {
         let slot = match metering {
             Metering::Off => &self.0.plain,
             Metering::Fuel => &self.0.metered,
         };
-        let start = || {
+        let make = || {
             let mut config = config(metering);
             // Where the system does not give that much address space, memory is
             // had call by call, which is slower and nothing else.
@@ -213,20 +228,43 @@ impl Host {
             }
             Engine::new(&config).map_err(|error| format!("{error:#}"))
         };
-        slot.get_or_init(start).as_ref().map_err(|error| LoadError::Engine(error.clone()))
+        get_or_try(slot, make)
     }
 
     fn timer(&self) -> Result<&Timer, String> {
-        let start = || Timer::new().map_err(|error| error.to_string());
-        self.0.timer.get_or_init(start).as_ref().map_err(Clone::clone)
+        get_or_try(&self.0.timer, || Timer::new().map_err(|error| error.to_string()))
     }
+}
+
+/// What a cell holds, made where it holds nothing. What cannot be made now may
+/// be had the next time.
+fn get_or_try<T, E>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => {
+            let value = make()?;
+            Ok(cell.get_or_init(|| value))
+        }
+    }
+}
+
+/// Does work that waits: on this thread, or on one of its own where this one
+/// belongs to somebody's runtime, in which waiting would panic.
+fn waiting<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    if Handle::try_current().is_err() || IS_OURS.get() {
+        return Ok(work());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| std::io::Error::other("the work panicked"))
+    })
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         // Dropping a runtime waits for its threads, which must not happen on an
         // executor's thread; those that still run end with their calls.
-        if let Some(Some(threads)) = self.threads.take() {
+        if let Some(threads) = self.threads.take() {
             threads.shutdown_background();
         }
     }
@@ -238,18 +276,17 @@ thread_local! {
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-fn threads(concurrency: Concurrency) -> Option<Runtime> {
+fn threads(concurrency: Concurrency) -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .thread_name("kitbag-call")
         .on_thread_start(|| IS_OURS.set(true))
         .max_blocking_threads(concurrency.calls.get())
         .build()
-        .ok()
 }
 
 /// Names the settings below, for the key of the disk cache. To be changed
 /// whenever [`config`] changes what is compiled.
-pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 3";
+pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 4";
 
 /// The one configuration of an engine, at build time and at run time. What runs
 /// calls compiles nothing; see `compile`.
@@ -280,8 +317,10 @@ pub(crate) fn config(metering: Metering) -> Config {
         .wasm_wide_arithmetic(false)
         // The same result on every machine.
         .relaxed_simd_deterministic(true)
-        .max_wasm_stack(call::STACK_BYTES)
-        .with_custom_code_memory(Some(Arc::new(InPlace)));
+        .max_wasm_stack(call::STACK_BYTES);
+    // Elsewhere embedded artifacts are copied; see `artifact`.
+    #[cfg(target_arch = "x86_64")]
+    config.with_custom_code_memory(Some(Arc::new(InPlace)));
     config
 }
 
@@ -293,20 +332,21 @@ pub(crate) fn config(metering: Metering) -> Config {
 /// measurements, `docs/architecture.md`.
 fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
     const SPARE: usize = 8;
-    let calls = u32::try_from(concurrency.calls.get() + SPARE).unwrap_or(u32::MAX);
+    let calls = u32::try_from(concurrency.calls.get().saturating_add(SPARE)).unwrap_or(u32::MAX);
+    let (instances, memories) = (limiter::INSTANCES as u32, limiter::MEMORIES as u32);
     let mut pool = PoolingAllocationConfig::new();
-    // A component from Rust has three core instances, one memory and two tables;
-    // one that was linked from parts has more, and any may use what others leave.
+    // As much as every call at once may have, so that none takes another's. Of
+    // what is not used there is nothing but addresses.
     pool.total_component_instances(calls)
         .total_stacks(calls)
-        .total_core_instances(calls.saturating_mul(16))
-        .total_memories(calls.saturating_mul(2))
-        .total_tables(calls.saturating_mul(8))
-        .max_core_instances_per_component(limiter::INSTANCES as u32)
-        .max_memories_per_component(limiter::MEMORIES as u32)
-        .max_tables_per_component(limiter::MEMORIES as u32)
-        .max_tables_per_module(limiter::MEMORIES as u32)
-        .max_memories_per_module(limiter::MEMORIES as u32)
+        .total_core_instances(calls.saturating_mul(instances))
+        .total_memories(calls.saturating_mul(memories))
+        .total_tables(calls.saturating_mul(memories))
+        .max_core_instances_per_component(instances)
+        .max_memories_per_component(memories)
+        .max_tables_per_component(memories)
+        .max_tables_per_module(memories)
+        .max_memories_per_module(memories)
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20)
         .table_elements(limiter::TABLE_ELEMENTS)

@@ -50,9 +50,6 @@ impl Fault {
         if let Some(Refused(kind)) = error.downcast_ref() {
             return limit(*kind, limits);
         }
-        if let Some(kind) = refused {
-            return limit(kind, limits);
-        }
         if let Some(I32Exit(code)) = error.downcast_ref() {
             let message = format!("the tool exited with code {code} instead of answering");
             return CallError::Trap { message };
@@ -63,19 +60,24 @@ impl Fault {
         match error.downcast_ref::<Trap>() {
             Some(Trap::StackOverflow) => limit(LimitKind::Stack, limits),
             Some(Trap::OutOfFuel) => limit(LimitKind::Fuel, limits),
-            Some(Trap::UnreachableCodeReached) => CallError::Trap {
-                message: panic_message(&stderr.text)
-                    .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
-            },
-            Some(trap) => CallError::Trap { message: trap.to_string() },
-            None => {
-                let message = format!("{error:#}");
-                let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
-                match known {
-                    Some((_, kind)) => limit(*kind, limits),
-                    None => CallError::Trap { message },
+            // A guest whose wish was refused, and that broke off over it: nothing
+            // but the limiter knows why.
+            trap => match (refused, trap) {
+                (Some(kind), _) => limit(kind, limits),
+                (None, Some(Trap::UnreachableCodeReached)) => CallError::Trap {
+                    message: panic_message(&stderr.text)
+                        .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
+                },
+                (None, Some(trap)) => CallError::Trap { message: trap.to_string() },
+                (None, None) => {
+                    let message = format!("{error:#}");
+                    let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
+                    match known {
+                        Some((_, kind)) => limit(*kind, limits),
+                        None => CallError::Trap { message },
+                    }
                 }
-            }
+            },
         }
     }
 }

@@ -3,13 +3,14 @@
 //! Every component passes here before it is compiled, so that a refusal is
 //! early and names what is wrong; `kitbag inspect` shows the same reading.
 
+mod wit;
+
 use std::path::Path;
 
 use kitbag_contract::{ByteSize, PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
-    ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType,
-    ComponentFuncTypeId, ComponentInstanceTypeId, ComponentValType,
+    ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId,
 };
 use wasmparser::types::{Types, TypesRef};
 use wasmparser::{
@@ -237,7 +238,7 @@ impl Inspection {
                     Some(ComponentEntityType::Instance(id)) if types[id].exports.contains_key("outcome"))
         });
         let run_shape = match types.component_item_for_export("run").map(|item| item.ty) {
-            Some(ComponentEntityType::Func(id)) => Some(function(types, id, false)),
+            Some(ComponentEntityType::Func(id)) => Some(wit::function(types, id, false)),
             _ => None,
         };
         Self {
@@ -248,7 +249,7 @@ impl Inspection {
                 .into_iter()
                 .map(|name| {
                     let ty = match types.component_item_for_export(&name).map(|item| item.ty) {
-                        Some(ComponentEntityType::Func(id)) => function(types, id, true),
+                        Some(ComponentEntityType::Func(id)) => wit::function(types, id, true),
                         Some(ComponentEntityType::Instance(_)) => "instance".into(),
                         Some(ComponentEntityType::Component(_)) => "component".into(),
                         Some(ComponentEntityType::Module(_)) => "module".into(),
@@ -272,73 +273,4 @@ fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
         matches!(item.ty, ComponentEntityType::Type { created, .. }
             if !matches!(created, ComponentAnyTypeId::Resource(_)))
     })
-}
-
-/// A function's type as WIT, with or without the names of its parameters.
-fn function(types: TypesRef<'_>, id: ComponentFuncTypeId, with_names: bool) -> String {
-    let ty = &types[id];
-    let parameters: Vec<_> = ty
-        .params
-        .iter()
-        .map(|(name, ty)| match with_names {
-            true => format!("{name}: {}", value(types, *ty)),
-            false => value(types, *ty),
-        })
-        .collect();
-    let result = ty.result.map(|ty| format!(" -> {}", value(types, ty))).unwrap_or_default();
-    let asynchronous = if ty.async_ { "async " } else { "" };
-    format!("{asynchronous}func({}){result}", parameters.join(", "))
-}
-
-fn value(types: TypesRef<'_>, ty: ComponentValType) -> String {
-    match ty {
-        ComponentValType::Primitive(ty) => ty.to_string(),
-        ComponentValType::Type(id) => defined(types, id),
-    }
-}
-
-fn defined(types: TypesRef<'_>, id: ComponentDefinedTypeId) -> String {
-    let show = |ty: &ComponentValType| value(types, *ty);
-    let show_or = |ty: &Option<ComponentValType>| ty.as_ref().map_or("_".into(), show);
-    let join = |parts: Vec<String>| parts.join(", ");
-    match &types[id] {
-        ComponentDefinedType::Primitive(ty) => ty.to_string(),
-        ComponentDefinedType::Record(record) => {
-            let field = |(name, ty)| format!("{name}: {}", show(ty));
-            format!("record {{ {} }}", join(record.fields.iter().map(field).collect()))
-        }
-        ComponentDefinedType::Variant(variant) => {
-            let cases = variant.cases.iter().map(|(name, case)| match &case.ty {
-                Some(ty) => format!("{name}({})", show(ty)),
-                None => name.to_string(),
-            });
-            format!("variant {{ {} }}", join(cases.collect()))
-        }
-        ComponentDefinedType::Enum(cases) => {
-            format!("enum {{ {} }}", join(cases.iter().map(ToString::to_string).collect()))
-        }
-        ComponentDefinedType::Flags(flags) => {
-            format!("flags {{ {} }}", join(flags.iter().map(ToString::to_string).collect()))
-        }
-        ComponentDefinedType::Tuple(tuple) => {
-            format!("tuple<{}>", join(tuple.types.iter().map(show).collect()))
-        }
-        ComponentDefinedType::List { element, .. } => format!("list<{}>", show(element)),
-        ComponentDefinedType::FixedLengthList { element, length, .. } => {
-            format!("list<{}, {length}>", show(element))
-        }
-        ComponentDefinedType::Map { key, value, .. } => {
-            format!("map<{}, {}>", show(key), show(value))
-        }
-        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", show(ty)),
-        ComponentDefinedType::Result { ok, err, .. } => match (ok, err) {
-            (None, None) => "result".into(),
-            (Some(ok), None) => format!("result<{}>", show(ok)),
-            (ok, Some(err)) => format!("result<{}, {}>", show_or(ok), show(err)),
-        },
-        ComponentDefinedType::Own(_) => "own<resource>".into(),
-        ComponentDefinedType::Borrow(_) => "borrow<resource>".into(),
-        ComponentDefinedType::Future { ty, .. } => format!("future<{}>", show_or(ty)),
-        ComponentDefinedType::Stream { ty, .. } => format!("stream<{}>", show_or(ty)),
-    }
 }

@@ -10,6 +10,7 @@ mod artifact;
 mod cache;
 mod call;
 mod capture;
+#[cfg(target_arch = "x86_64")]
 mod code_memory;
 mod compile;
 mod component;

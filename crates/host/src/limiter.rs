@@ -12,7 +12,7 @@ pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 pub(crate) const INSTANCES: usize = 256;
 
 /// Memories, and tables, of one component.
-pub(crate) const MEMORIES: usize = 64;
+pub(crate) const MEMORIES: usize = 16;
 
 /// Grants or refuses growth, and remembers what it refused.
 ///

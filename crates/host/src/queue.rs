@@ -131,9 +131,12 @@ mod tests {
             }
             _ => panic!("not refused"),
         }
+        // Who gives up waiting leaves room for another.
+        drop(second);
+        let mut second = enter();
+        assert!(second.as_mut().poll(&mut context).is_pending());
         drop(place);
         assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
-        // Who gives up waiting leaves room for another.
         assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
     }
 }

@@ -34,6 +34,7 @@ pub struct Cancellation(Arc<CancellationState>);
 #[derive(Debug, Default)]
 struct CancellationState {
     cancelled: AtomicBool,
+    cancelling: Notify,
     signal: Option<OwnedFd>,
     calls: Mutex<Vec<(Weak<Shared>, u64)>>,
 }
@@ -110,10 +111,24 @@ impl Cancellation {
     /// Ends every call that was, or will be, given this handle.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
+        self.0.cancelling.notify_waiters();
         for (shared, number) in lock(&self.0.calls).drain(..) {
             if let Some(shared) = shared.upgrade() {
                 shared.interrupt(number, Reason::Cancelled);
             }
+        }
+    }
+
+    /// Waits until this is cancelled.
+    pub(crate) async fn cancelled(&self) {
+        loop {
+            // Made before the look at the flag, so that no call in between is
+            // missed.
+            let cancelling = self.0.cancelling.notified();
+            if self.is_cancelled() {
+                return;
+            }
+            cancelling.await;
         }
     }
 
@@ -160,8 +175,7 @@ impl Timer {
         Ok(watched)
     }
 
-    /// Starts the thread where there is none. It then finds the first call, so
-    /// that nobody has to wake it.
+    /// Starts the thread where there is none.
     fn start(&self) -> io::Result<()> {
         let mut thread = lock(&self.thread);
         if thread.is_none() {
@@ -202,7 +216,11 @@ impl Drop for Watched<'_> {
         }
         drop(state);
         let mut calls = lock(&self.cancellation.0.calls);
-        if let Some(index) = calls.iter().position(|(_, number)| *number == self.number) {
+        // Numbers are a host's own, and a handle may be with calls of several.
+        let is_ours = |(shared, number): &(Weak<Shared>, u64)| {
+            *number == self.number && Weak::as_ptr(shared) == Arc::as_ptr(self.shared)
+        };
+        if let Some(index) = calls.iter().position(is_ours) {
             calls.swap_remove(index);
         }
     }
@@ -282,7 +300,7 @@ impl Shared {
                 state.end(number, Reason::Deadline);
             }
             state.alarm = state.due.first().map(|(due, _)| *due);
-            let signalled: Vec<_> = state.signalled().cloned().collect();
+            let signalled = state.signalled();
             let timeout = state.alarm.map(|alarm| alarm - now);
             drop(state);
             self.sleep(timeout, &signalled);
@@ -319,10 +337,16 @@ impl State {
         self.due.insert((entry.due, number));
     }
 
-    /// The handles that a descriptor may still cancel.
-    fn signalled(&self) -> impl Iterator<Item = &Cancellation> {
-        let handles = self.calls.values().filter_map(|entry| entry.signalled.as_ref());
-        handles.filter(|handle| !handle.is_cancelled())
+    /// The handles that a descriptor may still cancel, each once.
+    fn signalled(&self) -> Vec<Cancellation> {
+        let mut handles: Vec<Cancellation> = Vec::new();
+        for handle in self.calls.values().filter_map(|entry| entry.signalled.as_ref()) {
+            let is_new = !handles.iter().any(|known| Arc::ptr_eq(&known.0, &handle.0));
+            if is_new && !handle.is_cancelled() {
+                handles.push(handle.clone());
+            }
+        }
+        handles
     }
 }
 
@@ -405,6 +429,19 @@ mod tests {
             timer.watch(&Engine::default(), Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
+    }
+
+    #[test]
+    fn one_handle_cancels_calls_of_two_hosts() {
+        let (one, other) = (timer(), timer());
+        let cancellation = Cancellation::default();
+        let hour = Duration::from_secs(60 * 60);
+        let ended = one.watch(&Engine::default(), hour, &cancellation).unwrap();
+        let running = other.watch(&Engine::default(), hour, &cancellation).unwrap();
+        // Both have the number 0.
+        drop(ended);
+        cancellation.cancel();
+        assert_eq!(wait(running.watch()), Reason::Cancelled);
     }
 
     #[test]

@@ -61,6 +61,12 @@ pub enum ToolboxError {
         /// The question's id.
         question: String,
     },
+    /// The tool asks one thing after the other.
+    #[error("the tool has asked {limit} questions and asks on")]
+    TooManyQuestions {
+        /// How many it may ask.
+        limit: usize,
+    },
     /// The call itself failed.
     #[error(transparent)]
     Call(#[from] CallError),

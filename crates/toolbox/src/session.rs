@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 use crate::error::ToolboxError;
 use crate::{Inner, metering};
 
+/// How many questions a tool may ask for one call; for each it is run again.
+const QUESTIONS: usize = 100;
+
 /// What somebody said to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
@@ -61,6 +64,18 @@ impl Session {
         })
     }
 
+    /// Loads the tool, compiling it where that has to be, and runs nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Call`] for a component that cannot be loaded.
+    pub fn load(&self) -> Result<(), ToolboxError> {
+        if let Ok(source) = &self.source {
+            self.host.component(source, metering(self.call.limits))?;
+        }
+        Ok(())
+    }
+
     /// Runs the tool on this thread with the answers so far, and again for each
     /// question that has a preset answer.
     ///
@@ -68,8 +83,8 @@ impl Session {
     ///
     /// [`ToolboxError::Call`] for a component that cannot be loaded,
     /// [`ToolboxError::Answer`] for a preset answer that does not fit,
-    /// [`ToolboxError::AskedAgain`] for a tool that goes round in circles. How
-    /// the call itself ended is in the completion.
+    /// [`ToolboxError::AskedAgain`] and [`ToolboxError::TooManyQuestions`] for a
+    /// tool that finds no end. How the call itself ended is in the completion.
     pub fn run(&mut self, cancellation: &Cancellation) -> Result<Completion, ToolboxError> {
         let source = match &self.source {
             Ok(source) => source.clone(),
@@ -85,6 +100,9 @@ impl Session {
             };
             if self.answers.contains_key(&question.id) {
                 return Err(ToolboxError::AskedAgain { question: question.id.clone() });
+            }
+            if self.answers.len() >= QUESTIONS {
+                return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
             }
             let Some(preset) = self.presets.get(&question.id) else { return Ok(completion) };
             let (question, preset) = (question.clone(), preset.clone().map(Answer::Json));

@@ -63,7 +63,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
             let says = match tool.description {
                 Some(_) => None,
-                None => inner.host.cached_description(path),
+                None => inner.host.cached_description(path, metering(tool.limits.limits())),
             };
             (shown.display().to_string(), says)
         }

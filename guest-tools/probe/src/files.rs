@@ -64,6 +64,9 @@ pub(crate) fn gather(call: &Call, arguments: &Arguments) -> Result<String, Stop>
         while signal.directory.stat_at(PathFlags::empty(), &signal.path).is_err() {
             monotonic_clock::subscribe_duration(20_000_000).block();
         }
+        while arguments.text_or("then", "") == "spin" {
+            std::hint::spin_loop();
+        }
         Ok("let go".into())
     })
 }

@@ -34,7 +34,7 @@
 //! | `symlink` | `target`, PATH | `symlink l to ../a.txt: done` |
 //! | `link` | OLD, NEW, [`follow` false] | `link a.txt to b.txt: done`; a hard link |
 //! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |
-//! | `gather` | PATH, `until` | `gather a.txt: let go`: creates the file, and waits until there is one at the path `until` |
+//! | `gather` | PATH, `until`, [`then` ""] | `gather a.txt: let go`: creates the file, and waits until there is one at the path `until`; with `then` of `spin`, it loops without end after that |
 //! | `tmp` | | `tmp: no directory`, `tmp: marker absent, left one`, `tmp: marker present` |
 //! | `print` | [`text` "", `to` "stdout", `repeat` 1] | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
 //! | `stdin` | | `stdin: 0 bytes` |
