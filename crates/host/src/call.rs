@@ -166,15 +166,13 @@ fn try_run(
     Ok(Completion { result, stdout: stdio.out.captured(), stderr, usage })
 }
 
-/// What a component said when it was asked to describe itself.
-pub(crate) enum Described {
-    /// It will say the same the next time; nothing, where it answered nothing or
-    /// not in the form of the contract. A description is a convenience, and the
-    /// next call tells.
-    Finally(Option<Description>),
-    /// It had no time, or could not be asked.
-    NotNow,
-}
+/// What a component said when it was asked to describe itself, and will say the
+/// next time. Nothing, where it answered nothing or not in the form of the
+/// contract: a description is a convenience, and the next call tells.
+pub(crate) type Described = Result<Option<Description>, NotNow>;
+
+/// A component had no time to answer, or could not be asked.
+pub(crate) struct NotNow;
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
 pub(crate) fn describe(
@@ -189,7 +187,7 @@ pub(crate) fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let Ok(state) = State::new(&Grants::default(), &limits, &Stdio::default(), &[]) else {
-        return Described::NotNow;
+        return Err(NotNow);
     };
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
@@ -198,9 +196,9 @@ pub(crate) fn describe(
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
     match ended.map(|ended| ended.result) {
-        Ok(Ok(text)) => Described::Finally(serde_json::from_str(&text).ok()),
-        Ok(Err(Fault::Broke(_))) => Described::Finally(None),
-        Ok(Err(Fault::Ended(_))) | Err(_) => Described::NotNow,
+        Ok(Ok(text)) => Ok(serde_json::from_str(&text).ok()),
+        Ok(Err(Fault::Broke(_))) => Ok(None),
+        Ok(Err(Fault::Ended(_))) | Err(_) => Err(NotNow),
     }
 }
 

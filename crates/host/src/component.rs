@@ -180,12 +180,10 @@ impl Component {
         loaded.compiled = true;
         let described = match component.get_export_index(None, "describe") {
             Some(export) => describe(&loaded.instance, &export),
-            None => Described::Finally(None),
+            None => Ok(None),
         };
-        let is_final = matches!(described, Described::Finally(_));
-        if let Described::Finally(description) = described {
-            loaded.description = description;
-        }
+        let is_final = described.is_ok();
+        loaded.description = described.unwrap_or(None);
         if let Some(cache) = cache
             && is_final
             && let Err(problem) = cache.store(key, compiled.bytes(), loaded.description.as_ref())
