@@ -17,6 +17,7 @@ use std::time::Duration;
 use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places, ToolboxError};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 use crate::support::Workspace;
 
@@ -61,6 +62,15 @@ fn gathering() -> Workspace {
     workspace
 }
 
+/// Starts a call that says that it is here, waits to be let go, and then does
+/// something else or ends.
+fn gather(kitbag: &Kitbag, id: &str, then: &str) -> JoinHandle<Result<Outcome, ToolboxError>> {
+    let kitbag = kitbag.clone();
+    let path = format!("/here/{id}");
+    let arguments = json!({ "do": "gather", "path": path, "until": "/here/go", "then": then });
+    tokio::spawn(async move { kitbag.call("probe", arguments).await })
+}
+
 /// Waits until so many tools have gathered, and lets them go.
 async fn let_go(workspace: &Workspace, count: usize) {
     let here = workspace.path("here");
@@ -91,13 +101,8 @@ fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
     let kitbag = kitbag(&workspace, processors * 2, 10);
     let runtime = runtime(processors);
     runtime.block_on(async {
-        let spin = |id: usize| {
-            let (kitbag, path) = (kitbag.clone(), format!("/here/{id}"));
-            let arguments =
-                json!({ "do": "gather", "path": path, "until": "/here/go", "then": "spin" });
-            tokio::spawn(async move { kitbag.call("probe", arguments).await })
-        };
-        let loops: Vec<_> = (0..processors).map(spin).collect();
+        let loops: Vec<_> =
+            (0..processors).map(|id| gather(&kitbag, &id.to_string(), "spin")).collect();
         let_go(&workspace, processors).await;
         for _ in 0..20 {
             let outcome = kitbag.call("probe", echo("here")).await.unwrap();
@@ -118,17 +123,14 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
     let workspace = gathering();
     let kitbag = kitbag(&workspace, 1, 1);
     runtime(2).block_on(async {
-        let gather = |id: &str| {
-            json!({ "do": "gather", "path": format!("/here/{id}"), "until": "/here/go" })
-        };
-        let (first_kitbag, arguments) = (kitbag.clone(), gather("first"));
-        let first = tokio::spawn(async move { first_kitbag.call("probe", arguments).await });
+        let first = gather(&kitbag, "first", "");
         while !workspace.path("here/first").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         // From the first time that somebody asks how it is, the second waits.
-        let mut second = pin!(kitbag.call("probe", gather("second")));
-        let asked = poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
+        let mut second = pin!(kitbag.call("probe", echo("second")));
+        let asked =
+            poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
         assert!(asked);
         let third = kitbag.call("probe", echo("x")).await.unwrap_err();
         let text = third.to_string();
@@ -162,14 +164,7 @@ fn a_thousand_instances_live_at_once() {
     runtime(2).block_on(async {
         kitbag.call("probe", echo("warm")).await.unwrap();
         let (_, before) = held();
-        let calls: Vec<_> = (0..CALLS)
-            .map(|id| {
-                let kitbag = kitbag.clone();
-                let path = format!("/here/{id}");
-                let arguments = json!({ "do": "gather", "path": path, "until": "/here/go" });
-                tokio::spawn(async move { kitbag.call("probe", arguments).await })
-            })
-            .collect();
+        let calls: Vec<_> = (0..CALLS).map(|id| gather(&kitbag, &id.to_string(), "")).collect();
         let_go(&workspace, CALLS).await;
         let (_, during) = held();
         for (id, call) in calls.into_iter().enumerate() {
@@ -206,14 +201,7 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
         let grown = resident_after.saturating_sub(resident);
         assert!(grown < 64 << 10, "grew by {grown} KiB");
         // Every place is free again: as many calls as there are run at once.
-        let calls: Vec<_> = (0..places)
-            .map(|id| {
-                let kitbag = kitbag.clone();
-                let path = format!("/here/{id}");
-                let arguments = json!({ "do": "gather", "path": path, "until": "/here/go" });
-                tokio::spawn(async move { kitbag.call("probe", arguments).await })
-            })
-            .collect();
+        let calls: Vec<_> = (0..places).map(|id| gather(&kitbag, &id.to_string(), "")).collect();
         let_go(&workspace, places).await;
         for call in calls {
             assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));

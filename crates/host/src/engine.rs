@@ -46,12 +46,12 @@ pub struct HostOptions {
 
 struct Inner {
     options: HostOptions,
-    plain: OnceLock<Engine>,
-    metered: OnceLock<Engine>,
-    timer: OnceLock<Timer>,
+    plain: Lazy<Engine>,
+    metered: Lazy<Engine>,
+    timer: Lazy<Timer>,
     components: Components,
     queue: Arc<Queue>,
-    threads: OnceLock<Runtime>,
+    threads: Lazy<Runtime>,
 }
 
 /// Whether a component counts the instructions it runs.
@@ -73,12 +73,12 @@ impl Host {
         let queue = Queue::new(options.concurrency);
         Self(Arc::new(Inner {
             options,
-            plain: OnceLock::new(),
-            metered: OnceLock::new(),
-            timer: OnceLock::new(),
+            plain: Lazy::new(),
+            metered: Lazy::new(),
+            timer: Lazy::new(),
             components: Components::default(),
             queue,
-            threads: OnceLock::new(),
+            threads: Lazy::new(),
         }))
     }
 
@@ -89,7 +89,7 @@ impl Host {
 
     /// Whether an engine has been started.
     pub fn is_started(&self) -> bool {
-        self.0.plain.get().is_some() || self.0.metered.get().is_some()
+        self.0.plain.cell.get().is_some() || self.0.metered.cell.get().is_some()
     }
 
     /// Finds a component: in this binary, in memory, on disk, or by compiling.
@@ -179,7 +179,7 @@ impl Host {
             work()
         };
         let make = || threads(self.0.options.concurrency);
-        let threads = get_or_try(&self.0.threads, make).map_err(CallError::internal)?;
+        let threads = self.0.threads.get_or_try(make).map_err(CallError::internal)?;
         // tokio panics where the system has no thread left.
         let started = catch_unwind(AssertUnwindSafe(|| threads.spawn_blocking(work)));
         let started = started.map_err(|_| {
@@ -228,22 +228,37 @@ impl Host {
             }
             Engine::new(&config).map_err(|error| format!("{error:#}"))
         };
-        get_or_try(slot, make)
+        slot.get_or_try(make)
     }
 
     fn timer(&self) -> Result<&Timer, String> {
-        get_or_try(&self.0.timer, || Timer::new().map_err(|error| error.to_string()))
+        self.0.timer.get_or_try(|| Timer::new().map_err(|error| error.to_string()))
     }
 }
 
-/// What a cell holds, made where it holds nothing. What cannot be made now may
-/// be had the next time.
-fn get_or_try<T, E>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
-    match cell.get() {
-        Some(value) => Ok(value),
-        None => {
-            let value = make()?;
-            Ok(cell.get_or_init(|| value))
+/// Something that is made when it is first needed, once. What cannot be made now
+/// may be had the next time.
+struct Lazy<T> {
+    cell: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Lazy<T> {
+    const fn new() -> Self {
+        Self { cell: OnceLock::new(), making: Mutex::new(()) }
+    }
+
+    fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(value) = self.cell.get() {
+            return Ok(value);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.cell.get() {
+            Some(value) => Ok(value),
+            None => {
+                let value = make()?;
+                Ok(self.cell.get_or_init(|| value))
+            }
         }
     }
 }
@@ -264,7 +279,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // Dropping a runtime waits for its threads, which must not happen on an
         // executor's thread; those that still run end with their calls.
-        if let Some(threads) = self.threads.take() {
+        if let Some(threads) = self.threads.cell.take() {
             threads.shutdown_background();
         }
     }
