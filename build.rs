@@ -36,8 +36,9 @@ fn run() -> Result<(), Failure> {
     link_statically(&out)?;
     find_target()?;
     let guests = build_guests(&root, &out)?;
-    // For the tests, which load guests that are no part of the binary.
-    println!("cargo::rustc-env=KITBAG_GUESTS={}", guests.display());
+    // For the tests, which load guests that are no part of the binary. `cargo run`
+    // sets such variables too, so none may look like one of kitbag's own.
+    println!("cargo::rustc-env=TEST_GUESTS={}", guests.display());
     embed(&guests, &out)
 }
 
@@ -106,7 +107,7 @@ fn link_statically(out: &Path) -> Result<(), Failure> {
         _ => "dynamic",
     };
     // For the test that looks at the binary.
-    println!("cargo::rustc-env=KITBAG_LINKAGE={linkage}");
+    println!("cargo::rustc-env=TEST_LINKAGE={linkage}");
     Ok(())
 }
 

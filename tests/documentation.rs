@@ -1,6 +1,7 @@
 //! What README and `docs/` say is what kitbag does.
 
 use std::fs;
+use std::process::Command;
 
 use crate::support::{Workspace, guest, repository};
 
@@ -56,6 +57,24 @@ fn the_exit_codes_of_readme_are_those_of_the_help() {
         let row = format!("| {code} | {} |", meaning.trim());
         assert!(readme.contains(&row), "{row}");
     }
+}
+
+#[test]
+fn the_first_command_of_readme_works_through_cargo() {
+    let readme = read("README.md");
+    let command = "cargo run --release -- run learn topic=kitbag";
+    assert!(readme.contains(command));
+    // As it stands but for the profile, which `cargo test` has built already.
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--offline", "--", "run", "learn", "topic=kitbag"])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.starts_with("# Topic: kitbag\n"), "{stdout}\n{stderr}");
 }
 
 #[test]

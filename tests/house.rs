@@ -154,5 +154,5 @@ fn the_binary_is_linked_as_its_build_says() {
     let number = |at: usize| u16::from_le_bytes([binary[at], binary[at + 1]]) as usize;
     let (start, size, count) = (number(32), number(54), number(56));
     let has_loader = (0..count).any(|index| binary[start + index * size] == 3);
-    assert_eq!(has_loader, env!("KITBAG_LINKAGE") == "dynamic");
+    assert_eq!(has_loader, env!("TEST_LINKAGE") == "dynamic");
 }

@@ -27,7 +27,7 @@ pub(crate) struct Run {
 
 /// A guest that `build.rs` built beside the built-in ones.
 pub(crate) fn guest(name: &str) -> PathBuf {
-    Path::new(env!("KITBAG_GUESTS")).join(format!("kitbag_{name}.wasm"))
+    Path::new(env!("TEST_GUESTS")).join(format!("kitbag_{name}.wasm"))
 }
 
 /// The repository's root.
@@ -182,7 +182,7 @@ impl Workspace {
             (&self.root(), "<workspace>"),
             (&self.home(), "<home>"),
             (self.directory.path(), "<outside>"),
-            (Path::new(env!("KITBAG_GUESTS")), "<guests>"),
+            (Path::new(env!("TEST_GUESTS")), "<guests>"),
         ] {
             text = text.replace(&*path.to_string_lossy(), name);
             if let Ok(real) = path.canonicalize() {
