@@ -22,6 +22,7 @@ impl Compiled {
         &self.0
     }
 
+    #[cfg(feature = "compiler")]
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
