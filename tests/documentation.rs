@@ -1,9 +1,8 @@
 //! What README and `docs/` say is what kitbag does.
 
 use std::fs;
-use std::process::Command;
 
-use crate::support::{Workspace, guest, repository};
+use crate::support::{Workspace, cargo_run, guest, repository};
 
 fn read(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap()
@@ -65,16 +64,8 @@ fn the_first_command_of_readme_works_through_cargo() {
     let command = "cargo run --release -- run learn topic=kitbag";
     assert!(readme.contains(command));
     // As it stands but for the profile, which `cargo test` has built already.
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["run", "--quiet", "--offline", "--", "run", "learn", "topic=kitbag"])
-        .current_dir(repository())
-        .output()
-        .unwrap();
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{stderr}");
-    assert!(stdout.starts_with("# Topic: kitbag\n"), "{stdout}\n{stderr}");
+    let stdout = cargo_run(&["--", "run", "learn", "topic=kitbag"]);
+    assert!(stdout.starts_with("# Topic: kitbag\n"), "{stdout}");
 }
 
 #[test]

@@ -165,14 +165,6 @@ fn a_host_can_be_dropped_inside_a_runtime() {
 
 #[test]
 fn the_example_runs() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = std::process::Command::new(cargo)
-        .args(["run", "--quiet", "--offline", "--example", "embed"])
-        .current_dir(crate::support::repository())
-        .output()
-        .unwrap();
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{stderr}");
-    assert!(stdout.contains("# Topic: kitbag"), "{stdout}\n{stderr}");
+    let stdout = crate::support::cargo_run(&["--example", "embed"]);
+    assert!(stdout.contains("# Topic: kitbag"), "{stdout}");
 }

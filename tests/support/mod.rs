@@ -249,3 +249,18 @@ impl Run {
             .unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 }
+
+/// Lets cargo run something of this repository, and returns what that wrote to
+/// standard output.
+#[track_caller]
+pub(crate) fn cargo_run(arguments: &[&str]) -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--offline"])
+        .args(arguments)
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
