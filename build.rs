@@ -82,11 +82,12 @@ fn link_statically(out: &Path) -> Result<(), Failure> {
         let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
         path.is_absolute().then_some(path)
     };
-    let found = libraries.map(|(name, file)| find(file).map(|path| (name, path)));
-    let found: Option<Vec<_>> = found.into_iter().collect();
-    let linkage = match found {
+    let find_all = || -> Option<Vec<_>> {
+        libraries.into_iter().map(|(name, file)| Some((name, find(file)?))).collect()
+    };
+    let linkage = match (is_native && is_glibc && !asked).then(find_all).flatten() {
         _ if asked => "static",
-        Some(found) if is_native && is_glibc => {
+        Some(found) => {
             // Searched before the system's directories, and with nothing but
             // static libraries in it, so that nothing else is found.
             let directory = out.join("static");
@@ -104,7 +105,7 @@ fn link_statically(out: &Path) -> Result<(), Failure> {
             }
             "static"
         }
-        _ => "dynamic",
+        None => "dynamic",
     };
     // For the test that looks at the binary.
     println!("cargo::rustc-env=TEST_LINKAGE={linkage}");

@@ -115,18 +115,11 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallErro
 }
 
 /// Runs one call on this thread.
+///
+/// # Errors
+///
+/// Where the guest was not reached. How it ended otherwise is in the completion.
 pub(crate) fn run(
-    timer: &Timer,
-    component: &Component,
-    call: &Call,
-    cancellation: &Cancellation,
-    private: &[PathBuf],
-) -> Completion {
-    try_run(timer, component, call, cancellation, private).unwrap_or_else(Completion::failed)
-}
-
-/// As [`run`], with an error where the guest was not reached.
-fn try_run(
     timer: &Timer,
     component: &Component,
     call: &Call,
@@ -186,9 +179,8 @@ pub(crate) fn describe(
         Metering::Fuel => Some(u64::MAX),
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
-    let Ok(state) = State::new(&Grants::default(), &limits, &Stdio::default(), &[]) else {
-        return Err(NotNow);
-    };
+    let state = State::new(&Grants::default(), &limits, &Stdio::default(), &[]);
+    let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         let instance = instance.instantiate_async(&mut *store).await?;

@@ -135,7 +135,10 @@ impl Host {
             Ok(timer) => timer,
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
-        let run = || call::run(timer, component, call, cancellation, &self.0.options.private);
+        let run = || {
+            call::run(timer, component, call, cancellation, &self.0.options.private)
+                .unwrap_or_else(Completion::failed)
+        };
         if IS_OURS.get() {
             return run();
         }

@@ -57,27 +57,25 @@ impl Fault {
         if let Some(ResourceTableError::Full) = error.downcast_ref() {
             return limit(LimitKind::Handles, limits);
         }
-        match error.downcast_ref::<Trap>() {
-            Some(Trap::StackOverflow) => limit(LimitKind::Stack, limits),
-            Some(Trap::OutOfFuel) => limit(LimitKind::Fuel, limits),
+        match (error.downcast_ref::<Trap>(), refused) {
+            (Some(Trap::StackOverflow), _) => limit(LimitKind::Stack, limits),
+            (Some(Trap::OutOfFuel), _) => limit(LimitKind::Fuel, limits),
             // A guest whose wish was refused, and that broke off over it: nothing
             // but the limiter knows why.
-            trap => match (refused, trap) {
-                (Some(kind), _) => limit(kind, limits),
-                (None, Some(Trap::UnreachableCodeReached)) => CallError::Trap {
-                    message: panic_message(&stderr.text)
-                        .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
-                },
-                (None, Some(trap)) => CallError::Trap { message: trap.to_string() },
-                (None, None) => {
-                    let message = format!("{error:#}");
-                    let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
-                    match known {
-                        Some((_, kind)) => limit(*kind, limits),
-                        None => CallError::Trap { message },
-                    }
-                }
+            (_, Some(kind)) => limit(kind, limits),
+            (Some(Trap::UnreachableCodeReached), None) => CallError::Trap {
+                message: panic_message(&stderr.text)
+                    .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
             },
+            (Some(trap), None) => CallError::Trap { message: trap.to_string() },
+            (None, None) => {
+                let message = format!("{error:#}");
+                let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
+                match known {
+                    Some((_, kind)) => limit(*kind, limits),
+                    None => CallError::Trap { message },
+                }
+            }
         }
     }
 }
