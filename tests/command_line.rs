@@ -16,6 +16,8 @@ fn the_help_of_every_command_is_reviewed() {
         "inspect",
         "check",
         "prompt",
+        "export",
+        "mcp-config",
         "config",
         "cache",
         "completions",

@@ -7,6 +7,7 @@ mod support;
 
 mod calls;
 mod command_line;
+mod definitions;
 mod documentation;
 mod escapes;
 mod faults;

@@ -43,6 +43,9 @@ pub(crate) enum CliError {
     /// The cache cannot be listed or emptied.
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
+    /// Where this program is.
+    #[error("the path of this program cannot be found out")]
+    Program(#[source] io::Error),
     /// Output that cannot be written.
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
@@ -58,7 +61,7 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Output(_) => Exit::Denied,
+            Self::Cache(_) | Self::Program(_) | Self::Output(_) => Exit::Denied,
         }
     }
 
@@ -82,9 +85,10 @@ impl CliError {
             Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
                 Some(format!("`kitbag describe {tool}` shows the arguments it takes"))
             }
-            Self::Toolbox(ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))) => {
-                Some("build the tool, or correct `wasm` in the configuration".into())
-            }
+            Self::Toolbox(
+                ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))
+                | ToolboxError::Load { source: LoadError::NotFound { .. }, .. },
+            ) => Some("build the tool, or correct `wasm` in the configuration".into()),
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
                 LimitKind::Memory | LimitKind::Time | LimitKind::Fuel => {
                     Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
@@ -164,12 +168,21 @@ impl CliError {
     }
 
     fn is_missing_file(&self) -> bool {
-        let missing = CallError::is_missing_file;
-        matches!(self, Self::Toolbox(ToolboxError::Call(error)) if missing(error))
+        matches!(
+            self,
+            Self::Toolbox(
+                ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))
+                    | ToolboxError::Load { source: LoadError::NotFound { .. }, .. }
+            )
+        )
     }
 
     fn is_load_error(&self) -> bool {
-        matches!(self, Self::Component(_) | Self::Toolbox(ToolboxError::Call(CallError::Load(_))))
+        matches!(
+            self,
+            Self::Component(_)
+                | Self::Toolbox(ToolboxError::Call(CallError::Load(_)) | ToolboxError::Load { .. })
+        )
     }
 
     /// The message with its causes on one line.
@@ -193,6 +206,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
             kitbag::config::Origin::File { .. } => Exit::Configuration,
             _ => Exit::Usage,
         },
+        ToolboxError::Load { source, .. } => load_exit(source),
         ToolboxError::Schema { .. }
         | ToolboxError::AskedAgain { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,

@@ -1,8 +1,9 @@
 //! Data goes to standard output, everything else to standard error.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use kitbag::contract::text::printable;
+use kitbag::contract::text::{is_hidden, printable};
 use serde_json::Value;
 
 use crate::error::CliError;
@@ -22,9 +23,36 @@ pub(crate) fn untrusted(text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Writes one JSON value on one line.
+/// Writes one JSON value on one line, with everything spelled out that a terminal
+/// would act on: in JSON that is the same value.
 pub(crate) fn json(value: &Value) -> Result<(), CliError> {
-    write(&[&value.to_string(), "\n"])
+    write(&[&escaped(value.to_string()), "\n"])
+}
+
+/// As [`json`], on several lines for a person to read and copy.
+pub(crate) fn json_lines(value: &Value) -> Result<(), CliError> {
+    write(&[&escaped(format!("{value:#}")), "\n"])
+}
+
+/// Spells out in JSON what nobody would see, as only a text can hold it.
+fn escaped(json: String) -> String {
+    let must_be = |c: char| is_hidden(c) && c != '\n';
+    if !json.contains(must_be) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match must_be(c) {
+            true => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    let _ = write!(escaped, "\\u{unit:04x}");
+                }
+            }
+            false => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// Writes a note for a person to standard error.
@@ -63,5 +91,26 @@ fn write(parts: &[&str]) -> Result<(), CliError> {
         // Whoever reads has had enough; there is nobody to tell.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(CliError::Output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_holds_nothing_that_a_terminal_acts_on() {
+        let value = json!({ "a\u{202e}": ["\u{9b}2J\u{7f}", "\u{e0041}", "wörd\n\u{1b}"] });
+        let text = escaped(value.to_string());
+        assert_eq!(
+            text,
+            "{\"a\\u202e\":[\"\\u009b2J\\u007f\",\"\\udb40\\udc41\",\"wörd\\n\\u001b\"]}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        let lines = escaped(format!("{value:#}"));
+        assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), value);
+        assert_eq!(lines.lines().count(), 7);
     }
 }

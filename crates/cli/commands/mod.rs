@@ -6,8 +6,10 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod describe;
+pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;
 

@@ -6,6 +6,7 @@ use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration, json as strict};
 use kitbag::host::Captured;
+use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerType, Answered, Arguments, Completion, ErrorInfo, Outcome, Question, ToolboxError,
 };
@@ -38,6 +39,10 @@ pub(crate) struct Args {
     /// standard input
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
+    /// Take a null in --args as not given where the argument is optional and
+    /// takes no null, as models give them in strict mode
+    #[arg(long, requires = "args")]
+    without_nulls: bool,
     /// Answer a question of the tool's, by the question's id
     #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
     answers: Vec<(String, String)>,
@@ -55,7 +60,13 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(self.limits)?;
-        let json = self.args.as_deref().map(read_arguments).transpose()?;
+        let mut json = self.args.as_deref().map(read_arguments).transpose()?;
+        if self.without_nulls
+            && let Some(arguments) = json
+        {
+            let tool = kitbag.toolbox().tool(&self.tool)?;
+            json = Some(without_nulls(&tool.input_schema.value, arguments));
+        }
         let arguments = Arguments { json, pairs: self.pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();

@@ -80,10 +80,7 @@ pub(crate) fn check(
     }
     fill_defaults(schema, &mut value);
     if !fits_plainly(schema, &value) {
-        let validator = jsonschema::options().build(schema).map_err(|error| {
-            ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() }
-        })?;
-        for error in validator.iter_errors(&value) {
+        for error in validator(tool, schema)?.iter_errors(&value) {
             explain(&error, schema, &mut problems);
         }
     }
@@ -93,13 +90,20 @@ pub(crate) fn check(
     }
 }
 
+/// Reads a tool's schema.
+pub(crate) fn validator(tool: &str, schema: &Value) -> Result<jsonschema::Validator, ToolboxError> {
+    jsonschema::options()
+        .build(schema)
+        .map_err(|error| ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() })
+}
+
 /// Whether a value plainly fits a schema, so that nothing more has to be looked
 /// at. `false` means only that the library has to decide.
 ///
 /// The library first compiles the schema of schemas, which takes several times
 /// as long as a whole call does without it. What configuration and most tools
 /// write needs no more than these keywords (JSON Schema 2020-12).
-fn fits_plainly(schema: &Value, value: &Value) -> bool {
+pub(crate) fn fits_plainly(schema: &Value, value: &Value) -> bool {
     let Value::Object(rules) = schema else { return false };
     let property = |key: &str| rules.get("properties").and_then(|properties| properties.get(key));
     rules.iter().all(|(keyword, rule)| match (&**keyword, rule, value) {
@@ -346,7 +350,7 @@ fn article(kind: &str) -> String {
 }
 
 /// A key as one segment of a JSON pointer (RFC 6901).
-fn pointer(key: &str) -> String {
+pub(crate) fn pointer(key: &str) -> String {
     format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 

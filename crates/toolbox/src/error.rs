@@ -28,6 +28,15 @@ pub enum ToolboxError {
         /// Where it was switched off.
         origin: Origin,
     },
+    /// One of several tools cannot be loaded.
+    #[error("the tool `{tool}` cannot be loaded")]
+    Load {
+        /// The tool.
+        tool: String,
+        /// Why not.
+        #[source]
+        source: LoadError,
+    },
     /// The arguments do not fit the tool's schema.
     #[error("invalid arguments for `{tool}`{}", list(problems))]
     Arguments {

@@ -6,6 +6,7 @@
 //! configuration to `kitbag-config`.
 
 mod arguments;
+pub mod definitions;
 mod error;
 mod knowledge;
 mod session;

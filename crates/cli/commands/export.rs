@@ -1,0 +1,75 @@
+//! `kitbag export`.
+
+use clap::ValueEnum;
+use kitbag::contract::text::printable;
+use kitbag::toolbox::definitions::Format;
+
+use crate::commands::{Global, Limits, warn};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print the definitions of tools as a model interface takes them
+///
+/// They are sorted by name. What a format cannot express of a tool's arguments
+/// is reported on standard error; kitbag checks every call against the tool's
+/// own schema all the same.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag export --format openai-chat > tools.json
+  kitbag export --format anthropic learn word_count")]
+pub(crate) struct Args {
+    /// The tools' names; `kitbag list` shows them [default: all of them]
+    #[arg(value_name = "TOOL")]
+    tools: Vec<String>,
+    /// The form that the interface takes tools in
+    #[arg(long, value_enum)]
+    format: FormatName,
+}
+
+/// A [`Format`], as it is named on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    /// OpenAI's chat completions, and what speaks like them
+    #[value(name = "openai-chat")]
+    OpenAiChat,
+    /// OpenAI's responses
+    #[value(name = "openai-responses")]
+    OpenAiResponses,
+    /// Anthropic's messages
+    Anthropic,
+    /// Gemini
+    Gemini,
+    /// The result of `tools/list` in the Model Context Protocol
+    Mcp,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag(Limits::default())?;
+        let (toolbox, format) = (kitbag.toolbox(), self.format.into());
+        let definitions = match &*self.tools {
+            [] => toolbox.definitions(format)?,
+            names => toolbox.definitions_of(names.iter().map(String::as_str), format)?,
+        };
+        warn(&definitions.cache_problems);
+        output::json(&definitions.value)?;
+        for loss in &definitions.losses {
+            output::note(&format!("warning: {}", printable(&loss.to_string())));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::OpenAiChat => Self::OpenAiChat,
+            FormatName::OpenAiResponses => Self::OpenAiResponses,
+            FormatName::Anthropic => Self::Anthropic,
+            FormatName::Gemini => Self::Gemini,
+            FormatName::Mcp => Self::Mcp,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `tools` of Anthropic's messages.
+//!
+//! The root of a schema is an object without `oneOf`, `anyOf` and `allOf`, and
+//! its properties have plain names; one tool that breaks this makes the whole
+//! request fail.
+
+use serde_json::{Map, Value, json};
+
+use super::{Note, description, root};
+use crate::Tool;
+
+/// What must not stand at the root.
+const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// The longest name of a property.
+const NAME_BYTES: usize = 64;
+
+pub(super) fn define(tool: &Tool) -> (Value, Vec<Note>) {
+    let mut notes = Vec::new();
+    let mut schema = root::object_without(&tool.input_schema.value, &FORBIDDEN, &mut notes);
+    check_names(&mut schema, &mut notes);
+    let mut value = json!({ "name": tool.name });
+    if let Some(description) = description(tool) {
+        value["description"] = description.into();
+    }
+    value["input_schema"] = schema.into();
+    (value, notes)
+}
+
+/// Leaves properties out whose names are not taken, where a call can do without.
+fn check_names(schema: &mut Map<String, Value>, notes: &mut Vec<Note>) {
+    let required: Vec<_> = root::required(schema).map(str::to_owned).collect();
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    properties.retain(|name, _| {
+        let is_required = required.contains(name);
+        let is_kept = is_name(name) || is_required;
+        if !is_name(name) {
+            let what = match is_required {
+                true => {
+                    "has a name that this interface refuses; it is required, so that the tool has \
+                     to rename it"
+                }
+                false => "has a name that this interface refuses, and is left out",
+            };
+            notes.push(Note::new(format!("/properties{}", root::segment(name)), what));
+        }
+        is_kept
+    });
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_allowed)
+}

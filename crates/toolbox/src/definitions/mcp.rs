@@ -1,0 +1,34 @@
+//! The result of `tools/list`.
+//!
+//! Source: Model Context Protocol 2025-11-25, schema, `Tool`.
+
+use serde_json::{Value, json};
+
+use super::{Note, description, root};
+use crate::Tool;
+
+/// Everything a tool says of itself has a place here, and its schemas stay as
+/// they are.
+pub(super) fn define(tool: &Tool) -> (Value, Vec<Note>) {
+    let mut notes = Vec::new();
+    let mut value = json!({ "name": tool.name });
+    if let Some(title) = &tool.title {
+        value["title"] = title.value.as_str().into();
+    }
+    if let Some(description) = description(tool) {
+        value["description"] = description.into();
+    }
+    value["inputSchema"] = root::typed(&tool.input_schema.value).into();
+    if let Some(schema) = &tool.output_schema {
+        match schema.value["type"] == "object" {
+            true => value["outputSchema"] = schema.value.clone(),
+            // A client would refuse the whole list.
+            false => notes.push(Note::new(
+                "",
+                "goes out without the output schema beside it, which has to be that of an object",
+            )),
+        }
+    }
+    value["annotations"] = json!(tool.annotations);
+    (value, notes)
+}

@@ -1,0 +1,197 @@
+//! What a model is told of a tool, in the form that its interface takes.
+//!
+//! Each interface understands another part of JSON Schema. A definition says as
+//! much as its format can, and lists as [`Loss`]es what it could not say. kitbag
+//! checks every call against the tool's own schema, whatever a model was told.
+
+mod anthropic;
+mod disjoint;
+mod gemini;
+mod mcp;
+mod nulls;
+mod openai;
+mod root;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::shown;
+use kitbag_host::{CacheProblem, CallError};
+use serde_json::{Value, json};
+
+use crate::{Tool, Toolbox, ToolboxError, arguments};
+
+pub use nulls::without_nulls;
+
+/// The form that a model interface takes tools in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `tools` of OpenAI's chat completions, and of whatever speaks like them.
+    /// With `strict` wherever the schema allows it; see [`without_nulls`].
+    OpenAiChat,
+    /// `tools` of OpenAI's responses. With `strict` as above.
+    OpenAiResponses,
+    /// `tools` of Anthropic's messages.
+    Anthropic,
+    /// One element of `tools` of Gemini's `generateContent`.
+    Gemini,
+    /// The result of `tools/list` in the Model Context Protocol.
+    Mcp,
+}
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// The tool in its format.
+    pub value: Value,
+    /// What the format could not express.
+    pub losses: Vec<Loss>,
+}
+
+/// What a model is told of several tools.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    /// All of them, by name, as the interface takes them.
+    pub value: Value,
+    /// What the format could not express, tool by tool.
+    pub losses: Vec<Loss>,
+    /// What was wrong with the disk cache when tools were loaded for this.
+    pub cache_problems: Vec<CacheProblem>,
+}
+
+/// Something about a tool that a format could not express.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The tool.
+    pub tool: ToolName,
+    /// Where in its input schema, as a JSON pointer; empty for the whole.
+    pub pointer: String,
+    /// What was done instead, as the end of a sentence.
+    pub what: String,
+}
+
+/// A [`Loss`] of a schema, before it is known whose that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) pointer: String,
+    pub(crate) what: String,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp];
+
+    /// Defines one tool.
+    ///
+    /// A [`ToolName`] fits every format as it is. The schema is taken to be a
+    /// valid one; [`Toolbox::definition`] makes sure of that.
+    pub fn define(self, tool: &Tool) -> Definition {
+        let (value, notes) = match self {
+            Self::OpenAiChat => openai::chat(tool),
+            Self::OpenAiResponses => openai::responses(tool),
+            Self::Anthropic => anthropic::define(tool),
+            Self::Gemini => gemini::define(tool),
+            Self::Mcp => mcp::define(tool),
+        };
+        let loss = |Note { pointer, what }| Loss { tool: tool.name.clone(), pointer, what };
+        Definition { value, losses: notes.into_iter().map(loss).collect() }
+    }
+
+    /// Puts definitions together as the interface takes them.
+    pub fn collect(self, definitions: Vec<Value>) -> Value {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic => definitions.into(),
+            Self::Gemini => json!({ "functionDeclarations": definitions }),
+            Self::Mcp => json!({ "tools": definitions }),
+        }
+    }
+}
+
+impl Toolbox {
+    /// What a model is told of a tool.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] where the tool's
+    /// input schema is none.
+    pub fn definition(&self, name: &str, format: Format) -> Result<Definition, ToolboxError> {
+        let tool = self.tool(name)?;
+        arguments::validator(name, &tool.input_schema.value)?;
+        Ok(format.define(&tool))
+    }
+
+    /// What a model is told of every enabled tool.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Load`] for a tool that cannot be loaded, and
+    /// [`ToolboxError::Schema`] for one whose input schema is none.
+    pub fn definitions(&self, format: Format) -> Result<Definitions, ToolboxError> {
+        self.definitions_of(self.enabled().map(|(name, _)| name.as_str()), format)
+    }
+
+    /// What a model is told of some tools. They are sorted by name, and one that
+    /// is named twice counts once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`definitions`](Self::definitions), and
+    /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name.
+    pub fn definitions_of<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        format: Format,
+    ) -> Result<Definitions, ToolboxError> {
+        let (mut values, mut losses, mut cache_problems) = (Vec::new(), Vec::new(), Vec::new());
+        for name in names.into_iter().collect::<BTreeSet<_>>() {
+            let mut tool = self.tool(name).map_err(|error| match error {
+                // Of several tools it has to be said which one.
+                ToolboxError::Call(CallError::Load(source)) => {
+                    ToolboxError::Load { tool: name.to_owned(), source }
+                }
+                error => error,
+            })?;
+            arguments::validator(name, &tool.input_schema.value)?;
+            let definition = format.define(&tool);
+            values.push(definition.value);
+            losses.extend(definition.losses);
+            cache_problems.append(&mut tool.cache_problems);
+        }
+        Ok(Definitions { value: format.collect(values), losses, cache_problems })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.pointer {
+            "" => write!(f, "`{}`: the input schema {}", self.tool, self.what),
+            pointer => write!(f, "`{}`: `{}` {}", self.tool, shown(pointer), self.what),
+        }
+    }
+}
+
+impl Note {
+    fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), what: what.into() }
+    }
+}
+
+/// What a tool says of itself, where it says anything.
+fn description(tool: &Tool) -> Option<&str> {
+    tool.description.as_ref().map(|description| &*description.value)
+}
+
+/// Finds what a `$ref` within the schema points to, and the pointer to it.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
+    let pointer = reference.strip_prefix('#')?;
+    // Whatever would have to be decoded first is left alone.
+    if pointer.contains('%') {
+        return None;
+    }
+    Some((pointer.to_owned(), root.pointer(pointer)?))
+}

@@ -1,0 +1,205 @@
+//! Undoing what strict mode does to optional arguments.
+
+use std::collections::HashMap;
+
+use jsonschema::{Registry, Validator};
+use kitbag_contract::ARGUMENTS_DEPTH;
+use serde_json::{Map, Value, json};
+
+use super::{resolve, root};
+use crate::arguments::fits_plainly;
+
+/// The name under which a schema refers to itself here.
+const SCHEMA: &str = "urn:kitbag:schema";
+
+/// How many schemas are looked at. References and choices let a short schema,
+/// which is the tool's word, have any number for one value.
+const STEPS: usize = 10_000;
+
+/// How many schemas are looked at one within the other: as deep as arguments may
+/// be, and some for references.
+const DEPTH: usize = ARGUMENTS_DEPTH + 32;
+
+/// Takes out of arguments the nulls that stand for what was not given.
+///
+/// In OpenAI's strict mode a model gives every argument, and null for each that
+/// it would leave out. kitbag checks a call against the tool's own schema, where
+/// that is no null. Hand arguments through this before the call:
+///
+/// ```
+/// use kitbag_toolbox::definitions::without_nulls;
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "path": { "type": "string" }, "depth": { "type": "integer" } },
+///     "required": ["path"],
+/// });
+/// let arguments = without_nulls(&schema, json!({ "path": "x", "depth": null }));
+/// assert_eq!(arguments, json!({ "path": "x" }));
+/// ```
+///
+/// `schema` is the tool's own, [`Tool::input_schema`](crate::Tool::input_schema).
+/// At every depth, a null goes where a property is optional and its schema takes
+/// no null; everything else stays, and arguments that fit stay as they are. So it
+/// may be used for every tool and every model.
+pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
+    if !holds_null(&arguments) {
+        return arguments;
+    }
+    let registry = Registry::new()
+        .add(SCHEMA, schema.clone())
+        .and_then(jsonschema::RegistryBuilder::prepare)
+        .ok();
+    let registry = registry.as_ref();
+    let mut cleaner =
+        Cleaner { root: schema, registry, validators: HashMap::new(), left: STEPS, depth: 0 };
+    cleaner.clean("", &arguments).unwrap_or(arguments)
+}
+
+struct Cleaner<'a> {
+    root: &'a Value,
+    registry: Option<&'a Registry<'a>>,
+    /// By pointer.
+    validators: HashMap<String, Option<Validator>>,
+    left: usize,
+    depth: usize,
+}
+
+impl<'a> Cleaner<'a> {
+    /// The value without the nulls that the schema at a pointer does not take.
+    /// `None` where there are too many ways to look at it.
+    fn clean(&mut self, at: &str, value: &Value) -> Option<Value> {
+        self.left = self.left.checked_sub(1)?;
+        if !holds_null(value) {
+            return Some(value.clone());
+        }
+        match self.root.pointer(at) {
+            Some(Value::Object(rules)) if self.depth < DEPTH => {
+                self.depth += 1;
+                let clean = self.clean_by(at, rules, value.clone());
+                self.depth -= 1;
+                clean
+            }
+            Some(Value::Object(_)) => None,
+            _ => Some(value.clone()),
+        }
+    }
+
+    fn clean_by(&mut self, at: &str, rules: &Map<String, Value>, value: Value) -> Option<Value> {
+        let mut value = value;
+        if let Some(Value::String(reference)) = rules.get("$ref")
+            && let Some((target, _)) = resolve(self.root, reference)
+        {
+            value = self.clean(&target, &value)?;
+        }
+        if let Some(Value::Array(all)) = rules.get("allOf") {
+            for index in 0..all.len() {
+                value = self.clean(&format!("{at}/allOf/{index}"), &value)?;
+            }
+        }
+        for choice in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = rules.get(choice) {
+                value = self.choose(&format!("{at}/{choice}"), branches, value)?;
+            }
+        }
+        match value {
+            Value::Object(object) => self.object(at, rules, object).map(Value::Object),
+            Value::Array(elements) if rules.get("items").is_some_and(Value::is_object) => {
+                let items = format!("{at}/items");
+                let clean = |element: &Value| self.clean(&items, element);
+                elements.iter().map(clean).collect::<Option<Vec<_>>>().map(Value::Array)
+            }
+            value => Some(value),
+        }
+    }
+
+    fn object(
+        &mut self,
+        at: &str,
+        rules: &Map<String, Value>,
+        object: Map<String, Value>,
+    ) -> Option<Map<String, Value>> {
+        let mut clean = Map::new();
+        for (key, value) in object {
+            let known = rules.get("properties").and_then(|properties| properties.get(&key));
+            let Some(schema) = known else {
+                clean.insert(key, value);
+                continue;
+            };
+            let at = format!("{at}/properties{}", root::segment(&key));
+            let is_required = root::required(rules).any(|required| required == key);
+            if value.is_null() && !is_required && !self.takes_null(&at, schema)? {
+                continue;
+            }
+            let value = self.clean(&at, &value)?;
+            clean.insert(key, value);
+        }
+        Some(clean)
+    }
+
+    /// Cleans a value as the first branch says that it fits then. One that fits
+    /// a branch already stays as it is.
+    fn choose(&mut self, at: &str, branches: &[Value], value: Value) -> Option<Value> {
+        for (index, branch) in branches.iter().enumerate() {
+            if self.fits_branch(&format!("{at}/{index}"), branch, &value)? {
+                return Some(value);
+            }
+        }
+        for (index, branch) in branches.iter().enumerate() {
+            let at = format!("{at}/{index}");
+            let clean = self.clean(&at, &value)?;
+            if clean != value && self.fits_branch(&at, branch, &clean)? {
+                return Some(clean);
+            }
+        }
+        Some(value)
+    }
+
+    fn fits_branch(&mut self, at: &str, branch: &Value, value: &Value) -> Option<bool> {
+        match fits_plainly(branch, value) {
+            true => Some(true),
+            false => self.fits(at, value),
+        }
+    }
+
+    fn takes_null(&mut self, at: &str, schema: &Value) -> Option<bool> {
+        match schema.get("type") {
+            Some(Value::String(kind)) if kind != "null" => Some(false),
+            Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => Some(false),
+            _ => self.fits(at, &Value::Null),
+        }
+    }
+
+    fn fits(&mut self, at: &str, value: &Value) -> Option<bool> {
+        self.left = self.left.checked_sub(1)?;
+        let registry = self.registry?;
+        let validator = self.validators.entry(at.to_owned()).or_insert_with(|| {
+            let reference = json!({ "$ref": format!("{SCHEMA}#{}", fragment(at)) });
+            jsonschema::options().with_registry(registry).build(&reference).ok()
+        });
+        Some(validator.as_ref()?.is_valid(value))
+    }
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(elements) => elements.iter().any(holds_null),
+        Value::Object(object) => object.values().any(holds_null),
+        _ => false,
+    }
+}
+
+/// A pointer as the fragment of a URI (RFC 3986).
+fn fragment(pointer: &str) -> String {
+    let mut fragment = String::with_capacity(pointer.len());
+    for byte in pointer.bytes() {
+        match byte {
+            b'/' | b'~' | b'-' | b'_' | b'.' => fragment.push(byte as char),
+            byte if byte.is_ascii_alphanumeric() => fragment.push(byte as char),
+            byte => fragment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    fragment
+}

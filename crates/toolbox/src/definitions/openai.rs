@@ -1,0 +1,68 @@
+//! `tools` of OpenAI's chat completions and responses.
+
+use serde_json::{Map, Value, json};
+
+use super::{Note, description, root, strict};
+use crate::Tool;
+
+/// What must not stand at the root, strict or not.
+const FORBIDDEN: [&str; 6] = ["allOf", "anyOf", "oneOf", "enum", "const", "not"];
+
+pub(super) fn chat(tool: &Tool) -> (Value, Vec<Note>) {
+    let (function, notes) = function(tool);
+    (json!({ "type": "function", "function": function }), notes)
+}
+
+/// As [`chat`], without the level in between.
+pub(super) fn responses(tool: &Tool) -> (Value, Vec<Note>) {
+    let (function, notes) = function(tool);
+    let mut value = Map::new();
+    value.insert("type".into(), "function".into());
+    value.extend(function);
+    (value.into(), notes)
+}
+
+fn function(tool: &Tool) -> (Map<String, Value>, Vec<Note>) {
+    let (schema, is_strict, notes) = parameters(&tool.input_schema.value);
+    let mut value = Map::new();
+    value.insert("name".into(), tool.name.as_str().into());
+    if let Some(description) = description(tool) {
+        value.insert("description".into(), description.into());
+    }
+    value.insert("parameters".into(), schema);
+    // Written out, since not every interface has the same default.
+    value.insert("strict".into(), is_strict.into());
+    (value, notes)
+}
+
+/// The schema, and whether it is a strict one.
+fn parameters(schema: &Value) -> (Value, bool, Vec<Note>) {
+    match strict::strict(schema) {
+        Ok((schema, notes)) => (schema, true, notes),
+        Err(Note { pointer, what }) => {
+            let what = format!("{what}: the schema goes out as it is, with `strict: false`");
+            let mut notes = vec![Note { pointer, what }];
+            let mut schema = root::object_without(schema, &FORBIDDEN, &mut notes).into();
+            fill(&mut schema);
+            (schema, false, notes)
+        }
+    }
+}
+
+/// Adds what says nothing but must not be missing: `properties` of the root, and
+/// `items` of every array.
+fn fill(schema: &mut Value) {
+    if let Value::Object(rules) = schema {
+        rules.entry("properties").or_insert_with(|| json!({}));
+    }
+    root::each_schema(schema, &mut |rules| {
+        let is_array = match rules.get("type") {
+            Some(Value::String(kind)) => kind == "array",
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
+            _ => false,
+        };
+        if is_array && !rules.contains_key("prefixItems") {
+            rules.entry("items").or_insert_with(|| json!({}));
+        }
+    });
+}

@@ -1,0 +1,262 @@
+//! The root of an input schema, which every interface wants to be an object's.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Note, resolve};
+
+/// How many references are followed one after the other. A chain of more is a
+/// ring.
+const HOPS: usize = 16;
+
+/// How many branches of combined schemas are looked at. References let a short
+/// schema, which is the tool's word, have any number.
+const BRANCHES: usize = 256;
+
+/// Keywords that say nothing about a value, or hold what others refer to.
+const HARMLESS: [&str; 12] = [
+    "$ref",
+    "$defs",
+    "definitions",
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+];
+
+/// The schema as it is, with `type` where it was left out: arguments always are
+/// an object.
+pub(super) fn typed(schema: &Value) -> Map<String, Value> {
+    let mut typed = Map::new();
+    let empty = Map::new();
+    let rules = schema.as_object().unwrap_or(&empty);
+    if !rules.contains_key("type") {
+        typed.insert("type".into(), "object".into());
+    }
+    typed.extend(rules.clone());
+    typed
+}
+
+/// The schema with the `type` of an object, and with the object itself at the
+/// root where there is only a reference to it.
+pub(super) fn object(schema: &Value) -> Map<String, Value> {
+    let mut rules = typed(schema);
+    for _ in 0..HOPS {
+        let is_plain = rules.keys().all(|key| key == "type" || HARMLESS.contains(&&**key));
+        let Some(Value::String(reference)) = rules.get("$ref") else { break };
+        let target = match resolve(schema, reference) {
+            Some((_, target @ Value::Object(_))) if is_plain && target != schema => typed(target),
+            _ => break,
+        };
+        rules.remove("$ref");
+        // What stands at the root is what was meant for this place.
+        let outer = std::mem::replace(&mut rules, target);
+        for (key, value) in outer.into_iter().filter(|(key, _)| key != "type") {
+            rules.insert(key, value);
+        }
+    }
+    rules.insert("type".into(), "object".into());
+    rules
+}
+
+/// As [`object`], without some keywords. For those that combine schemas, all
+/// that a branch tells of properties is told at the root.
+pub(super) fn object_without(
+    schema: &Value,
+    forbidden: &[&str],
+    notes: &mut Vec<Note>,
+) -> Map<String, Value> {
+    let mut rules = object(schema);
+    let found: Vec<_> = forbidden.iter().filter(|key| rules.contains_key(**key)).collect();
+    if found.is_empty() {
+        return rules;
+    }
+    let shape = Shape::of(schema, &rules, &mut { BRANCHES }).unwrap_or_default();
+    for key in found {
+        rules.remove(*key);
+        let what = match *key {
+            "allOf" => {
+                "is not taken at the root: the properties of its branches stand there, and what \
+                 else they say is left to the check of the call"
+            }
+            "anyOf" | "oneOf" => {
+                "is not taken at the root: the properties of all its branches stand there, and \
+                 which go together is left to the check of the call"
+            }
+            _ => "is not taken at the root, and left to the check of the call",
+        };
+        notes.push(Note::new(segment(key), what));
+    }
+    if shape.is_closed {
+        rules.insert("additionalProperties".into(), false.into());
+    }
+    if !shape.properties.is_empty() {
+        rules.insert("properties".into(), shape.properties.into());
+    }
+    if !shape.required.is_empty() {
+        let required: Vec<Value> = shape.required.into_iter().map(Value::from).collect();
+        rules.insert("required".into(), required.into());
+    }
+    rules
+}
+
+/// The keys that a schema requires.
+pub(super) fn required(rules: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    rules.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether the type lets an object pass.
+pub(super) fn takes_object(rules: &Map<String, Value>) -> bool {
+    match rules.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => true,
+    }
+}
+
+/// A key as one segment of a JSON pointer.
+pub(super) fn segment(key: &str) -> String {
+    crate::arguments::pointer(key)
+}
+
+/// Shows every schema within a schema, itself among them.
+pub(super) fn each_schema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(rules) = schema else { return };
+    look(rules);
+    for (keyword, value) in rules {
+        match (&**keyword, value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(schemas),
+            ) => schemas.values_mut().for_each(|schema| each_schema(schema, look)),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| each_schema(schema, look));
+            }
+            (
+                "items"
+                | "additionalProperties"
+                | "additionalItems"
+                | "contains"
+                | "propertyNames"
+                | "unevaluatedItems"
+                | "unevaluatedProperties"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+                schema @ Value::Object(_),
+            ) => each_schema(schema, look),
+            _ => {}
+        }
+    }
+}
+
+/// What a schema tells of an object's properties, whatever it combines.
+///
+/// Every object that fits the schema fits this too, but for one: a property that
+/// only some branches of a choice tell of is taken to be theirs.
+#[derive(Default)]
+struct Shape {
+    properties: Map<String, Value>,
+    required: BTreeSet<String>,
+    is_closed: bool,
+}
+
+impl Shape {
+    /// `None` where the schema takes no object at all. What is beyond `left`
+    /// branches is left out.
+    fn of(root: &Value, rules: &Map<String, Value>, left: &mut usize) -> Option<Self> {
+        if !takes_object(rules) {
+            return None;
+        }
+        let properties = rules.get("properties").and_then(Value::as_object);
+        let mut shape = Self {
+            properties: properties.cloned().unwrap_or_default(),
+            required: required(rules).map(str::to_owned).collect(),
+            is_closed: rules.get("additionalProperties") == Some(&Value::Bool(false)),
+        };
+        let branches = |key| rules.get(key).and_then(Value::as_array).into_iter().flatten();
+        for schema in branches("allOf") {
+            shape = shape.and(Self::of_branch(root, schema, left)?);
+        }
+        for key in ["anyOf", "oneOf"] {
+            if rules.contains_key(key) {
+                let shapes = branches(key).filter_map(|schema| Self::of_branch(root, schema, left));
+                shape = shape.and(shapes.reduce(Self::or)?);
+            }
+        }
+        if let Some(Value::String(reference)) = rules.get("$ref")
+            && let Some((_, target)) = resolve(root, reference)
+        {
+            shape = shape.and(Self::of_branch(root, target, left)?);
+        }
+        Some(shape)
+    }
+
+    fn of_branch(root: &Value, schema: &Value, left: &mut usize) -> Option<Self> {
+        *left = match left.checked_sub(1) {
+            Some(left) => left,
+            None => return Some(Self::default()),
+        };
+        match schema {
+            Value::Object(rules) => Self::of(root, rules, left),
+            Value::Bool(false) => None,
+            _ => Some(Self::default()),
+        }
+    }
+
+    /// What fits both.
+    fn and(mut self, mut other: Self) -> Self {
+        if self.is_closed {
+            other.properties.retain(|key, _| self.properties.contains_key(key));
+        }
+        if other.is_closed {
+            self.properties.retain(|key, _| other.properties.contains_key(key));
+        }
+        self.required.append(&mut other.required);
+        self.is_closed |= other.is_closed;
+        self.add(other.properties, "allOf");
+        self
+    }
+
+    /// What fits either.
+    fn or(mut self, other: Self) -> Self {
+        self.required.retain(|key| other.required.contains(key));
+        self.is_closed &= other.is_closed;
+        self.add(other.properties, "anyOf");
+        self
+    }
+
+    /// Adds properties; one that is there already becomes a combination of both.
+    fn add(&mut self, properties: Map<String, Value>, combination: &str) {
+        for (key, schema) in properties {
+            match self.properties.get_mut(&key) {
+                None => {
+                    self.properties.insert(key, schema);
+                }
+                Some(known) if *known == schema => {}
+                Some(known) => {
+                    let known_branches = match known.as_object() {
+                        Some(rules) if rules.len() == 1 => {
+                            rules.get(combination).and_then(Value::as_array).cloned()
+                        }
+                        _ => None,
+                    };
+                    let mut branches = known_branches.unwrap_or_else(|| vec![known.clone()]);
+                    if !branches.contains(&schema) {
+                        branches.push(schema);
+                    }
+                    let mut combined = Map::new();
+                    combined.insert(combination.into(), branches.into());
+                    *known = combined.into();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,641 @@
+//! The part of JSON Schema that OpenAI's strict mode takes, and how others are
+//! written in it.
+//!
+//! Every value that fits what is made here fits the original too, once
+//! [`without_nulls`](super::without_nulls) has taken the nulls out of it: an
+//! optional property becomes one that has to be there and may be null. What
+//! cannot be said so that this holds is an error that names it.
+//!
+//! Source: OpenAI, Structured Outputs, "Supported schemas" (2026-02).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::disjoint::are_disjoint;
+use super::{Note, root};
+
+/// Keywords that have no form in strict mode, whatever they stand beside.
+const NEVER: [&str; 10] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "$id",
+    "id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveRef",
+];
+
+/// Those that say something about values of one type.
+const NEVER_OF_STRINGS: [&str; 4] =
+    ["minLength", "maxLength", "contentEncoding", "contentMediaType"];
+const NEVER_OF_ARRAYS: [&str; 7] = [
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "uniqueItems",
+];
+const NEVER_OF_OBJECTS: [&str; 8] = [
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "unevaluatedProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+];
+
+/// Those that strict mode knows.
+const OF_NUMBERS: [&str; 5] =
+    ["multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
+const OF_ARRAYS: [&str; 2] = ["minItems", "maxItems"];
+const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// Keywords that say nothing about a value, and what others refer to.
+const ANNOTATIONS: [&str; 12] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+    "$schema",
+    "$defs",
+    "definitions",
+    "$vocabulary",
+];
+
+/// Where the interface draws the line.
+const PROPERTIES: usize = 5_000;
+const DEPTH: usize = 10;
+const TEXT_CHARS: usize = 120_000;
+const CHOICES: usize = 1_000;
+/// From so many choices on, their texts are measured together.
+const MANY_CHOICES: usize = 250;
+const MANY_CHOICES_CHARS: usize = 15_000;
+
+/// Writes a schema in strict mode, and notes what that cannot say but does not
+/// need to.
+pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
+    let mut rules = root::object(schema);
+    rules.remove("$id");
+    if let Some(key) = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const"]
+        .iter()
+        .find(|key| rules.contains_key(**key))
+    {
+        return Err(unsupported(&root::segment(key)));
+    }
+    if !root::takes_object(schema.as_object().unwrap_or(&rules)) {
+        return Err(Note::new("/type", "takes no object, which arguments always are"));
+    }
+    let mut writer = Writer {
+        root: schema,
+        has_formats: rules
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|schema| !schema.contains("2020-12") && !schema.contains("2019-09")),
+        definitions: Map::new(),
+        pending: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut strict = writer.write(&Value::Object(rules), "")?;
+    while let Some((name, place)) = writer.pending.pop() {
+        let definition = writer.write(schema.pointer(&place).unwrap_or(&Value::Null), &place)?;
+        writer.definitions.insert(name, definition.into());
+    }
+    if !writer.definitions.is_empty() {
+        strict.insert("$defs".into(), writer.definitions.into());
+    }
+    let strict = Value::Object(strict);
+    let mut size = Size::default();
+    size.add(&strict, 0);
+    match size.excess() {
+        Some(excess) => Err(Note::new("", excess)),
+        None => Ok((strict, writer.notes)),
+    }
+}
+
+struct Writer<'a> {
+    root: &'a Value,
+    /// Whether `format` is checked, as it was before 2019-09.
+    has_formats: bool,
+    /// What was referred to; null where it is yet to be written.
+    definitions: Map<String, Value>,
+    /// What is yet to be written, with the pointer to it.
+    pending: Vec<(String, String)>,
+    notes: Vec<Note>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, schema: &Value, at: &str) -> Result<Map<String, Value>, Note> {
+        let Value::Object(rules) = schema else {
+            return Err(Note::new(at, "takes any value or none, which strict mode cannot say"));
+        };
+        refuse(rules, &NEVER, at)?;
+        for combination in ["$ref", "anyOf", "oneOf", "allOf"] {
+            let Some(value) = rules.get(combination) else { continue };
+            let at_value = format!("{at}/{combination}");
+            let is_alone = rules.keys().all(|key| key == combination || is_annotation(key));
+            if !is_alone {
+                let what = "stands beside other rules, which strict mode cannot say";
+                return Err(Note::new(at_value, what));
+            }
+            let strict = match value {
+                Value::String(reference) => self.reference(reference, &at_value)?,
+                Value::Array(branches) => self.combination(combination, branches, &at_value)?,
+                _ => return Err(unsupported(&at_value)),
+            };
+            return Ok(self.annotated(rules, strict, at));
+        }
+        let strict = self.values(rules, at)?;
+        Ok(self.annotated(rules, strict, at))
+    }
+
+    fn reference(&mut self, reference: &str, at: &str) -> Result<Map<String, Value>, Note> {
+        if reference == "#" {
+            return Ok(object(json!({ "$ref": "#" })));
+        }
+        let found = ["$defs", "definitions"].map(|place| {
+            let name = reference.strip_prefix(&format!("#/{place}/"))?;
+            self.root.get(place)?.get(name)?;
+            Some((name, format!("/{place}/{name}")))
+        });
+        let is_in_both = |name| {
+            ["$defs", "definitions"]
+                .iter()
+                .all(|place| self.root.get(place).is_some_and(|all| all.get(name).is_some()))
+        };
+        let (name, place) = match found.into_iter().flatten().next() {
+            Some(found) if is_name(found.0) && !is_in_both(found.0) => found,
+            _ => {
+                let what = "refers to a place that strict mode does not know";
+                return Err(Note::new(at, what));
+            }
+        };
+        if !self.definitions.contains_key(name) {
+            self.definitions.insert(name.to_owned(), Value::Null);
+            // Later, since a chain of references may be longer than the stack.
+            self.pending.push((name.to_owned(), place));
+        }
+        Ok(object(json!({ "$ref": format!("#/$defs/{name}") })))
+    }
+
+    fn combination(
+        &mut self,
+        keyword: &str,
+        branches: &[Value],
+        at: &str,
+    ) -> Result<Map<String, Value>, Note> {
+        match (keyword, branches) {
+            ("allOf", [only]) => return self.write(only, &format!("{at}/0")),
+            ("allOf", _) => return Err(unsupported(at)),
+            ("oneOf", _) if !are_disjoint(self.root, branches) => {
+                let what = "has branches of which several may fit, which strict mode cannot say";
+                return Err(Note::new(at, what));
+            }
+            _ => {}
+        }
+        let mut strict = Vec::with_capacity(branches.len());
+        for (index, branch) in branches.iter().enumerate() {
+            strict.push(Value::Object(self.write(branch, &format!("{at}/{index}"))?));
+        }
+        Ok(object(json!({ "anyOf": strict })))
+    }
+
+    /// A schema that says what its values are.
+    fn values(&mut self, rules: &Map<String, Value>, at: &str) -> Result<Map<String, Value>, Note> {
+        let choices = choices(rules, at)?;
+        let mut kinds = self.kinds(rules, choices.as_deref(), at)?;
+        let takes_null = kinds.contains("null");
+        kinds.remove("null");
+        if kinds.contains("number") {
+            kinds.remove("integer");
+        }
+        let mut branches = Vec::new();
+        for kind in kinds {
+            let mut strict = object(json!({ "type": kind }));
+            match kind {
+                "string" => self.string(rules, &mut strict, at)?,
+                "number" | "integer" => number(rules, &mut strict, at)?,
+                "array" => self.array(rules, &mut strict, at)?,
+                "object" => self.object(rules, &mut strict, at)?,
+                _ => {}
+            }
+            if let Some(choices) = &choices {
+                let fits = |value: &&&Value| {
+                    kind_of(value) == kind || (kind == "number" && value.is_number())
+                };
+                let fitting: Vec<_> = choices.iter().filter(fits).collect();
+                strict.insert("enum".into(), json!(fitting));
+            }
+            branches.push(strict);
+        }
+        let mut strict = match branches.len() {
+            0 if takes_null => return Ok(object(json!({ "type": "null" }))),
+            0 => return Err(Note::new(at, "takes no value at all, which strict mode cannot say")),
+            1 => branches.remove(0),
+            _ => object(json!({ "anyOf": branches })),
+        };
+        if takes_null {
+            allow_null(&mut strict);
+        }
+        Ok(strict)
+    }
+
+    /// The types that values have. Where the schema names none, those that its
+    /// other rules are about.
+    fn kinds(
+        &mut self,
+        rules: &Map<String, Value>,
+        choices: Option<&[&Value]>,
+        at: &str,
+    ) -> Result<BTreeSet<&'static str>, Note> {
+        const KINDS: [&str; 7] =
+            ["string", "number", "integer", "boolean", "array", "object", "null"];
+        let known = |kind: &Value| KINDS.into_iter().find(|known| kind == known);
+        let named: Option<BTreeSet<_>> = match rules.get("type") {
+            Some(Value::Array(kinds)) => Some(kinds.iter().filter_map(known).collect()),
+            Some(kind) => Some(known(kind).into_iter().collect()),
+            None => None,
+        };
+        let chosen = choices.map(|choices| choices.iter().map(|value| kind_of(value)).collect());
+        match (named, chosen) {
+            // A type of which there is no choice is none of the values'.
+            (Some(mut named), Some(chosen)) => {
+                let chosen: BTreeSet<_> = chosen;
+                named.retain(|kind| {
+                    chosen.contains(kind) || (*kind == "number" && chosen.contains("integer"))
+                });
+                Ok(named)
+            }
+            (Some(kinds), None) | (None, Some(kinds)) => Ok(kinds),
+            (None, None) => {
+                let about_objects = ["properties", "required", "additionalProperties"];
+                let kind = if about_objects.iter().any(|key| rules.contains_key(*key)) {
+                    "object"
+                } else if rules.contains_key("items") {
+                    "array"
+                } else {
+                    let what = "takes a value of any type, which strict mode cannot say";
+                    return Err(Note::new(at, what));
+                };
+                let what = format!("names no type, and takes an {kind} only in strict mode");
+                self.notes.push(Note::new(at, what));
+                Ok([kind].into())
+            }
+        }
+    }
+
+    fn string(
+        &mut self,
+        rules: &Map<String, Value>,
+        strict: &mut Map<String, Value>,
+        at: &str,
+    ) -> Result<(), Note> {
+        refuse(rules, &NEVER_OF_STRINGS, at)?;
+        if let Some(Value::String(pattern)) = rules.get("pattern") {
+            if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|look| pattern.contains(look)) {
+                let what = "looks around, which no pattern does in strict mode";
+                return Err(Note::new(format!("{at}/pattern"), what));
+            }
+            strict.insert("pattern".into(), pattern.as_str().into());
+        }
+        match rules.get("format") {
+            Some(Value::String(format)) if FORMATS.contains(&&**format) => {
+                strict.insert("format".into(), format.as_str().into());
+            }
+            Some(_) if self.has_formats => return Err(unsupported(&format!("{at}/format"))),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn array(
+        &mut self,
+        rules: &Map<String, Value>,
+        strict: &mut Map<String, Value>,
+        at: &str,
+    ) -> Result<(), Note> {
+        refuse(rules, &NEVER_OF_ARRAYS, at)?;
+        let items = match rules.get("items") {
+            Some(items @ Value::Object(_)) => self.write(items, &format!("{at}/items"))?,
+            Some(Value::Array(_)) => return Err(unsupported(&format!("{at}/items"))),
+            _ => {
+                let what = "takes elements of any type, which strict mode cannot say";
+                return Err(Note::new(at, what));
+            }
+        };
+        strict.insert("items".into(), items.into());
+        copy(rules, &OF_ARRAYS, strict, at)
+    }
+
+    fn object(
+        &mut self,
+        rules: &Map<String, Value>,
+        strict: &mut Map<String, Value>,
+        at: &str,
+    ) -> Result<(), Note> {
+        refuse(rules, &NEVER_OF_OBJECTS, at)?;
+        let empty = Map::new();
+        let properties = rules.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+        match rules.get("additionalProperties") {
+            Some(Value::Bool(false)) => {}
+            None | Some(Value::Bool(true)) if !properties.is_empty() => {
+                let what = "takes keys beyond its properties, but not in strict mode";
+                self.notes.push(Note::new(at, what));
+            }
+            _ => return Err(Note::new(at, "takes keys of any name, which strict mode cannot say")),
+        }
+        let required: BTreeSet<_> = root::required(rules).collect();
+        if let Some(key) = required.iter().find(|key| !properties.contains_key(**key)) {
+            let what = format!("requires `{key}`, of which nothing else is said");
+            return Err(Note::new(format!("{at}/required"), what));
+        }
+        let mut written = Map::new();
+        for (key, schema) in properties {
+            let is_required = required.contains(&**key);
+            if *schema == Value::Bool(false) && !is_required {
+                // It must not be there, and without it nothing lets it be.
+                continue;
+            }
+            let at = format!("{at}/properties{}", root::segment(key));
+            let mut property = self.write(schema, &at)?;
+            if !is_required {
+                allow_null(&mut property);
+            }
+            written.insert(key.clone(), property.into());
+        }
+        let keys: Vec<_> = written.keys().cloned().map(Value::from).collect();
+        strict.insert("properties".into(), written.into());
+        strict.insert("required".into(), keys.into());
+        strict.insert("additionalProperties".into(), false.into());
+        Ok(())
+    }
+
+    /// Adds what a schema says to its reader. What strict mode does not take, the
+    /// description says instead.
+    fn annotated(
+        &mut self,
+        rules: &Map<String, Value>,
+        mut strict: Map<String, Value>,
+        at: &str,
+    ) -> Map<String, Value> {
+        let mut description: Vec<String> = Vec::new();
+        for key in rules.keys() {
+            let value = &rules[key];
+            let told = match (&**key, value) {
+                ("default", value) => format!("Default: {value}."),
+                ("examples", Value::Array(examples)) => {
+                    let examples: Vec<_> = examples.iter().map(Value::to_string).collect();
+                    format!("Examples: {}.", examples.join(", "))
+                }
+                ("format", Value::String(format)) if !FORMATS.contains(&&**format) => {
+                    format!("Format: {format}.")
+                }
+                _ if is_taken(key) => continue,
+                _ => {
+                    self.notes.push(Note::new(
+                        format!("{at}{}", root::segment(key)),
+                        "is left out, since strict mode does not know it",
+                    ));
+                    continue;
+                }
+            };
+            description.push(told);
+            self.notes.push(Note::new(
+                format!("{at}{}", root::segment(key)),
+                "is told in the description, since strict mode does not know it",
+            ));
+        }
+        if let Some(Value::String(text)) = rules.get("description") {
+            description.insert(0, text.clone());
+        } else if let Some(Value::String(text)) = strict.get("description") {
+            description.insert(0, text.clone());
+        }
+        let title = rules.get("title").filter(|title| title.is_string()).cloned();
+        if (title.is_some() || !description.is_empty()) && strict.contains_key("$ref") {
+            // Nothing may stand beside a reference.
+            strict = object(json!({ "anyOf": [strict] }));
+        }
+        if let Some(title) = title {
+            strict.insert("title".into(), title);
+        }
+        if !description.is_empty() {
+            strict.insert("description".into(), description.join(" ").into());
+        }
+        strict
+    }
+}
+
+/// Lets a schema take null as well.
+fn allow_null(strict: &mut Map<String, Value>) {
+    let null = || json!({ "type": "null" });
+    if let Some(Value::Array(branches)) = strict.get_mut("anyOf") {
+        if !branches.contains(&null()) {
+            branches.push(null());
+        }
+    } else if strict.contains_key("$ref") {
+        let branches = vec![std::mem::take(strict).into(), null()];
+        strict.insert("anyOf".into(), Value::Array(branches));
+    } else if let Some(kind @ Value::String(_)) = strict.get_mut("type")
+        && kind != "null"
+    {
+        *kind = json!([kind, "null"]);
+        if let Some(Value::Array(choices)) = strict.get_mut("enum")
+            && !choices.contains(&Value::Null)
+        {
+            choices.push(Value::Null);
+        }
+    }
+}
+
+/// The values that `enum` and `const` leave.
+fn choices<'a>(rules: &'a Map<String, Value>, at: &str) -> Result<Option<Vec<&'a Value>>, Note> {
+    let of_enum = match rules.get("enum") {
+        Some(Value::Array(choices)) => Some(choices.iter().collect::<Vec<_>>()),
+        _ => None,
+    };
+    let choices = match (of_enum, rules.get("const")) {
+        (None, None) => return Ok(None),
+        (Some(choices), None) => choices,
+        (None, Some(only)) => vec![only],
+        (Some(choices), Some(only)) => choices.into_iter().filter(|value| *value == only).collect(),
+    };
+    match choices.iter().any(|value| value.is_array() || value.is_object()) {
+        true => Err(Note::new(at, "names an array or object by its value, not by its properties")),
+        false => Ok(Some(choices)),
+    }
+}
+
+fn number(
+    rules: &Map<String, Value>,
+    strict: &mut Map<String, Value>,
+    at: &str,
+) -> Result<(), Note> {
+    copy(rules, &OF_NUMBERS, strict, at)
+}
+
+/// Copies keywords whose values are numbers.
+fn copy(
+    rules: &Map<String, Value>,
+    keys: &[&str],
+    strict: &mut Map<String, Value>,
+    at: &str,
+) -> Result<(), Note> {
+    for key in keys {
+        match rules.get(*key) {
+            Some(value @ Value::Number(_)) => drop(strict.insert((*key).into(), value.clone())),
+            // The fourth draft has a switch of that name.
+            Some(_) => return Err(unsupported(&format!("{at}/{key}"))),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn refuse(rules: &Map<String, Value>, keys: &[&str], at: &str) -> Result<(), Note> {
+    match keys.iter().find(|key| rules.contains_key(**key)) {
+        Some(key) => Err(unsupported(&format!("{at}{}", root::segment(key)))),
+        None => Ok(()),
+    }
+}
+
+fn unsupported(pointer: &str) -> Note {
+    Note::new(pointer, "has no form in strict mode")
+}
+
+/// Whether a keyword only says something to a reader. Those that nobody knows do
+/// not even that.
+fn is_annotation(key: &str) -> bool {
+    ANNOTATIONS.contains(&key) || !is_taken(key)
+}
+
+/// Whether a keyword was dealt with where it stands.
+fn is_taken(key: &str) -> bool {
+    const RULES: [&str; 13] = [
+        "type",
+        "enum",
+        "const",
+        "$ref",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "pattern",
+        "format",
+    ];
+    const UNREAD: [&str; 7] =
+        ["title", "description", "$comment", "$schema", "$defs", "definitions", "$vocabulary"];
+    [
+        &RULES[..],
+        &UNREAD,
+        &NEVER,
+        &NEVER_OF_STRINGS,
+        &NEVER_OF_ARRAYS,
+        &NEVER_OF_OBJECTS,
+        &OF_NUMBERS,
+        &OF_ARRAYS,
+    ]
+    .iter()
+    .any(|keys| keys.contains(&key))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether a definition's name can be written as it is wherever it is referred
+/// to.
+fn is_name(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// What the interface measures.
+#[derive(Default)]
+struct Size {
+    properties: usize,
+    depth: usize,
+    text: usize,
+    choices: usize,
+    /// The longest list of choices that counts as a long one, in characters.
+    long_list: usize,
+}
+
+impl Size {
+    fn add(&mut self, schema: &Value, depth: usize) {
+        let Value::Object(rules) = schema else { return };
+        let chars = |text: &str| text.chars().count();
+        let mut inside = depth;
+        if let Some(Value::Object(properties)) = rules.get("properties") {
+            inside += 1;
+            self.depth = self.depth.max(inside);
+            self.properties += properties.len();
+            for (name, schema) in properties {
+                self.text += chars(name);
+                self.add(schema, inside);
+            }
+        }
+        if let Some(Value::Array(choices)) = rules.get("enum") {
+            let text: usize = choices.iter().filter_map(Value::as_str).map(chars).sum();
+            self.choices += choices.len();
+            self.text += text;
+            if choices.len() > MANY_CHOICES {
+                self.long_list = self.long_list.max(text);
+            }
+        }
+        if let Some(Value::Object(definitions)) = rules.get("$defs") {
+            for (name, schema) in definitions {
+                self.text += chars(name);
+                self.add(schema, 0);
+            }
+        }
+        if let Some(items) = rules.get("items") {
+            self.add(items, inside);
+        }
+        for branch in rules.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+            self.add(branch, inside);
+        }
+    }
+
+    /// What there is too much of.
+    fn excess(&self) -> Option<String> {
+        let limits = [
+            (self.properties, PROPERTIES, "properties"),
+            (self.depth, DEPTH, "levels of objects"),
+            (self.text, TEXT_CHARS, "characters of names and choices"),
+            (self.choices, CHOICES, "choices"),
+            (self.long_list, MANY_CHOICES_CHARS, "characters in one long list of choices"),
+        ];
+        let (found, limit, noun) = limits.into_iter().find(|(found, limit, _)| found > limit)?;
+        Some(format!("has {found} {noun}, and strict mode takes {limit}"))
+    }
+}

@@ -1,0 +1,562 @@
+//! Schemas of every kind, and what becomes of them.
+
+use kitbag_contract::ToolName;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::root::object_without;
+use super::strict::strict;
+use super::*;
+
+#[track_caller]
+fn check_strict(schema: Value, expected: Value, notes: &[&str]) {
+    let (strict, found) = strict(&schema).unwrap();
+    assert_eq!(strict, expected);
+    assert_eq!(shown_notes(&found), notes);
+}
+
+#[track_caller]
+fn check_not_strict(property: Value, expected: &str) {
+    let schema = json!({ "type": "object", "properties": { "x": property } });
+    let note = strict(&schema).unwrap_err();
+    assert_eq!(shown_notes(&[note]), [expected]);
+}
+
+fn shown_notes(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(|note| format!("{} {}", note.pointer, note.what)).collect()
+}
+
+fn is_valid(schema: &Value, value: &Value) -> bool {
+    jsonschema::options().build(schema).unwrap().is_valid(value)
+}
+
+#[test]
+fn an_optional_property_is_there_and_may_be_null() {
+    check_strict(
+        json!({
+            "type": "object",
+            "properties": {
+                "must": { "type": "string" },
+                "may": { "type": "integer", "minimum": 1 },
+                "one": { "enum": ["a", "b"] },
+                "const": { "const": 3 },
+                "either": { "type": ["string", "array"], "items": { "type": "string" } },
+                "null": { "type": ["string", "null"] },
+                "refers": { "$ref": "#/definitions/size", "description": "How large." },
+            },
+            "required": ["must"],
+            "additionalProperties": false,
+            "definitions": { "size": { "type": "number" }, "unused": { "not": {} } },
+        }),
+        json!({
+            "type": "object",
+            "properties": {
+                "must": { "type": "string" },
+                "may": { "type": ["integer", "null"], "minimum": 1 },
+                "one": { "type": ["string", "null"], "enum": ["a", "b", null] },
+                "const": { "type": ["integer", "null"], "enum": [3, null] },
+                "either": { "anyOf": [
+                    { "type": "array", "items": { "type": "string" } },
+                    { "type": "string" },
+                    { "type": "null" },
+                ] },
+                "null": { "type": ["string", "null"] },
+                "refers": {
+                    "anyOf": [{ "$ref": "#/$defs/size" }, { "type": "null" }],
+                    "description": "How large.",
+                },
+            },
+            "required": ["must", "may", "one", "const", "either", "null", "refers"],
+            "additionalProperties": false,
+            "$defs": { "size": { "type": "number" } },
+        }),
+        &[],
+    );
+}
+
+#[test]
+fn what_strict_mode_does_not_know_is_told_in_the_description() {
+    check_strict(
+        json!({
+            "type": "object",
+            "properties": {
+                "count": { "type": "integer", "default": 3, "description": "How many." },
+                "link": { "type": "string", "format": "uri", "examples": ["a:b"], "x-ui": "wide" },
+            },
+        }),
+        json!({
+            "type": "object",
+            "properties": {
+                "count": { "type": ["integer", "null"], "description": "How many. Default: 3." },
+                "link": {
+                    "type": ["string", "null"],
+                    "description": "Format: uri. Examples: \"a:b\".",
+                },
+            },
+            "required": ["count", "link"],
+            "additionalProperties": false,
+        }),
+        &[
+            " takes keys beyond its properties, but not in strict mode",
+            "/properties/count/default is told in the description, since strict mode does not know it",
+            "/properties/link/format is told in the description, since strict mode does not know it",
+            "/properties/link/examples is told in the description, since strict mode does not know it",
+            "/properties/link/x-ui is left out, since strict mode does not know it",
+        ],
+    );
+}
+
+#[test]
+fn a_root_that_only_refers_to_an_object_is_that_object() {
+    check_strict(
+        json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$ref": "#/definitions/Node",
+            "definitions": { "Node": {
+                "type": "object",
+                "properties": { "next": { "$ref": "#/definitions/Node" } },
+                "additionalProperties": false,
+            } },
+        }),
+        json!({
+            "type": "object",
+            "properties": { "next": { "anyOf": [{ "$ref": "#/$defs/Node" }, { "type": "null" }] } },
+            "required": ["next"],
+            "additionalProperties": false,
+            "$defs": { "Node": {
+                "type": "object",
+                "properties": {
+                    "next": { "anyOf": [{ "$ref": "#/$defs/Node" }, { "type": "null" }] },
+                },
+                "required": ["next"],
+                "additionalProperties": false,
+            } },
+        }),
+        &[],
+    );
+}
+
+#[test]
+fn what_has_no_form_in_strict_mode_is_named() {
+    let check = check_not_strict;
+    check(json!({}), "/properties/x takes a value of any type, which strict mode cannot say");
+    check(json!(true), "/properties/x takes any value or none, which strict mode cannot say");
+    check(
+        json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        "/properties/x takes keys of any name, which strict mode cannot say",
+    );
+    check(
+        json!({ "type": "object" }),
+        "/properties/x takes keys of any name, which strict mode cannot say",
+    );
+    check(
+        json!({ "type": "object", "properties": { "a": { "type": "string" } }, "patternProperties": {} }),
+        "/properties/x/patternProperties has no form in strict mode",
+    );
+    check(
+        json!({ "type": "array" }),
+        "/properties/x takes elements of any type, which strict mode cannot say",
+    );
+    check(
+        json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+        "/properties/x/items/minLength has no form in strict mode",
+    );
+    check(
+        json!({ "type": "string", "not": { "const": "a" } }),
+        "/properties/x/not has no form in strict mode",
+    );
+    check(
+        json!({ "allOf": [{ "type": "string" }, { "enum": ["a"] }] }),
+        "/properties/x/allOf has no form in strict mode",
+    );
+    check(
+        json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] }),
+        "/properties/x/oneOf has branches of which several may fit, which strict mode cannot say",
+    );
+    check(
+        json!({ "type": "string", "anyOf": [{ "enum": ["a"] }, { "pattern": "b" }] }),
+        "/properties/x/anyOf stands beside other rules, which strict mode cannot say",
+    );
+    check(
+        json!({ "enum": [["a"]] }),
+        "/properties/x names an array or object by its value, not by its properties",
+    );
+    check(
+        json!({ "$ref": "#/properties/x" }),
+        "/properties/x/$ref refers to a place that strict mode does not know",
+    );
+    check(
+        json!({ "type": "string", "pattern": "^(?=a)" }),
+        "/properties/x/pattern looks around, which no pattern does in strict mode",
+    );
+    check(
+        json!({ "type": "number", "exclusiveMinimum": true }),
+        "/properties/x/exclusiveMinimum has no form in strict mode",
+    );
+}
+
+#[test]
+fn what_is_too_large_for_strict_mode_is_not_strict() {
+    let choices: Vec<_> = (0..1_000).map(|number| number.to_string()).collect();
+    check_not_strict(json!({ "enum": choices }), " has 1001 choices, and strict mode takes 1000");
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..10 {
+        deep =
+            json!({ "type": "object", "properties": { "x": deep }, "additionalProperties": false });
+    }
+    check_not_strict(deep, " has 11 levels of objects, and strict mode takes 10");
+}
+
+#[test]
+fn one_of_becomes_any_of_where_only_one_can_fit() {
+    let check = |branches: Value, expected: bool| {
+        let schema = json!({
+            "type": "object",
+            "properties": { "x": { "oneOf": branches } },
+            "additionalProperties": false,
+            "$defs": { "text": { "type": "string" }, "ring": { "$ref": "#/$defs/ring" } },
+        });
+        assert_eq!(strict(&schema).is_ok(), expected, "{branches}");
+    };
+    let tagged = |tag: &str| {
+        json!({
+            "type": "object",
+            "properties": { "kind": { "const": tag }, "x": { "type": "string" } },
+            "required": ["kind"],
+        })
+    };
+    let keyed = |key: &str| {
+        json!({
+            "type": "object",
+            "properties": { key: { "type": "string" } },
+            "required": [key],
+            "additionalProperties": false,
+        })
+    };
+    check(json!([{ "type": "string" }, { "type": "integer" }]), true);
+    check(json!([{ "$ref": "#/$defs/text" }, { "type": "null" }]), true);
+    check(json!([{ "$ref": "#/$defs/text" }, { "const": "a" }]), false);
+    check(json!([{ "$ref": "#/$defs/ring" }, { "type": "null" }]), false);
+    check(json!([{ "enum": ["a", "b"] }, { "const": "c" }]), true);
+    check(json!([{ "enum": ["a", "b"] }, { "const": "b" }]), false);
+    check(json!([{ "const": 1 }, { "const": 1.0 }]), false);
+    check(json!([tagged("a"), tagged("b")]), true);
+    check(json!([tagged("a"), tagged("a")]), false);
+    check(json!([keyed("a"), keyed("b")]), true);
+    check(json!([tagged("a"), keyed("b")]), true);
+}
+
+#[test]
+fn the_nulls_of_what_was_not_given_go() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "must": { "type": "string" },
+            "may": { "type": "string" },
+            "null": { "type": ["string", "null"] },
+            "any": {},
+            "a/b c": { "enum": [1, 2] },
+            "node": { "$ref": "#/$defs/node" },
+            "list": { "type": "array", "items": { "$ref": "#/$defs/node" } },
+            "choice": { "anyOf": [
+                { "type": "object", "properties": { "a": { "type": ["string", "null"] }, "b": { "type": "string", "pattern": "^b" } }, "required": ["a", "b"] },
+                { "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } }, "required": ["b"] },
+            ] },
+        },
+        "required": ["must"],
+        "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } } } },
+    });
+    let check = |arguments: Value, expected: Value| {
+        assert_eq!(without_nulls(&schema, arguments), expected);
+    };
+    check(
+        json!({ "must": null, "may": null, "null": null, "any": null }),
+        json!({ "must": null, "null": null, "any": null }),
+    );
+    check(json!({ "a/b c": null, "unknown": null }), json!({ "unknown": null }));
+    check(json!({ "node": { "next": { "next": null } } }), json!({ "node": { "next": {} } }));
+    check(json!({ "list": [null, { "next": null }] }), json!({ "list": [null, {}] }));
+    check(
+        json!({ "choice": { "a": null, "b": "b" } }),
+        json!({ "choice": { "a": null, "b": "b" } }),
+    );
+    check(json!({ "choice": { "a": null, "b": "c" } }), json!({ "choice": { "b": "c" } }));
+    check(json!([null]), json!([null]));
+}
+
+#[test]
+fn a_schema_that_turns_in_circles_ends() {
+    let ring = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } });
+    let fan = json!({ "anyOf": vec![json!({ "$ref": "#" }); 40] });
+    let mut chain = Map::new();
+    for index in 0..20_000 {
+        chain.insert(format!("n{index}"), json!({ "$ref": format!("#/$defs/n{}", index + 1) }));
+    }
+    chain.insert("n20000".into(), json!({ "type": "string" }));
+    let chain = json!({ "type": "object", "properties": { "x": { "$ref": "#/$defs/n0" } }, "$defs": chain });
+    for schema in [ring, fan, chain] {
+        let _ = strict(&schema);
+        let _ = object_without(&schema, &["anyOf"], &mut Vec::new());
+        let value = json!({ "x": null });
+        assert!(without_nulls(&schema, value).is_object());
+    }
+}
+
+#[test]
+fn the_root_tells_of_every_branch() {
+    let check = |schema: Value, expected: Value| {
+        let mut notes = Vec::new();
+        let rules = object_without(&schema, &["allOf", "anyOf", "oneOf"], &mut notes);
+        assert_eq!(Value::Object(rules), expected);
+        assert_eq!(notes.len(), 1);
+    };
+    check(
+        json!({ "anyOf": [
+            { "type": "object", "properties": { "a": { "const": 1 }, "b": {} }, "required": ["a", "b"], "additionalProperties": false },
+            { "type": "object", "properties": { "a": { "const": 2 } }, "required": ["a"], "additionalProperties": false },
+            { "type": "null" },
+        ] }),
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": { "a": { "anyOf": [{ "const": 1 }, { "const": 2 }] }, "b": {} },
+            "required": ["a"],
+        }),
+    );
+    check(
+        json!({
+            "type": "object",
+            "properties": { "a": {}, "b": {} },
+            "additionalProperties": false,
+            "oneOf": [{ "required": ["a"] }, { "required": ["b"], "properties": { "c": {} } }],
+        }),
+        json!({ "type": "object", "properties": { "a": {}, "b": {} }, "additionalProperties": false }),
+    );
+    check(
+        json!({
+            "allOf": [{ "$ref": "#/$defs/base" }, { "properties": { "b": {} }, "required": ["b"] }],
+            "$defs": { "base": { "properties": { "a": {} }, "required": ["a"] } },
+        }),
+        json!({
+            "type": "object",
+            "$defs": { "base": { "properties": { "a": {} }, "required": ["a"] } },
+            "properties": { "a": {}, "b": {} },
+            "required": ["a", "b"],
+        }),
+    );
+}
+
+/// A schema that strict mode can say, on properties of few names so that the
+/// branches of a choice get into each other's way.
+fn schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({ "type": "string" })),
+        Just(json!({ "type": ["integer", "null"], "minimum": 0 })),
+        Just(json!({ "type": "boolean", "default": true })),
+        Just(json!({ "type": "null" })),
+        Just(json!({ "enum": ["a", 1, null] })),
+        Just(json!({ "const": "b" })),
+        Just(json!({ "type": ["string", "number", "boolean"] })),
+        Just(json!({ "$ref": "#/$defs/leaf", "description": "Leaf." })),
+        Just(json!({ "$ref": "#/$defs/node" })),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        prop_oneof![
+            2 => object_schema(inner.clone()),
+            1 => inner.clone().prop_map(|items| json!({ "type": "array", "items": items })),
+            1 => prop::collection::vec(inner.clone(), 1..4)
+                .prop_map(|branches| json!({ "anyOf": branches })),
+            1 => inner.prop_map(|only| json!({ "allOf": [only], "title": "Only" })),
+        ]
+    })
+}
+
+fn object_schema(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let key = prop_oneof![Just("a"), Just("b"), Just("c/d e")];
+    let property = (key, inner, any::<bool>());
+    (prop::collection::vec(property, 1..4), any::<bool>()).prop_map(|(properties, is_closed)| {
+        let mut object = json!({ "type": "object", "properties": {}, "required": [] });
+        if is_closed {
+            object["additionalProperties"] = false.into();
+        }
+        for (key, schema, is_required) in properties {
+            let is_new = object["properties"].get(key).is_none();
+            object["properties"][key] = schema;
+            if is_required && is_new {
+                object["required"].as_array_mut().unwrap().push(key.into());
+            }
+        }
+        object
+    })
+}
+
+fn root_schema() -> impl Strategy<Value = Value> {
+    object_schema(schema()).prop_map(|mut root| {
+        root["$defs"] = json!({
+            "leaf": { "type": "string", "pattern": "^x" },
+            "node": {
+                "type": "object",
+                "properties": { "next": { "$ref": "#/$defs/node" }, "x": { "type": "null" } },
+            },
+        });
+        root
+    })
+}
+
+/// A value of a strict schema. `None` where it would have no end.
+fn value(
+    root: &Value,
+    schema: &Value,
+    dice: &mut impl Iterator<Item = u8>,
+    depth: usize,
+) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    let mut roll = |sides: usize| usize::from(dice.next().unwrap_or(0)) % sides;
+    if let Some(reference) = schema["$ref"].as_str() {
+        return value(root, resolve(root, reference)?.1, dice, depth);
+    }
+    if let Some(branches) = schema["anyOf"].as_array() {
+        let first = roll(branches.len());
+        let mut order = branches[first..].iter().chain(&branches[..first]);
+        return order.find_map(|branch| value(root, branch, dice, depth));
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        return Some(choices[roll(choices.len())].clone());
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) if depth < 3 => &kinds[kinds.len() - 1],
+        Value::Array(kinds) => &kinds[roll(kinds.len())],
+        kind => kind,
+    };
+    Some(match kind.as_str()? {
+        "string" => ["x", "xy"][roll(2)].into(),
+        "integer" => roll(3).into(),
+        "number" => json!(roll(3) as f64 / 2.0),
+        "boolean" => (roll(2) == 0).into(),
+        "null" => Value::Null,
+        "array" => {
+            let length = roll(3);
+            (0..length).map_while(|_| value(root, &schema["items"], dice, depth)).collect()
+        }
+        "object" => {
+            let properties = schema["properties"].as_object()?;
+            let mut object = Map::new();
+            for (key, schema) in properties {
+                object.insert(key.clone(), value(root, schema, dice, depth)?);
+            }
+            object.into()
+        }
+        other => panic!("{other}"),
+    })
+}
+
+/// Everything that strict mode wants of a schema.
+fn check_form(schema: &Value) {
+    const KNOWN: [&str; 12] = [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "enum",
+        "anyOf",
+        "$ref",
+        "$defs",
+        "description",
+        "title",
+        "minimum",
+    ];
+    let mut schema = schema.clone();
+    root::each_schema(&mut schema, &mut |rules| {
+        for key in rules.keys() {
+            assert!(KNOWN.contains(&&**key) || key == "pattern", "{key}");
+        }
+        assert!(
+            rules.contains_key("type") || rules.contains_key("anyOf") || rules.contains_key("$ref")
+        );
+        assert!(!rules.contains_key("$ref") || rules.len() == 1, "{rules:?}");
+        if let Some(properties) = rules.get("properties") {
+            let keys: Vec<_> = properties.as_object().unwrap().keys().collect();
+            assert_eq!(rules["required"], json!(keys));
+            assert_eq!(rules["additionalProperties"], false);
+        }
+    });
+}
+
+proptest! {
+    #[test]
+    fn what_fits_the_strict_form_fits_the_tool(
+        schema in root_schema(),
+        dice in prop::collection::vec(any::<u8>(), 64),
+    ) {
+        let (strict, _) = strict(&schema).unwrap();
+        prop_assert_eq!(&strict["type"], "object");
+        check_form(&strict);
+        let Some(value) = value(&strict, &strict, &mut dice.into_iter(), 12) else {
+            return Ok(());
+        };
+        prop_assert!(is_valid(&strict, &value), "{strict}\n{value}");
+        let given = without_nulls(&schema, value.clone());
+        prop_assert!(is_valid(&schema, &given), "{schema}\n{value}\n{given}");
+    }
+
+    #[test]
+    fn what_fits_the_tool_stays_as_it_is(
+        schema in root_schema(),
+        dice in prop::collection::vec(any::<u8>(), 64),
+    ) {
+        let (strict, _) = strict(&schema).unwrap();
+        if let Some(value) = value(&strict, &strict, &mut dice.into_iter(), 12)
+            && is_valid(&schema, &value)
+        {
+            prop_assert_eq!(without_nulls(&schema, value.clone()), value);
+        }
+    }
+
+    #[test]
+    fn only_nulls_go(schema in root_schema(), text in "[a-d]{0,8}") {
+        let value = json!({ "a": text, "b": [null, text], "c/d e": { "a": text } });
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        prop_assert_eq!(keys(&without_nulls(&schema, value.clone())), keys(&value));
+    }
+
+    #[test]
+    fn every_object_of_a_branch_fits_the_root(
+        branches in prop::collection::vec(object_schema(schema()), 1..4),
+        dice in prop::collection::vec(any::<u8>(), 64),
+    ) {
+        // All closed, so that what a branch does not tell of is not there.
+        let mut branches = branches;
+        for branch in &mut branches {
+            branch["additionalProperties"] = false.into();
+        }
+        let schema = json!({ "anyOf": branches, "$defs": {
+            "leaf": { "type": "string" },
+            "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } } },
+        } });
+        let mut dice = dice.into_iter();
+        let merged = Value::Object(object_without(&schema, &["anyOf"], &mut Vec::new()));
+        for branch in &branches {
+            let mut branch = branch.clone();
+            branch["$defs"] = schema["$defs"].clone();
+            let (strict, _) = strict(&branch).unwrap();
+            if let Some(value) = value(&strict, &strict, &mut dice, 12) {
+                let value = without_nulls(&branch, value);
+                prop_assert!(is_valid(&schema, &value));
+                prop_assert!(is_valid(&merged, &value), "{schema}\n{merged}\n{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_tool_name_fits_every_format(name in "[a-zA-Z0-9_./: -]{1,60}") {
+        // What the interfaces take, the strictest of them: OpenAI
+        // `^[a-zA-Z0-9_-]{1,64}$`, Anthropic the same, Gemini with a letter or
+        // `_` at the start.
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if ToolName::new(&*name).is_ok() {
+            prop_assert!(name.len() <= 64 && name.bytes().all(is_plain));
+            prop_assert!(!name.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+        }
+    }
+}

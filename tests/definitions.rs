@@ -1,0 +1,264 @@
+//! What models and clients are told: every format, what it cannot express, and
+//! that kitbag takes the calls that come back.
+
+use std::fs;
+
+use kitbag::Tool;
+use kitbag::toolbox::definitions::{Format, without_nulls};
+use serde_json::{Value, json};
+
+use crate::support::{Workspace, guest, snapshot};
+
+/// A schema with something for every format to stumble over.
+fn demanding() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "path": { "type": "string", "description": "File.\u{202e}" },
+            "depth": { "type": "integer", "minimum": 0, "default": 3 },
+            "mode": { "enum": ["fast", "slow"] },
+            "range": {
+                "type": "object",
+                "properties": { "from": { "type": "integer" }, "to": { "type": "integer" } },
+                "required": ["from"],
+            },
+            "filter": { "oneOf": [{ "type": "string" }, { "$ref": "#/$defs/filter" }] },
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+        "$defs": { "filter": {
+            "type": "object",
+            "properties": { "not": { "$ref": "#/$defs/filter" } },
+            "additionalProperties": false,
+        } },
+    })
+}
+
+/// One that has a choice at its root, and a map.
+fn loose() -> Value {
+    json!({
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": { "url": { "type": "string" }, "timeout": { "type": "number" } },
+                "required": ["url"],
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string" },
+                    "timeout": { "type": "string" },
+                    "headers": { "type": "object", "additionalProperties": { "type": "string" } },
+                    "tags": { "type": "array" },
+                    "strange name": { "type": "string" },
+                },
+                "required": ["path"],
+            },
+        ],
+    })
+}
+
+/// The tool `learn`, as if its schema were this one.
+fn tool(schema: Value) -> Tool {
+    let mut tool = Workspace::new().kitbag().toolbox().tool("learn").unwrap();
+    tool.input_schema.value = schema;
+    tool.description.as_mut().unwrap().value = "Looks things up.\nThen answers.".into();
+    tool
+}
+
+fn shown(tool: &Tool, format: Format) -> String {
+    let definition = format.define(tool);
+    let mut text = format!("{:#}\n", definition.value);
+    for loss in &definition.losses {
+        text.push_str(&format!("- {loss}\n"));
+    }
+    text
+}
+
+#[test]
+fn every_format_says_what_it_can() {
+    for (name, schema) in [("demanding", demanding()), ("loose", loose())] {
+        let tool = tool(schema);
+        for format in Format::ALL {
+            snapshot(&format!("definitions: {name} {format:?}"), &shown(&tool, format));
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_says_nothing_has_a_definition() {
+    let mut tool = tool(json!(true));
+    (tool.title, tool.description) = (None, None);
+    let all: String =
+        Format::ALL.iter().map(|format| format!("{format:?}: {}", shown(&tool, *format))).collect();
+    snapshot("definitions: nothing said", &all);
+}
+
+#[test]
+fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
+    let mut tool = tool(json!({ "type": "object" }));
+    let with = |tool: &mut Tool, schema: Value| {
+        tool.output_schema = Some(kitbag::config::Sourced::default(schema));
+        Format::Mcp.define(tool)
+    };
+    let object = with(&mut tool, json!({ "type": "object" }));
+    assert_eq!(object.value["outputSchema"], json!({ "type": "object" }));
+    assert_eq!(object.losses, []);
+    let array = with(&mut tool, json!({ "type": "array" }));
+    assert_eq!(array.value.get("outputSchema"), None);
+    assert_eq!(
+        array.losses[0].to_string(),
+        "`learn`: the input schema goes out without the output schema beside it, which has to be \
+         that of an object"
+    );
+}
+
+#[test]
+fn a_call_in_strict_mode_is_taken_once_its_nulls_are_gone() {
+    let workspace = Workspace::new();
+    workspace.file("notes/rules.md", "Be kind.\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let definition =
+        workspace.kitbag().toolbox().definition("learn", Format::OpenAiResponses).unwrap();
+    assert_eq!(definition.value["strict"], true);
+    assert_eq!(definition.losses, []);
+    let given = json!({ "topic": "team", "subjects": null });
+    let refused = workspace.call("learn", given.clone());
+    assert!(refused.contains("`/subjects`: must be"), "{refused}");
+    let tool = workspace.kitbag().toolbox().tool("learn").unwrap();
+    let arguments = without_nulls(&tool.input_schema.value, given.clone());
+    assert!(workspace.call("learn", arguments).contains("- rules"));
+    // And the same on the command line.
+    let given = given.to_string();
+    let arguments = ["run", "learn", "--args", &given, "--without-nulls"];
+    assert!(workspace.run(&arguments).success().contains("- rules"));
+}
+
+/// Three tools, of which one is not enabled.
+fn several() -> Workspace {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.parameters.do]\ntype = \"string\"\nrequired = true\n\
+         [tools.probe.parameters.options]\ntype = \"object\"\n",
+    );
+    workspace.file("off.wasm", "");
+    let text = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
+    workspace.config(&format!(
+        "{text}[tools.off]\nsource = \"local\"\nwasm = \"off.wasm\"\nenable = false\n"
+    ));
+    workspace
+}
+
+#[test]
+fn the_enabled_tools_are_exported_by_name() {
+    let workspace = several();
+    for format in ["openai-chat", "openai-responses", "anthropic", "gemini", "mcp"] {
+        let run = workspace.run(&["export", "--format", format]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        assert_eq!(run.stdout.lines().count(), 1);
+        let text = format!("{:#}\n--- stderr\n{}", run.json(), run.stderr);
+        snapshot(&format!("export: {format}"), &text);
+        assert_eq!(workspace.run(&["export", "--format", format]).stdout, run.stdout);
+    }
+    let names = |arguments: &[&str]| {
+        let exported = workspace.run(arguments).json();
+        let tools = exported["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&["export", "--format", "mcp", "probe", "learn", "probe"]),
+        ["learn", "probe"]
+    );
+    assert_eq!(names(&["export", "--format", "mcp", "probe"]), ["probe"]);
+}
+
+#[test]
+fn a_tool_without_a_definition_leaves_none() {
+    let workspace = several();
+    let with = |tables: &str| {
+        let workspace = several();
+        let text = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
+        workspace.config(&format!("{text}{tables}"));
+        workspace
+    };
+    let missing = with("[tools.missing]\nsource = \"local\"\nwasm = \"missing.wasm\"\n");
+    let broken = with("[tools.broken]\nsource = \"local\"\nwasm = \"off.wasm\"\n");
+    let mut report = String::new();
+    for (workspace, arguments, code) in [
+        (&workspace, &["export", "--format", "mcp", "nothing"][..], 2),
+        (&workspace, &["export", "--format", "mcp", "off", "learn"], 2),
+        (&workspace, &["export", "--format", "cobol"], 2),
+        (&workspace, &["export"], 2),
+        (&missing, &["export", "--format", "gemini"], 4),
+        (&broken, &["export", "--format", "gemini"], 7),
+    ] {
+        let run = workspace.run(arguments);
+        assert_eq!((run.code, &*run.stdout), (code, ""), "{}", run.shown());
+        report.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
+    }
+    snapshot("export: errors", &report);
+    let json = missing.run(&["export", "--format", "gemini", "--json"]).json();
+    assert_eq!(json["kind"], "not-found");
+    let json = broken.run(&["export", "--format", "gemini", "--json"]).json();
+    assert_eq!(json["kind"], "invalid-component");
+    // What is not asked for need not be there.
+    assert_eq!(missing.run(&["export", "--format", "gemini", "learn"]).code, 0);
+}
+
+#[test]
+fn what_a_tool_says_cannot_reach_a_terminal_unescaped() {
+    let workspace = Workspace::new();
+    workspace.config(&format!(
+        "[tools.probe]\nsource = \"local\"\nwasm = {:?}\n\
+         description = \"a\\u001b[2J\\u202eb\\u009b\"\n[tools.probe.parameters.x]\n\
+         type = \"string\"\n",
+        guest("probe"),
+    ));
+    let stdout = workspace.run(&["export", "--format", "anthropic", "probe"]).success();
+    assert!(stdout.contains(r#""a\u001b[2J\u202eb\u009b""#), "{stdout}");
+    assert!(stdout.trim_end().chars().all(|c| !kitbag::contract::text::is_hidden(c)));
+}
+
+#[test]
+fn a_client_is_told_how_to_start_the_server() {
+    let workspace = Workspace::new();
+    let program = env!("CARGO_BIN_EXE_kitbag");
+    let redact = |text: String| text.replace(program, "<kitbag>");
+    let mut report = String::new();
+    for client in ["claude-desktop", "claude-code", "cursor", "vscode", "zed"] {
+        let run = workspace.run(&["mcp-config", client]);
+        assert_eq!(run.code, 0);
+        report.push_str(&format!("$ kitbag mcp-config {client}\n{}\n", redact(run.shown())));
+        let one_line = workspace.run(&["mcp-config", client, "--json"]);
+        assert_eq!(one_line.json(), run.json());
+        assert_eq!(one_line.stdout.lines().count(), 1);
+    }
+    snapshot("mcp-config: in a workspace", &report);
+
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut report = String::new();
+    for client in ["claude-desktop", "claude-code", "cursor", "vscode", "zed"] {
+        let mut command = workspace.command();
+        let output =
+            command.current_dir(nowhere.path()).args(["mcp-config", client]).output().unwrap();
+        assert!(output.status.success());
+        let stdout: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let stderr = workspace.redact(&String::from_utf8(output.stderr).unwrap());
+        report.push_str(&redact(format!("$ kitbag mcp-config {client}\n{stdout}\n{stderr}\n")));
+    }
+    snapshot("mcp-config: without a workspace", &report);
+}
+
+#[test]
+fn a_client_is_told_of_the_workspace_that_was_named() {
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.path("it's mine")).unwrap();
+    let run = workspace.run(&["mcp-config", "claude-code", "-w", "it's mine"]);
+    let arguments = run.json()["mcpServers"]["kitbag"]["args"].clone();
+    assert_eq!(arguments, json!(["serve", "--workspace", "<workspace>/it's mine"]));
+    assert!(
+        run.stderr.ends_with(" serve --workspace '<workspace>/it'\\''s mine'\n"),
+        "{}",
+        run.stderr
+    );
+}
