@@ -15,7 +15,7 @@ fn demanding() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": {
-            "path": { "type": "string", "description": "File.\u{202e}" },
+            "path": { "type": "string", "description": "File." },
             "depth": { "type": "integer", "minimum": 0, "default": 3 },
             "mode": { "enum": ["fast", "slow"] },
             "range": {

@@ -40,7 +40,7 @@ fn parameters(schema: &Value) -> (Value, bool, Vec<Note>) {
     match strict::strict(schema) {
         Ok((schema, notes)) => (schema, true, notes),
         Err(Note { pointer, what }) => {
-            let what = format!("{what}: the schema goes out as it is, with `strict: false`");
+            let what = format!("{what}; the tool goes out with `strict: false`");
             let mut notes = vec![Note { pointer, what }];
             let mut schema = root::object_without(schema, &FORBIDDEN, &mut notes).into();
             fill(&mut schema);

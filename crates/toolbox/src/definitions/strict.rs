@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 
+use kitbag_contract::text::shown;
 use serde_json::{Map, Value, json};
 
 use super::disjoint::are_disjoint;
@@ -216,11 +217,9 @@ impl Writer<'_> {
     fn values(&mut self, rules: &Map<String, Value>, at: &str) -> Result<Map<String, Value>, Note> {
         let choices = choices(rules, at)?;
         let mut kinds = self.kinds(rules, choices.as_deref(), at)?;
-        let takes_null = kinds.contains("null");
-        kinds.remove("null");
-        if kinds.contains("number") {
-            kinds.remove("integer");
-        }
+        let takes_null = kinds.contains(&"null");
+        let has_numbers = kinds.contains(&"number");
+        kinds.retain(|kind| *kind != "null" && (*kind != "integer" || !has_numbers));
         let mut branches = Vec::new();
         for kind in kinds {
             let mut strict = object(json!({ "type": kind }));
@@ -259,22 +258,26 @@ impl Writer<'_> {
         rules: &Map<String, Value>,
         choices: Option<&[&Value]>,
         at: &str,
-    ) -> Result<BTreeSet<&'static str>, Note> {
+    ) -> Result<Vec<&'static str>, Note> {
         const KINDS: [&str; 7] =
             ["string", "number", "integer", "boolean", "array", "object", "null"];
         let known = |kind: &Value| KINDS.into_iter().find(|known| kind == known);
-        let named: Option<BTreeSet<_>> = match rules.get("type") {
+        let named: Option<Vec<_>> = match rules.get("type") {
             Some(Value::Array(kinds)) => Some(kinds.iter().filter_map(known).collect()),
             Some(kind) => Some(known(kind).into_iter().collect()),
             None => None,
         };
-        let chosen = choices.map(|choices| choices.iter().map(|value| kind_of(value)).collect());
+        let chosen = choices.map(|choices| {
+            let mut kinds: Vec<_> = choices.iter().map(|value| kind_of(value)).collect();
+            let mut seen = BTreeSet::new();
+            kinds.retain(|kind| seen.insert(*kind));
+            kinds
+        });
         match (named, chosen) {
             // A type of which there is no choice is none of the values'.
             (Some(mut named), Some(chosen)) => {
-                let chosen: BTreeSet<_> = chosen;
                 named.retain(|kind| {
-                    chosen.contains(kind) || (*kind == "number" && chosen.contains("integer"))
+                    chosen.contains(kind) || (*kind == "number" && chosen.contains(&"integer"))
                 });
                 Ok(named)
             }
@@ -291,7 +294,7 @@ impl Writer<'_> {
                 };
                 let what = format!("names no type, and takes an {kind} only in strict mode");
                 self.notes.push(Note::new(at, what));
-                Ok([kind].into())
+                Ok(vec![kind])
             }
         }
     }
@@ -358,7 +361,7 @@ impl Writer<'_> {
         }
         let required: BTreeSet<_> = root::required(rules).collect();
         if let Some(key) = required.iter().find(|key| !properties.contains_key(**key)) {
-            let what = format!("requires `{key}`, of which nothing else is said");
+            let what = format!("requires `{}`, of which nothing else is said", shown(key));
             return Err(Note::new(format!("{at}/required"), what));
         }
         let mut written = Map::new();

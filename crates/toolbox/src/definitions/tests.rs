@@ -56,8 +56,8 @@ fn an_optional_property_is_there_and_may_be_null() {
                 "one": { "type": ["string", "null"], "enum": ["a", "b", null] },
                 "const": { "type": ["integer", "null"], "enum": [3, null] },
                 "either": { "anyOf": [
-                    { "type": "array", "items": { "type": "string" } },
                     { "type": "string" },
+                    { "type": "array", "items": { "type": "string" } },
                     { "type": "null" },
                 ] },
                 "null": { "type": ["string", "null"] },
