@@ -161,7 +161,7 @@ fn show_details(completion: &Completion) {
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
     if usage.emitted_bytes > 0 {
         let (size, items) = (ByteSize::bytes(usage.emitted_bytes), completion.emitted.len());
-        output::note(&format!("offered {size} besides, of which {items} items were taken"));
+        output::note(&format!("offered {size} besides the text, items taken: {items}"));
     }
     if let Some(fuel) = usage.fuel {
         output::note(&format!("ran {fuel} instructions"));

@@ -115,6 +115,12 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
     find(import).map(|(_, gives, _)| *gives)
 }
 
+/// Whether an import is the interface of the contract, in the version that we
+/// speak.
+pub(crate) fn is_of_contract(import: &str) -> bool {
+    import.split_once('@') == Some((REPORTS, VERSION))
+}
+
 /// Adds what the component imports and kitbag offers.
 ///
 /// The rest is left out: types need no definition, and instantiating names
@@ -131,11 +137,9 @@ pub(crate) fn link<'a>(
 
 fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
     let (name, version) = import.split_once('@')?;
-    let fits = if name == REPORTS {
-        version == VERSION
-    } else {
+    let fits = is_of_contract(import) || {
         let version = semver::Version::parse(version).ok()?;
-        version.major == WASI.major && version.minor == WASI.minor
+        name != REPORTS && version.major == WASI.major && version.minor == WASI.minor
     };
     OFFERED.iter().find(|(offered, ..)| fits && *offered == name)
 }
