@@ -164,7 +164,11 @@ fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
 
 /// Runs the binary on a terminal where somebody types, and returns what went to
 /// standard output and what stood on the terminal.
-fn on_a_terminal(workspace: &Workspace, arguments: &[&str], typed: &str) -> (String, String) {
+pub(crate) fn on_a_terminal(
+    workspace: &Workspace,
+    arguments: &[&str],
+    typed: &str,
+) -> (String, String) {
     use std::fs::File;
     use std::io::{Read, Write};
     let terminal = nix::pty::openpty(None, None).unwrap();

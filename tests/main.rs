@@ -16,6 +16,7 @@ mod house;
 mod library;
 mod local_tools;
 mod paths;
+mod reports;
 
 /// Declares a module for each built-in tool: one without tests does not compile.
 macro_rules! tests_of_tools {

@@ -2,9 +2,11 @@
 //! read in `error.rs`, what the process ends with in `exit.rs`.
 
 mod commands;
+mod emitted;
 mod error;
 mod exit;
 mod interrupt;
+mod listener;
 mod output;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -61,6 +61,14 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
+/// Writes a line for a person to the terminal on standard error, in place of the
+/// one that was written so before. An empty one leaves nothing.
+pub(crate) fn rewrite(line: &str) {
+    let mut terminal = io::stderr().lock();
+    // To the start of the line, and erase it.
+    let _ = write!(terminal, "\r\u{1b}[K{line}").and_then(|()| terminal.flush());
+}
+
 /// Writes rows with their columns aligned; the last one is as long as it is.
 pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

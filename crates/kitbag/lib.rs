@@ -37,13 +37,16 @@ mod places;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use kitbag_config::{LimitFlags, Origin, Sourced, Sources};
 use kitbag_host::{DiskCache, Host, HostOptions};
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
-pub use kitbag_contract::{self as contract, Answer, AnswerType, ErrorInfo, Outcome, Question};
-pub use kitbag_host::{self as host, Cancellation, Completion, Concurrency};
+pub use kitbag_contract::{
+    self as contract, Answer, AnswerType, Content, ErrorInfo, LogLevel, Outcome, Progress, Question,
+};
+pub use kitbag_host::{self as host, Cancellation, Completion, Concurrency, Listener};
 pub use kitbag_toolbox::{
     self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
 };
@@ -58,6 +61,7 @@ pub use places::Places;
 pub struct Kitbag {
     toolbox: Toolbox,
     on_question: Option<OnQuestion>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 /// Says how a [`Kitbag`] is put together.
@@ -70,11 +74,11 @@ pub struct Builder {
     is_single_call: bool,
     concurrency: Concurrency,
     on_question: Option<OnQuestion>,
+    listener: Option<Arc<dyn Listener>>,
 }
 
-type OnQuestion = std::sync::Arc<
-    dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync,
->;
+type OnQuestion =
+    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync>;
 
 impl Kitbag {
     /// Starts to put one together.
@@ -109,7 +113,8 @@ impl Kitbag {
         Ok(self.complete(tool, arguments).await?.result?)
     }
 
-    /// As [`call`](Self::call), and tells what the call took and printed too.
+    /// As [`call`](Self::call), and tells what the tool gave besides its text,
+    /// what it printed, and what the call took.
     ///
     /// # Errors
     ///
@@ -133,7 +138,8 @@ impl Kitbag {
                 })
             }
         };
-        self.toolbox.call(tool, arguments.into(), ask).await
+        let listener = self.listener.clone();
+        self.toolbox.call_with_listener(tool, arguments.into(), listener, ask).await
     }
 
     /// The tools, and everything else that can be asked of them.
@@ -196,7 +202,16 @@ impl Builder {
         F: Fn(Question) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Option<Answer>> + Send + 'static,
     {
-        self.on_question = Some(std::sync::Arc::new(move |question| Box::pin(ask(question))));
+        self.on_question = Some(Arc::new(move |question| Box::pin(ask(question))));
+        self
+    }
+
+    /// Who hears what tools tell while they run: log messages and progress, of
+    /// every call alike. [`Toolbox::call_with_listener`] takes one for a single
+    /// call.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listener = Some(listener);
         self
     }
 
@@ -246,6 +261,6 @@ impl Builder {
             concurrency: self.concurrency,
         };
         let toolbox = Toolbox::new(Host::new(options), config, builtins::BUILTINS);
-        Kitbag { toolbox, on_question: self.on_question }
+        Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
 }

@@ -51,6 +51,13 @@ fn a_component_that_is_no_tool_is_refused() {
     let printer = r#"(import "acme:printer/paper@1.0.0" (instance (export "print" (func))))"#;
     check("unknown import", &crafted::tool("kitbag:tool/types@0.1.0", printer));
     let http = r#"(import "wasi:http/outgoing-handler@0.2.0" (instance (export "handle" (func))))"#;
+    let host = |version: &str, log: &str| {
+        format!(r#"(import "kitbag:tool/host@{version}" (instance (export "log" (func {log}))))"#)
+    };
+    let newer = host("0.2.0", r#"(param "message" string)"#);
+    check("another host", &crafted::tool("kitbag:tool/types@0.1.0", &newer));
+    let other = host("0.1.0", r#"(param "message" string)"#);
+    check("host of other types", &crafted::tool("kitbag:tool/types@0.1.0", &other));
     check("http import", &crafted::tool("kitbag:tool/types@0.1.0", http));
 }
 

@@ -8,6 +8,7 @@
 mod components;
 mod environment;
 mod files;
+mod reports;
 mod resources;
 
 use kitbag::Kitbag;

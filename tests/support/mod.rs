@@ -7,8 +7,9 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
-use kitbag::{Kitbag, Places};
+use kitbag::{Kitbag, Listener, LogLevel, Places, Progress};
 use serde_json::Value;
 
 /// A workspace in a directory of its own, with its own home beside it.
@@ -168,6 +169,14 @@ impl Workspace {
         Kitbag::builder().workspace(self.root()).places(places).build().unwrap()
     }
 
+    /// The library on the same workspace, and what it hears of its tools.
+    pub(crate) fn kitbag_with_ears(&self) -> (Kitbag, Arc<Heard>) {
+        let heard = Arc::<Heard>::default();
+        let places = Places { cache: Some(self.cache.clone()), ..Places::default() };
+        let builder = Kitbag::builder().workspace(self.root()).places(places);
+        (builder.listener(Arc::<Heard>::clone(&heard)).build().unwrap(), heard)
+    }
+
     /// Calls a tool in the library and tells in one sentence what it got.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> String {
         let call = self.kitbag().call_in_test(tool, arguments);
@@ -214,6 +223,31 @@ impl CallInTest for Kitbag {
             Ok(kitbag::Outcome::NeedsInput(question)) => format!("question: {}", question.text),
             Err(error) => format!("failed: {error}"),
         }
+    }
+}
+
+/// A listener that writes down what it hears.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) logs: Mutex<Vec<(LogLevel, String)>>,
+    pub(crate) progress: Mutex<Vec<Progress>>,
+}
+
+impl Heard {
+    /// Takes what was heard since the last time.
+    pub(crate) fn take(&self) -> (Vec<(LogLevel, String)>, Vec<Progress>) {
+        let logs = std::mem::take(&mut *self.logs.lock().unwrap());
+        (logs, std::mem::take(&mut *self.progress.lock().unwrap()))
+    }
+}
+
+impl Listener for Heard {
+    fn log(&self, level: LogLevel, message: &str) {
+        self.logs.lock().unwrap().push((level, message.to_owned()));
+    }
+
+    fn progress(&self, progress: &Progress) {
+        self.progress.lock().unwrap().push(progress.clone());
     }
 }
 

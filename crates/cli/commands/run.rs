@@ -1,6 +1,7 @@
 //! `kitbag run`.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::sync::Arc;
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
@@ -8,14 +9,17 @@ use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration, json 
 use kitbag::host::Captured;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
-    Answer, AnswerType, Answered, Arguments, Completion, ErrorInfo, Outcome, Question, ToolboxError,
+    Answer, AnswerType, Answered, Arguments, Completion, Content, ErrorInfo, Outcome, Question,
+    ToolboxError,
 };
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits, warn};
+use crate::emitted;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::listener::Screen;
 use crate::output;
 
 /// Call a tool and print what it answers
@@ -52,7 +56,8 @@ pub(crate) struct Args {
     format_arguments: bool,
     #[command(flatten)]
     limits: Limits,
-    /// Show on standard error what the tool printed and what the call took
+    /// Show on standard error what the tool logs and prints, and what the call
+    /// took
     #[arg(long, short)]
     verbose: bool,
 }
@@ -75,8 +80,12 @@ impl Args {
             let session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
             session.load().map(|()| session)
         })?;
+        let screen = Arc::new(Screen::new(self.verbose, global.json));
+        session.listen(Arc::<Screen>::clone(&screen));
         let completion = loop {
-            let completion = session.run(interrupt.cancellation())?;
+            let completion = session.run(interrupt.cancellation());
+            screen.clear();
+            let completion = completion?;
             let Ok(Outcome::NeedsInput(question)) = &completion.result else { break completion };
             let ask = || ask(question, &self.answers, global.json);
             match interrupt.leave_during(ask)? {
@@ -94,7 +103,11 @@ impl Args {
 
 /// Prints the answer and says how the process ends.
 fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
+    let emitted = completion.emitted;
     let print = |mut value: Value| {
+        if !emitted.is_empty() {
+            value["emitted"] = emitted.iter().map(emitted::block).collect();
+        }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
         }
@@ -106,6 +119,7 @@ fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
                 true => print(json!({ "outcome": "success", "content": content }))?,
                 false => output::untrusted(&content)?,
             }
+            tell(&emitted, as_json);
             Ok(Exit::Done)
         }
         Ok(Outcome::Error(error)) => {
@@ -113,10 +127,18 @@ fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
                 print(json!({ "outcome": "error", "error": error }))?;
             }
             output::note(&tool_error(&error));
+            tell(&emitted, as_json);
             Ok(Exit::ToolError)
         }
         Ok(Outcome::NeedsInput(question)) => Err(CliError::Question(Box::new(question))),
         Err(error) => Err(ToolboxError::Call(error).into()),
+    }
+}
+
+/// Tells a person of what has no place in a text.
+fn tell(emitted: &[Content], as_json: bool) {
+    if !as_json {
+        emitted.iter().for_each(|content| output::note(&emitted::sentence(content)));
     }
 }
 
@@ -148,6 +170,10 @@ fn show_details(completion: &Completion) {
     let (elapsed, output_size) =
         (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
+    if usage.emitted_bytes > 0 {
+        let (size, items) = (ByteSize::bytes(usage.emitted_bytes), completion.emitted.len());
+        output::note(&format!("offered {size} besides the text, items taken: {items}"));
+    }
     if let Some(fuel) = usage.fuel {
         output::note(&format!("ran {fuel} instructions"));
     }

@@ -3,19 +3,21 @@
 //! The generated types are structural: they fit any component whose `run` has
 //! this shape, whatever its package is called.
 
+mod emitted;
+
 use crate::{
     ANSWER_TYPE_BYTES, Action, AnswerError, ByteSize, Context, ErrorInfo, Outcome,
     QUESTION_ID_BYTES, Question,
 };
 
-pub use generated::kitbag::tool::types;
+pub use generated::kitbag::tool::{host, types};
 
 mod generated {
     #![expect(missing_docs, reason = "generated; the comments stand in wit/")]
 
     wasmtime::component::bindgen!({
         path: "../../wit",
-        world: "described-tool",
+        world: "reporting-tool",
         exports: { default: async },
     });
 }

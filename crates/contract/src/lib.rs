@@ -11,6 +11,7 @@ pub mod bindings;
 mod answer;
 mod call;
 mod description;
+mod emitted;
 mod grant;
 pub mod json;
 mod limit;
@@ -21,6 +22,10 @@ pub mod text;
 pub use answer::{Answer, AnswerError, AnswerType, Choice};
 pub use call::{Action, Context};
 pub use description::{Annotations, Description, DesiredDirectory, DesiredGrants};
+pub use emitted::{
+    Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
+    ResourceLink,
+};
 pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
 pub use limit::{
     ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind, Limits, ParseLimitError, STDIO_BYTES,

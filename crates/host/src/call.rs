@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Access, Action, ByteSize, Context, Description, DirectoryGrant, Grants,
-    LimitKind, Limits, Outcome, STDIO_BYTES,
+    ARGUMENTS_BYTES, Access, Action, ByteSize, Content, Context, Description, DirectoryGrant,
+    Grants, LimitKind, Limits, Outcome, STDIO_BYTES,
 };
 use tokio::runtime::Runtime;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
@@ -24,6 +24,7 @@ use crate::fault::{Fault, limit};
 use crate::filesystem::{Guarded, is_protected};
 use crate::limiter::Limiter;
 use crate::random::Bounded;
+use crate::report::{Audience, Emitted, Reports};
 use crate::timer::{Cancellation, Timer};
 
 /// The guest's stack, wasmtime's own default.
@@ -60,6 +61,10 @@ pub struct Call {
 pub struct Completion {
     /// What the tool answered, or why it did not.
     pub result: Result<Outcome, CallError>,
+    /// What the tool gave besides its text, in its order: all of it together is
+    /// within the output limit. Empty where the tool did not answer with success
+    /// or an error. Untrusted.
+    pub emitted: Vec<Content>,
     /// What the tool printed to its standard output. Untrusted.
     pub stdout: Captured,
     /// What the tool printed to its standard error. Untrusted.
@@ -77,6 +82,8 @@ pub struct Usage {
     pub memory: ByteSize,
     /// The size of the answer before it was cut, in bytes.
     pub output_bytes: u64,
+    /// The size of what it wanted to give besides, taken or refused, in bytes.
+    pub emitted_bytes: u64,
     /// The instructions it ran, where [`Limits::fuel`] has them counted: the
     /// same for the same input on any machine, as far as the tool asks neither
     /// the clock nor for random bytes.
@@ -88,6 +95,7 @@ pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
     limiter: Limiter,
+    pub(crate) reports: Reports,
 }
 
 thread_local! {
@@ -124,18 +132,20 @@ pub(crate) fn run(
     component: &Component,
     call: &Call,
     cancellation: &Cancellation,
+    audience: &Audience,
     private: &[PathBuf],
 ) -> Result<Completion, CallError> {
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(limit(LimitKind::Arguments, &call.limits));
     }
-    let grants = match call.action {
-        Action::Run => &call.grants,
-        Action::FormatArguments => &Grants::default(),
+    let (grants, reports) = match call.action {
+        Action::Run => (&call.grants, Reports::new(audience.clone(), call.limits.output)),
+        // Nobody listens to how a call is rendered.
+        Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
-    let state = State::new(grants, &call.limits, &stdio, private)?;
+    let state = State { reports, ..State::new(grants, &call.limits, &stdio, private)? };
     let context = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
     let ended =
@@ -145,7 +155,12 @@ pub(crate) fn run(
                 .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
             Ok(run.call_async(&mut *store, parameters).await?.0)
         })?;
-    let mut usage = Usage { memory: ended.memory, fuel: ended.fuel, ..Usage::default() };
+    let mut usage = Usage {
+        memory: ended.memory,
+        emitted_bytes: ended.emitted.total_bytes,
+        fuel: ended.fuel,
+        ..Usage::default()
+    };
     let stderr = stdio.err.captured();
     let result = match ended.result {
         Ok(outcome) => Outcome::try_from(outcome).map_err(CallError::Contract).map(|outcome| {
@@ -156,7 +171,13 @@ pub(crate) fn run(
         Err(fault) => Err(fault.into_error(ended.refused, &call.limits, &stderr)),
     };
     usage.elapsed = start.elapsed();
-    Ok(Completion { result, stdout: stdio.out.captured(), stderr, usage })
+    // It goes with an answer: there is none yet where the tool asks, and none at
+    // all where it broke off.
+    let emitted = match result {
+        Ok(Outcome::Success(_) | Outcome::Error(_)) => ended.emitted.items,
+        Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
+    };
+    Ok(Completion { result, emitted, stdout: stdio.out.captured(), stderr, usage })
 }
 
 /// What a component said when it was asked to describe itself, and will say the
@@ -208,6 +229,7 @@ impl Completion {
     fn unrun(result: Result<Outcome, CallError>) -> Self {
         Self {
             result,
+            emitted: Vec::new(),
             stdout: Captured::default(),
             stderr: Captured::default(),
             usage: Usage::default(),
@@ -261,7 +283,8 @@ impl State {
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
-        Ok(Self { wasi: wasi.build(), table, limiter: Limiter::new(limits.memory.as_usize()) })
+        let limiter = Limiter::new(limits.memory.as_usize());
+        Ok(Self { wasi: wasi.build(), table, limiter, reports: Reports::default() })
     }
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
@@ -315,6 +338,7 @@ struct Ended<T> {
     fuel: Option<u64>,
     /// The limit that the guest met last, whatever came of it.
     refused: Option<LimitKind>,
+    emitted: Emitted,
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -365,5 +389,6 @@ fn run_guest<T>(
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
     let refused = limiter.refused();
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
-    Ok(Ended { result, memory, fuel, refused })
+    let emitted = store.data_mut().reports.take_emitted();
+    Ok(Ended { result, memory, fuel, refused, emitted })
 }

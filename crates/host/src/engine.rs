@@ -18,6 +18,7 @@ use crate::component::{self, Component, ComponentSource, Components};
 use crate::error::{CallError, LoadError};
 use crate::limiter;
 use crate::queue::{Concurrency, Queue};
+use crate::report::Audience;
 use crate::timer::{Cancellation, Timer};
 
 /// The sandbox: loads components and runs calls.
@@ -131,12 +132,27 @@ impl Host {
         call: &Call,
         cancellation: &Cancellation,
     ) -> Completion {
+        self.call_with_audience(component, call, cancellation, &Audience::default())
+    }
+
+    /// As [`call_blocking`](Self::call_blocking), and lets somebody hear what the
+    /// tool tells while it runs. Nothing is told while a call is only rendered.
+    ///
+    /// Where the tool is run again with an answer, the same audience goes on
+    /// listening.
+    pub fn call_with_audience(
+        &self,
+        component: &Component,
+        call: &Call,
+        cancellation: &Cancellation,
+        audience: &Audience,
+    ) -> Completion {
         let timer = match self.timer() {
             Ok(timer) => timer,
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
         let run = || {
-            call::run(timer, component, call, cancellation, &self.0.options.private)
+            call::run(timer, component, call, cancellation, audience, &self.0.options.private)
                 .unwrap_or_else(Completion::failed)
         };
         if IS_OURS.get() {

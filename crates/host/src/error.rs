@@ -174,6 +174,22 @@ pub enum InvalidComponent {
         /// The imports, by name.
         imports: Vec<String>,
     },
+    /// It imports something of the contract with another type.
+    #[error(
+        "the component imports `{import}` with another `{}` than there is\n   found: {found}\nexpected: \
+         {expected}",
+        shown(function)
+    )]
+    ImportType {
+        /// The import, by name.
+        import: String,
+        /// The function.
+        function: String,
+        /// The type that it has.
+        found: String,
+        /// The type that it should have.
+        expected: &'static str,
+    },
     /// One of its functions is larger than any that a compiler makes.
     #[error(
         "a function of the component has {size}, more than the {limit} that are compiled; split it"

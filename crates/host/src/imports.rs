@@ -4,6 +4,8 @@
 //! is made for each component with exactly what that component imports, so
 //! nothing else is within its reach.
 
+use kitbag_contract::VERSION;
+use kitbag_contract::bindings as contract;
 use wasmtime::component::Linker;
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
@@ -17,11 +19,18 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use crate::call::State;
 use crate::filesystem::GuardedFilesystem;
 use crate::random::BoundedRandom;
+use crate::report::Reporting;
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
+/// The interface of the contract that a tool may import.
+const REPORTS: &str = "kitbag:tool/host";
+
 /// The interfaces that kitbag offers: name, what it gives a tool, how to link.
 const OFFERED: &[(&str, &str, Add)] = &[
+    (REPORTS, "log, progress, and content besides the text", |l| {
+        contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
+    }),
     ("wasi:cli/environment", "no variables, no arguments", |l| {
         cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
@@ -106,6 +115,12 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
     find(import).map(|(_, gives, _)| *gives)
 }
 
+/// Whether an import is the interface of the contract, in the version that we
+/// speak.
+pub(crate) fn is_of_contract(import: &str) -> bool {
+    import.split_once('@') == Some((REPORTS, VERSION))
+}
+
 /// Adds what the component imports and kitbag offers.
 ///
 /// The rest is left out: types need no definition, and instantiating names
@@ -122,8 +137,10 @@ pub(crate) fn link<'a>(
 
 fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
     let (name, version) = import.split_once('@')?;
-    let version = semver::Version::parse(version).ok()?;
-    let fits = version.major == WASI.major && version.minor == WASI.minor;
+    let fits = is_of_contract(import) || {
+        let version = semver::Version::parse(version).ok()?;
+        name != REPORTS && version.major == WASI.major && version.minor == WASI.minor
+    };
     OFFERED.iter().find(|(offered, ..)| fits && *offered == name)
 }
 
@@ -147,5 +164,14 @@ mod tests {
         check("wasi:cli/stdin", None);
         check("wasi:http/outgoing-handler@0.2.0", None);
         check("acme:cli/stdin@0.2.0", None);
+    }
+
+    #[test]
+    fn one_version_of_the_contracts_own_interface_is_offered() {
+        assert!(offered(&format!("{REPORTS}@{VERSION}")).is_some());
+        assert!(REPORTS.starts_with(kitbag_contract::PACKAGE));
+        for import in ["kitbag:tool/host", "kitbag:tool/host@0.1.1", "kitbag:tool/host@0.2.0"] {
+            assert_eq!(offered(import), None, "{import}");
+        }
     }
 }

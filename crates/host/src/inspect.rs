@@ -3,6 +3,7 @@
 //! Every component passes here before it is compiled, so that a refusal is
 //! early and names what is wrong; `kitbag inspect` shows the same reading.
 
+mod host;
 mod wit;
 
 use std::path::Path;
@@ -53,6 +54,8 @@ pub struct Inspection {
     pub contract: Option<String>,
     #[serde(skip)]
     run_shape: Option<String>,
+    #[serde(skip)]
+    mismatch: Option<InvalidComponent>,
 }
 
 /// Something that a component imports.
@@ -105,7 +108,7 @@ impl Inspection {
     ///
     /// [`InvalidComponent`] says what stands in the way, the first thing first:
     /// the version of the contract, the type of `run`, imports that are not
-    /// offered.
+    /// offered, or not with such types.
     pub fn verdict(&self) -> Result<(), InvalidComponent> {
         // A package of our name in another version comes first: it explains
         // whatever else does not fit.
@@ -136,10 +139,10 @@ impl Inspection {
             .filter(|import| import.offered.is_none())
             .map(|import| import.name.clone())
             .collect();
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(InvalidComponent::Imports { imports: missing })
+        match &self.mismatch {
+            _ if !missing.is_empty() => Err(InvalidComponent::Imports { imports: missing }),
+            Some(mismatch) => Err(mismatch.clone()),
+            None => Ok(()),
         }
     }
 }
@@ -241,9 +244,16 @@ impl Inspection {
             Some(ComponentEntityType::Func(id)) => Some(wit::function(types, id, false)),
             _ => None,
         };
+        let mismatch = imports.iter().filter(|name| imports::is_of_contract(name)).find_map(
+            |name| match types.component_item_for_import(name)?.ty {
+                ComponentEntityType::Instance(id) => host::mismatch(name, types, id),
+                _ => None,
+            },
+        );
         Self {
             size,
             run_shape,
+            mismatch,
             contract: contract.cloned(),
             exports: exports
                 .into_iter()

@@ -24,6 +24,7 @@ mod inspect;
 mod limiter;
 mod queue;
 mod random;
+mod report;
 mod timer;
 
 pub use artifact::EmbeddedArtifact;
@@ -35,4 +36,5 @@ pub use engine::{Host, HostOptions, Metering};
 pub use error::{CallError, InvalidComponent, LoadError};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use queue::Concurrency;
+pub use report::{Audience, Listener};
 pub use timer::Cancellation;

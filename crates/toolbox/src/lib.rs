@@ -18,7 +18,8 @@ use std::sync::Arc;
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{Action, ErrorInfo, Limits, Question, ToolName};
 use kitbag_host::{
-    Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host, Metering,
+    Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host, Listener,
+    Metering,
 };
 
 pub use arguments::{ArgumentProblem, Arguments};
@@ -179,13 +180,35 @@ impl Toolbox {
     where
         F: Future<Output = Result<Answered, ToolboxError>>,
     {
+        self.call_with_listener(name, arguments, None, ask).await
+    }
+
+    /// As [`call`](Self::call), and lets somebody hear what the tool tells while
+    /// it runs, on the thread that runs it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`call_blocking`](Self::call_blocking).
+    pub async fn call_with_listener<F>(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        listener: Option<Arc<dyn Listener>>,
+        ask: impl Fn(Question) -> F,
+    ) -> Result<Completion, ToolboxError>
+    where
+        F: Future<Output = Result<Answered, ToolboxError>>,
+    {
         let cancellation = Cancellation::default();
         let _on_drop = CancelOnDrop(cancellation.clone());
         let (toolbox, name, first) = (self.clone(), name.to_owned(), cancellation.clone());
         // Everything up to the first answer in one go: each hop to another thread
         // takes as long as a small call.
         let start = move || {
-            let session = toolbox.prepare(&name, arguments, Action::Run)?;
+            let mut session = toolbox.prepare(&name, arguments, Action::Run)?;
+            if let Some(listener) = listener {
+                session.listen(listener);
+            }
             Ok::<_, ToolboxError>(run_session(session, &first))
         };
         let (mut session, mut completion) = self.0.host.offload(start).await??;

@@ -4,10 +4,13 @@
 //! so far. Preset answers are given here; who else is asked is the caller's.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kitbag_config::Sourced;
 use kitbag_contract::{Action, Answer, ErrorInfo, Grants, Outcome, Question};
-use kitbag_host::{CacheProblem, Call, Cancellation, Completion, ComponentSource, Host};
+use kitbag_host::{
+    Audience, CacheProblem, Call, Cancellation, Completion, ComponentSource, Host, Listener,
+};
 use serde_json::{Map, Value};
 
 use crate::error::ToolboxError;
@@ -32,6 +35,7 @@ pub struct Session {
     call: Call,
     presets: BTreeMap<String, Sourced<Value>>,
     answers: Map<String, Value>,
+    audience: Audience,
     cache_problems: Vec<CacheProblem>,
 }
 
@@ -60,8 +64,16 @@ impl Session {
             },
             presets: tool.answers.clone(),
             answers: Map::new(),
+            audience: Audience::default(),
             cache_problems: Vec::new(),
         })
+    }
+
+    /// Lets somebody hear what the tool tells while it runs, in all its runs: what
+    /// it logs, and progress that rises from the first to the last. Whoever
+    /// listened before does no longer.
+    pub fn listen(&mut self, listener: Arc<dyn Listener>) {
+        self.audience = Audience::new(listener);
     }
 
     /// Loads the tool, compiling it where that has to be, and runs nothing.
@@ -77,7 +89,7 @@ impl Session {
     }
 
     /// Runs the tool on this thread with the answers so far, and again for each
-    /// question that has a preset answer.
+    /// question that has a preset answer. What it emits counts in its last run.
     ///
     /// # Errors
     ///
@@ -94,7 +106,8 @@ impl Session {
         self.cache_problems = component.cache_problems().to_vec();
         loop {
             self.call.answers = Value::Object(self.answers.clone()).to_string();
-            let completion = self.host.call_blocking(&component, &self.call, cancellation);
+            let completion =
+                self.host.call_with_audience(&component, &self.call, cancellation, &self.audience);
             let Ok(Outcome::NeedsInput(question)) = &completion.result else {
                 return Ok(completion);
             };

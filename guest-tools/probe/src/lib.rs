@@ -58,6 +58,9 @@
 //! | `connect` | `address` | `connect 127.0.0.1:80: connected` or `connect 127.0.0.1:80: refused (access-denied) at start-connect` |
 //! | `udp` | `address` | `udp 127.0.0.1:53: sent` or `udp 127.0.0.1:53: refused (access-denied) at start-bind` |
 //! | `resolve` | `name` | `resolve localhost: 127.0.0.1` or `resolve localhost: refused (access-denied)` |
+//! | `log` | [`level` "info", `text` "hello" or `bytes`, `repeat` 1], THEN | `log: 1 info`; with `level` of `all`, one of each; `bytes` for a text of that length |
+//! | `progress` | [`steps` [], `total`, `text` or `bytes`, `more` 0], THEN | `progress: 3 steps`; a step is the text of a number, such as `NaN`; `more` counts on from the last one |
+//! | `emit` | [`kind` "image", `bytes` 4, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each; an empty `mime` is none |
 //! | `state` | | `state: call 1 of this instance, marker absent`, in a fresh instance |
 //!
 //! PATH is `path` and, optional, `preopen`; OLD and NEW are `old` and `new` with
@@ -68,11 +71,15 @@
 //! and all. A path that is in no preopen is `refused (no directory)`. Bytes that
 //! are no Unicode are not tried: the interface's strings cannot carry them.
 //!
+//! THEN is [`then` ""], of `spin`, `panic`, `fail` and `ask`: what it does next, as
+//! the action of that name does it.
+//!
 //! In what is shown, control characters are escaped, and what is longer than 60
 //! characters (200 for contents) is shortened and tells its length.
 //!
 //! `format-arguments` answers `probe read (0 directories)`: the number of
-//! directories that it could reach while it did that.
+//! directories that it could reach while it did that. For `emit` it says too what
+//! came of emitting something there, and so it does when it describes itself.
 
 #![forbid(unsafe_code)]
 
@@ -83,6 +90,7 @@ mod files;
 mod network;
 mod places;
 mod process;
+mod reports;
 mod resources;
 mod sentence;
 
@@ -144,6 +152,9 @@ const ACTIONS: &[(&str, Action)] = &[
     ("pollables", resources::pollables),
     ("gather", files::gather),
     ("state", resources::state),
+    ("log", reports::log),
+    ("progress", reports::progress),
+    ("emit", reports::emit),
     #[cfg(feature = "network")]
     ("connect", network::connect),
     #[cfg(feature = "network")]
@@ -158,7 +169,10 @@ impl Tool for Probe {
     fn describe() -> Description {
         Description::new("probe")
             .title("Probe")
-            .description("Try what a tool can do and what it must not be able to do.")
+            .description(format!(
+                "Try what a tool can do and what it must not be able to do. ({})",
+                reports::unheard(),
+            ))
             .input_schema(json!({
                 "type": "object",
                 "properties": {
@@ -183,6 +197,10 @@ impl Tool for Probe {
         let action = sentence::shown(arguments.text_or("do", "nothing"));
         let directories =
             sentence::count(places::Places::open().count(), "directory", "directories");
-        format!("{} {action} ({directories})", call.name())
+        let line = format!("{} {action} ({directories})", call.name());
+        match arguments.text_or("do", "") {
+            "emit" => format!("{line}; {}", reports::unheard()),
+            _ => line,
+        }
     }
 }

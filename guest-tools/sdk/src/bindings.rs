@@ -4,7 +4,7 @@
 //! [`export!`](crate::export) and the types that the crate's root names.
 
 wit_bindgen::generate!({
-    world: "described-tool",
+    world: "reporting-tool",
     path: "../../wit",
     additional_derives: [PartialEq, Eq],
     pub_export_macro: true,

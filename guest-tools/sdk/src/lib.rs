@@ -55,6 +55,8 @@
 //! The crate type is `cdylib`, and the build is
 //! `cargo build --release --target wasm32-wasip2`. The result is the component.
 //!
+//! [`host`] is for a tool that tells how far it is, or gives more than text.
+//!
 //! Every tool made with this crate exports `describe`, so it needs no
 //! configuration to be called. To export `run` alone, as the contract allows,
 //! leave this crate out and give the world `tool` to `wit-bindgen`.
@@ -67,6 +69,7 @@ mod ask;
 )]
 pub mod bindings;
 mod description;
+pub mod host;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,116 @@
+//! What a tool tells while it runs, for the person at the terminal.
+
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kitbag::contract::text::{printable, shown};
+use kitbag::{Listener, LogLevel, Progress};
+
+use crate::output;
+
+/// How long a line of progress stands at least. A tool may tell of a thousand
+/// steps in a moment.
+const STANDS: Duration = Duration::from_millis(50);
+
+/// The longest line of progress, in characters: it is rewritten in place, which
+/// takes one line of the terminal.
+const LINE_CHARS: usize = 72;
+
+/// Shows log messages and progress on standard error.
+pub(crate) struct Screen {
+    logs: bool,
+    progress: bool,
+    line: Mutex<Line>,
+}
+
+/// The line of progress, which is the last one on the terminal.
+#[derive(Default)]
+struct Line {
+    is_there: bool,
+    written: Option<Instant>,
+}
+
+impl Screen {
+    /// Shows log messages where somebody wants to know more, and progress where a
+    /// person sits there and no program listens.
+    pub(crate) fn new(verbose: bool, as_json: bool) -> Self {
+        let progress = io::stderr().is_terminal() && !as_json;
+        Self { logs: verbose, progress, line: Mutex::default() }
+    }
+
+    /// Takes the line of progress away.
+    pub(crate) fn clear(&self) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Listener for Screen {
+    fn log(&self, level: LogLevel, message: &str) {
+        if !self.logs {
+            return;
+        }
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.clear();
+        // Each line says what it is, so that no message forges another.
+        for text in message.split('\n') {
+            output::note(&format!("log: {level}: {}", printable(text)));
+        }
+    }
+
+    fn progress(&self, progress: &Progress) {
+        if !self.progress {
+            return;
+        }
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.written.is_none_or(|written| written.elapsed() >= STANDS) {
+            output::rewrite(&text(progress));
+            *line = Line { is_there: true, written: Some(Instant::now()) };
+        }
+    }
+}
+
+impl Line {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_there) {
+            output::rewrite("");
+        }
+    }
+}
+
+/// How far a call is, on one line.
+fn text(progress: &Progress) -> String {
+    let Progress { done, total, message } = progress;
+    let amount = match total {
+        Some(total) if *total > 0.0 => format!("{:.0} %", (done / total * 100.0).min(100.0)),
+        _ => format!("{done}"),
+    };
+    let mut line = match message {
+        Some(message) => format!("{amount}  {}", shown(message)),
+        None => amount,
+    };
+    if let Some((end, _)) = line.char_indices().nth(LINE_CHARS) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_one_short_line() {
+        let check = |done: f64, total: Option<f64>, message: Option<&str>, expected: &str| {
+            let message = message.map(ToOwned::to_owned);
+            assert_eq!(text(&Progress { done, total, message }), expected);
+        };
+        check(1.0, Some(3.0), Some("reading"), "33 %  reading");
+        check(4.0, Some(3.0), None, "100 %");
+        check(4.0, Some(0.0), None, "4");
+        check(2.5, None, Some("a\nb\u{1b}[2J"), "2.5  a\\nb\\u{1b}[2J");
+        check(1e300, None, None, &format!("1{}…", "0".repeat(71)));
+        check(1.0, None, Some(&"ä".repeat(100)), &format!("1  {}…", "ä".repeat(69)));
+    }
+}

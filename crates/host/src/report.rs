@@ -1,0 +1,284 @@
+//! What a tool tells while it runs, and gives besides its text: the interface
+//! `host` of the contract.
+//!
+//! Here are its bounds. How it is shown, and how often, is left to whoever
+//! listens.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_contract::bindings::host;
+use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
+use wasmtime::component::HasData;
+
+use crate::call::State;
+use crate::cut::{cut_short, cut_text};
+
+/// The longest message of a log, in bytes.
+const LOG_BYTES: usize = 4 << 10;
+
+/// How many messages a call logs, and how many bytes in all.
+const LOGS: usize = 1000;
+const ALL_LOG_BYTES: usize = 64 << 10;
+
+/// The longest message of a progress, in bytes.
+const PROGRESS_BYTES: usize = 1 << 10;
+
+/// How much a call emits besides what its output limit says.
+const ITEMS: usize = 1000;
+
+/// What is told when there were more messages than a call may log.
+const DROPPED: &str = "the tool logs more than 1,000 messages or 64 KiB; the rest is dropped";
+
+/// Whoever wants to know what a tool tells while it runs.
+///
+/// Called on the thread of the call, while the tool waits: it should hand on
+/// what it got and return. Everything that it gets is bounded, and untrusted.
+pub trait Listener: Send + Sync {
+    /// The tool logs a message.
+    fn log(&self, level: LogLevel, message: &str) {
+        let _ = (level, message);
+    }
+
+    /// The tool tells how far it is. What is done rises from one time to the
+    /// next; how often there is a next time is the tool's.
+    fn progress(&self, progress: &Progress) {
+        let _ = progress;
+    }
+}
+
+/// Who listens to a call, and what was heard so far: a tool that is run again
+/// with an answer begins neither its progress nor its log anew.
+///
+/// Cheap to clone; clones share what was heard. Default: nobody.
+#[derive(Clone, Default)]
+pub struct Audience(Option<Arc<Listening>>);
+
+struct Listening {
+    listener: Arc<dyn Listener>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    done: Option<f64>,
+    messages: usize,
+    message_bytes: usize,
+    is_full: bool,
+}
+
+/// What one run of a tool reports. Default: there is nobody to take anything.
+#[derive(Default)]
+pub(crate) struct Reports(Option<Open>);
+
+struct Open {
+    audience: Audience,
+    limit: ByteSize,
+    emitted: Emitted,
+}
+
+/// What a run has emitted.
+#[derive(Default)]
+pub(crate) struct Emitted {
+    pub(crate) items: Vec<Content>,
+    /// The size of the items that were taken.
+    taken_bytes: usize,
+    /// The size of all, taken or not.
+    pub(crate) total_bytes: u64,
+}
+
+/// Names the data behind the interface for the linker.
+pub(crate) struct Reporting;
+
+impl HasData for Reporting {
+    type Data<'a> = &'a mut Reports;
+}
+
+impl State {
+    pub(crate) fn reporting(&mut self) -> &mut Reports {
+        &mut self.reports
+    }
+}
+
+impl Audience {
+    /// Somebody who listens to one call, which is all the runs that it takes to
+    /// have its questions answered.
+    pub fn new(listener: Arc<dyn Listener>) -> Self {
+        Self(Some(Arc::new(Listening { listener, heard: Mutex::default() })))
+    }
+}
+
+impl Listening {
+    fn log(&self, level: LogLevel, mut message: String) {
+        cut_text(&mut message, LOG_BYTES, "message");
+        let has_room = {
+            let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            if heard.is_full {
+                return;
+            }
+            let bytes = heard.message_bytes + message.len();
+            heard.is_full = heard.messages == LOGS || bytes > ALL_LOG_BYTES;
+            heard.messages += 1;
+            heard.message_bytes = bytes;
+            !heard.is_full
+        };
+        match has_room {
+            true => self.listener.log(level, &message),
+            false => self.listener.log(LogLevel::Notice, DROPPED),
+        }
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, mut message: Option<String>) {
+        let is_amount = |number: &f64| number.is_finite() && *number >= 0.0;
+        {
+            let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_amount(&done) || heard.done.is_some_and(|before| done <= before) {
+                return;
+            }
+            heard.done = Some(done);
+        }
+        message.iter_mut().for_each(|message| cut_short(message, PROGRESS_BYTES));
+        // A zero has no sign here.
+        let total = total.filter(is_amount).map(f64::abs);
+        self.listener.progress(&Progress { done: done.abs(), total, message });
+    }
+}
+
+impl Reports {
+    /// A run that somebody may listen to, and whose content is taken up to this
+    /// limit.
+    pub(crate) fn new(audience: Audience, limit: ByteSize) -> Self {
+        Self(Some(Open { audience, limit, emitted: Emitted::default() }))
+    }
+
+    pub(crate) fn take_emitted(&mut self) -> Emitted {
+        self.0.as_mut().map(|open| std::mem::take(&mut open.emitted)).unwrap_or_default()
+    }
+
+    fn listening(&self) -> Option<&Listening> {
+        self.0.as_ref()?.audience.0.as_deref()
+    }
+}
+
+impl Open {
+    fn emit(&mut self, content: Content) -> Result<(), String> {
+        let Self { limit, emitted, .. } = self;
+        let size = content.size();
+        emitted.total_bytes = emitted.total_bytes.saturating_add(size as u64);
+        content.check().map_err(|error| error.to_string())?;
+        if emitted.items.len() >= ITEMS {
+            return Err(format!("a call emits at most {ITEMS} items"));
+        }
+        let left = limit.as_usize().saturating_sub(emitted.taken_bytes);
+        if size > left {
+            return Err(format!(
+                "the item has {size} bytes, more than the {left} that are left of the output \
+                 limit ({limit})"
+            ));
+        }
+        emitted.taken_bytes += size;
+        emitted.items.push(content);
+        Ok(())
+    }
+}
+
+impl host::Host for Reports {
+    fn log(&mut self, level: host::Level, message: String) {
+        if let Some(listening) = self.listening() {
+            listening.log(level.into(), message);
+        }
+    }
+
+    fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) {
+        if let Some(listening) = self.listening() {
+            listening.progress(done, total, message);
+        }
+    }
+
+    fn emit(&mut self, content: host::Content) -> Result<(), String> {
+        match &mut self.0 {
+            Some(open) => open.emit(content.into()),
+            None => Err("there is no answer to add to: a tool emits while it runs, not while it \
+                         describes itself or renders a call"
+                .into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes down what it hears.
+    #[derive(Default)]
+    struct Notes {
+        logs: Mutex<Vec<(LogLevel, String)>>,
+        progress: Mutex<Vec<Progress>>,
+    }
+
+    impl Listener for Notes {
+        fn log(&self, level: LogLevel, message: &str) {
+            self.logs.lock().unwrap().push((level, message.to_owned()));
+        }
+
+        fn progress(&self, progress: &Progress) {
+            self.progress.lock().unwrap().push(progress.clone());
+        }
+    }
+
+    fn listening() -> (Arc<Notes>, Arc<Listening>) {
+        let notes = Arc::<Notes>::default();
+        let audience = Audience::new(Arc::clone(&notes) as Arc<dyn Listener>);
+        (notes, audience.0.unwrap())
+    }
+
+    #[test]
+    fn only_progress_that_rises_is_heard() {
+        let (notes, listening) = listening();
+        for done in [-0.0, 1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 2.0] {
+            listening.progress(done, Some(-1.0), None);
+        }
+        listening.progress(3.0, Some(f64::NAN), Some("ä".repeat(1000)));
+        listening.progress(4.0, Some(2.0), Some("four".into()));
+        let heard = notes.progress.lock().unwrap();
+        let done: Vec<_> = heard.iter().map(|progress| progress.done).collect();
+        assert_eq!(done, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert!(done[0].is_sign_positive());
+        let totals: Vec<_> = heard.iter().map(|progress| progress.total).collect();
+        assert_eq!(totals, [None, None, None, None, Some(2.0)]);
+        let message = heard[3].message.as_ref().unwrap();
+        assert_eq!(*message, format!("{}…", "ä".repeat(510)));
+        assert!(message.len() <= PROGRESS_BYTES);
+    }
+
+    #[test]
+    fn a_flood_of_messages_ends_with_one_notice() {
+        let check = |message: &str, times: usize, expected: usize| {
+            let (notes, listening) = listening();
+            for _ in 0..times {
+                listening.log(LogLevel::Error, message.to_owned());
+            }
+            let heard = notes.logs.lock().unwrap();
+            let whole = (LogLevel::Error, message.to_owned());
+            let kept = heard.iter().take_while(|heard| **heard == whole).count();
+            assert_eq!(kept, expected);
+            let rest: Vec<_> = heard[kept..].to_vec();
+            let notice = (LogLevel::Notice, DROPPED.to_owned());
+            assert_eq!(rest, if times > expected { vec![notice] } else { vec![] });
+        };
+        check("", 1000, 1000);
+        check("", 5000, 1000);
+        check(&"x".repeat(1024), 64, 64);
+        check(&"x".repeat(1024), 65, 64);
+        check(&"x".repeat(4096), 17, 16);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_and_marked() {
+        let (notes, listening) = listening();
+        listening.log(LogLevel::Info, "ä".repeat(5000));
+        let heard = notes.logs.lock().unwrap();
+        let (_, message) = &heard[0];
+        assert!(message.len() <= LOG_BYTES);
+        assert!(message.ends_with("ä\n[cut by kitbag: this message had 10000 bytes]"), "{message}");
+    }
+}

@@ -1,0 +1,255 @@
+//! What a tool tells while it runs, and gives besides its text: heard in the
+//! library, shown on the command line.
+
+use std::sync::Arc;
+
+use kitbag::contract::{Action, Media, Resource, ResourceBody, ResourceLink};
+use kitbag::{
+    Answer, Arguments, Cancellation, Content, Kitbag, Listener, LogLevel, Outcome, Progress,
+};
+use serde_json::{Value, json};
+
+use crate::calls::on_a_terminal;
+use crate::support::{CallInTest, Heard, Workspace, block_on, guest, snapshot};
+
+fn emitted(kitbag: &Kitbag, arguments: Value) -> Vec<Content> {
+    block_on(kitbag.complete("probe", arguments)).unwrap().emitted
+}
+
+fn image(bytes: usize) -> Content {
+    Content::Image(Media { data: vec![b'x'; bytes], mime_type: "image/png".into() })
+}
+
+fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> Progress {
+    Progress { done, total, message: message.map(ToOwned::to_owned) }
+}
+
+#[test]
+fn what_a_tool_logs_is_heard_in_its_order_with_its_level() {
+    let workspace = Workspace::with_probe("");
+    let (kitbag, heard) = workspace.kitbag_with_ears();
+    let arguments = json!({ "do": "log", "level": "all", "text": "hello", "repeat": 2 });
+    assert_eq!(kitbag.call_in_test("probe", arguments), "log: 16 all");
+    let (logs, progress) = heard.take();
+    let expected = LogLevel::ALL.map(|level| (level, "hello".to_owned()));
+    assert_eq!(logs, [expected.clone(), expected].concat());
+    assert_eq!(progress, []);
+    // Nobody has to listen.
+    let arguments = json!({ "do": "log", "level": "all" });
+    assert_eq!(workspace.call("probe", arguments), "log: 8 all");
+}
+
+#[test]
+fn progress_is_heard_as_the_tool_tells_it() {
+    let workspace = Workspace::with_probe("");
+    let (kitbag, heard) = workspace.kitbag_with_ears();
+    let arguments =
+        json!({ "do": "progress", "steps": ["0", "0.5", "7"], "total": "4", "text": "at it" });
+    assert_eq!(kitbag.call_in_test("probe", arguments), "progress: 3 steps");
+    let expected = [0.0, 0.5, 7.0].map(|done| progress(done, Some(4.0), Some("at it")));
+    assert_eq!(heard.take(), (vec![], expected.to_vec()));
+    let arguments = json!({ "do": "progress", "steps": ["0"] });
+    assert_eq!(kitbag.call_in_test("probe", arguments), "progress: 1 steps");
+    // A call of its own, with progress of its own.
+    assert_eq!(heard.take(), (vec![], vec![progress(0.0, None, None)]));
+}
+
+#[test]
+fn a_tool_gives_images_sounds_documents_and_links_besides_its_text() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    let arguments = json!({
+        "do": "emit", "kind": "all", "mime": "a/b", "uri": "x:y", "name": "it", "title": "It",
+    });
+    let completion = block_on(kitbag.complete("probe", arguments)).unwrap();
+    let media = Media { data: b"xxxx".to_vec(), mime_type: "a/b".into() };
+    let resource = |body| Resource { uri: "x:y".into(), mime_type: Some("a/b".into()), body };
+    let link = ResourceLink {
+        uri: "x:y".into(),
+        name: "it".into(),
+        title: Some("It".into()),
+        description: None,
+        mime_type: Some("a/b".into()),
+        size: Some(4),
+    };
+    let expected = [
+        Content::Image(media.clone()),
+        Content::Audio(media),
+        Content::Resource(resource(ResourceBody::Text("xxxx".into()))),
+        Content::Resource(resource(ResourceBody::Blob(b"xxxx".to_vec()))),
+        Content::Link(link),
+    ];
+    assert_eq!(completion.emitted, expected);
+    let size: usize = expected.iter().map(Content::size).sum();
+    assert_eq!(completion.usage.emitted_bytes, size as u64);
+    assert_eq!(completion.result.unwrap(), Outcome::Success("emit: 5 items taken".into()));
+    // An error has room for them too, and a form need not be known.
+    let arguments = json!({ "do": "emit", "kind": "text", "mime": "", "then": "fail" });
+    let resource = Resource {
+        uri: "file:///a".into(),
+        mime_type: None,
+        body: ResourceBody::Text("xxxx".into()),
+    };
+    assert_eq!(emitted(&kitbag, arguments), [Content::Resource(resource)]);
+    assert_eq!(emitted(&kitbag, json!({ "do": "echo", "text": "x" })), []);
+}
+
+#[test]
+fn what_a_tool_emits_counts_in_its_last_run() {
+    let workspace = Workspace::with_probe("");
+    let asks = || json!({ "do": "emit", "then": "ask" });
+    let unanswered = block_on(workspace.kitbag().complete("probe", asks())).unwrap();
+    assert!(matches!(unanswered.result, Ok(Outcome::NeedsInput(_))));
+    assert_eq!(unanswered.emitted, []);
+    // Answered by somebody, and by the configuration.
+    let builder = Kitbag::builder().workspace(workspace.root());
+    let answer = |_| async { Some(Answer::Json(true.into())) };
+    let kitbag = builder.on_question(answer).build().unwrap();
+    assert_eq!(emitted(&kitbag, asks()), [image(4)]);
+    let preset = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = true\n");
+    assert_eq!(emitted(&preset.kitbag(), asks()), [image(4)]);
+}
+
+#[test]
+fn progress_rises_over_all_the_runs_of_a_call() {
+    let preset = "[tools.probe.answers]\n\"go-on\" = true\n";
+    for (workspace, is_preset) in
+        [(Workspace::with_probe(preset), true), (Workspace::with_probe(""), false)]
+    {
+        let heard = Arc::<Heard>::default();
+        let arguments =
+            Arguments::json(json!({ "do": "progress", "steps": ["1", "2"], "then": "ask" }));
+        let kitbag = workspace.kitbag();
+        let mut session = kitbag.toolbox().prepare("probe", arguments, Action::Run).unwrap();
+        session.listen(Arc::<Heard>::clone(&heard));
+        let mut completion = session.run(&Cancellation::default()).unwrap();
+        if !is_preset {
+            let Ok(Outcome::NeedsInput(question)) = &completion.result else { panic!() };
+            let (value, origin) = (Answer::Json(true.into()), kitbag::config::Origin::Caller);
+            let answer = kitbag::config::Sourced { value, origin };
+            session.answer(question, answer).unwrap();
+            completion = session.run(&Cancellation::default()).unwrap();
+        }
+        assert_eq!(completion.result.unwrap(), Outcome::Success("progress: 2 steps".into()));
+        let expected = vec![progress(1.0, None, None), progress(2.0, None, None)];
+        assert_eq!(heard.take(), (vec![], expected));
+    }
+}
+
+#[test]
+fn one_call_may_have_a_listener_of_its_own() {
+    let workspace = Workspace::with_probe("");
+    let kitbag = workspace.kitbag();
+    let heard = Arc::<Heard>::default();
+    let call = |listener: Option<Arc<dyn Listener>>| {
+        let arguments = Arguments::json(json!({ "do": "log" }));
+        let nobody = |_| async { Ok(kitbag::Answered::Nobody) };
+        block_on(kitbag.toolbox().call_with_listener("probe", arguments, listener, nobody)).unwrap()
+    };
+    call(Some(Arc::<Heard>::clone(&heard)));
+    assert_eq!(heard.take().0, [(LogLevel::Info, "hello".to_owned())]);
+    call(None);
+    assert_eq!(heard.take().0, []);
+}
+
+#[test]
+fn nothing_is_heard_or_taken_while_a_tool_describes_itself_or_renders_a_call() {
+    const REFUSED: &str = "emit: refused (there is no answer to add to: a tool emits while it \
+                           runs, not while it describes itself or renders a call)";
+    // With a cache of its own, so that it is compiled and asked here.
+    let workspace = Workspace::with_own_cache();
+    std::fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
+    std::fs::copy(guest("probe"), workspace.path(".kitbag/tools/probe.wasm")).unwrap();
+    let (kitbag, heard) = workspace.kitbag_with_ears();
+    let tool = kitbag.toolbox().tool("probe").unwrap();
+    let description = tool.description.unwrap().value;
+    assert!(description.contains(REFUSED), "{description}");
+    let arguments = Arguments::json(json!({ "do": "emit" }));
+    let mut session =
+        kitbag.toolbox().prepare("probe", arguments, Action::FormatArguments).unwrap();
+    session.listen(Arc::<Heard>::clone(&heard));
+    let completion = session.run(&Cancellation::default()).unwrap();
+    let rendered = format!("probe emit (0 directories); {REFUSED}");
+    assert_eq!(completion.result.unwrap(), Outcome::Success(rendered));
+    assert_eq!(completion.emitted, []);
+    assert_eq!(heard.take(), (vec![], vec![]));
+}
+
+#[test]
+fn a_listener_that_panics_ends_its_call_and_no_other() {
+    struct Panics;
+    impl Listener for Panics {
+        fn log(&self, _: LogLevel, _: &str) {
+            panic!("on purpose");
+        }
+    }
+    let workspace = Workspace::with_probe("");
+    let kitbag =
+        Kitbag::builder().workspace(workspace.root()).listener(Arc::new(Panics)).build().unwrap();
+    let got = kitbag.call_in_test("probe", json!({ "do": "log" }));
+    assert!(got.starts_with("failed: internal error: "), "{got}");
+    assert_eq!(kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x" })), "x");
+}
+
+#[test]
+fn a_tool_that_uses_none_of_it_imports_none_of_it() {
+    let workspace = Workspace::new();
+    let imports = |name: &str| {
+        let file = guest(name);
+        let inspected = workspace.run(&["inspect", file.to_str().unwrap(), "--json"]).json();
+        assert_eq!(inspected["runs"], true);
+        let imports = inspected["imports"].as_array().unwrap().iter();
+        let host = imports.filter(|import| import["name"] == "kitbag:tool/host@0.1.0");
+        host.map(|import| import["offered"].clone()).collect::<Vec<_>>()
+    };
+    // Both made with the same sdk.
+    assert_eq!(imports("learn"), [] as [Value; 0]);
+    assert_eq!(imports("probe"), ["log, progress, and content besides the text"]);
+    // And one that was made without.
+    assert_eq!(imports("stranger"), [] as [Value; 0]);
+}
+
+#[test]
+fn the_command_line_shows_what_a_tool_tells_and_gives() {
+    let workspace = Workspace::with_probe("");
+    let escapes = "text=a\u{1b}[2Jb\nlog: error: forged\u{202e}";
+    let report = workspace.session(&[
+        &["run", "probe", "do=log", "level=all"],
+        &["run", "probe", "do=log", "level=all", "--verbose"],
+        &["run", "probe", "do=log", "level=all", "--verbose", "--json"],
+        &["run", "probe", "do=log", escapes, "--verbose"],
+        &["run", "probe", "do=progress", r#"steps:=["1","2"]"#, "--verbose"],
+        &["run", "probe", "do=emit", "kind=all", "bytes:=2048"],
+        &["run", "probe", "do=emit", "kind=all", "title=A", "description=a document", "--json"],
+        &["run", "probe", "do=emit", "mime=", "kind=link", "--json"],
+        &["run", "probe", "do=emit", "then=fail"],
+        &["run", "probe", "do=emit", "then=fail", "--json"],
+        &["run", "probe", "do=emit", "kind=link", "uri=x:\u{661}\u{feff}", "mime=", "--json"],
+        &["run", "probe", "do=emit", "then=ask", "--json"],
+        &["run", "probe", "do=emit", "then=ask", "--answer", "go-on=yes", "--json"],
+        &["run", "probe", "do=emit", "bytes:=600", "repeat:=2", "--output", "1KiB", "--verbose"],
+        &["run", "probe", "do=emit", "--format-arguments", "--verbose"],
+    ]);
+    // How long it took and how much memory differs.
+    let report: Vec<_> = report.lines().filter(|line| !line.starts_with("took ")).collect();
+    snapshot("reports: command line", &report.join("\n"));
+}
+
+#[test]
+fn progress_on_a_terminal_is_one_line_that_goes_away() {
+    let workspace = Workspace::with_probe("");
+    let steps = r#"steps:=["1","2"]"#;
+    let run = ["run", "probe", "do=progress", steps, "total=4", "text=\u{1b}]0;x"];
+    let (stdout, shown) = on_a_terminal(&workspace, &run, "");
+    assert_eq!(stdout, "progress: 2 steps\n");
+    // The second comes too soon after the first.
+    assert_eq!(shown, "\u{1b}[K25 %  \\u{1b}]0;x\u{1b}[K");
+    let (stdout, shown) = on_a_terminal(&workspace, &[&run[..], &["--json"]].concat(), "");
+    assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"progress: 2 steps\"}\n");
+    assert_eq!(shown, "");
+    // A question stands where it stood.
+    let run = ["run", "probe", "do=progress", steps, "then=ask"];
+    let (stdout, shown) = on_a_terminal(&workspace, &run, "yes\n");
+    assert_eq!(stdout, "progress: 2 steps\n");
+    assert!(shown.contains("\u{1b}[K1\u{1b}[KGo on?\n"), "{shown:?}");
+}
