@@ -17,6 +17,7 @@ mod library;
 mod local_tools;
 mod paths;
 mod reports;
+mod serve;
 
 /// Declares a module for each built-in tool: one without tests does not compile.
 macro_rules! tests_of_tools {

@@ -46,6 +46,9 @@ pub(crate) enum CliError {
     /// Where this program is.
     #[error("the path of this program cannot be found out")]
     Program(#[source] io::Error),
+    /// The server did not start, or ended before its time.
+    #[error("{0}")]
+    Serve(String, #[source] Box<dyn Error + Send + Sync>),
     /// Output that cannot be written.
     #[error("the output cannot be written")]
     Output(#[source] io::Error),
@@ -61,7 +64,7 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Program(_) | Self::Output(_) => Exit::Denied,
+            Self::Cache(_) | Self::Program(_) | Self::Output(_) | Self::Serve(..) => Exit::Denied,
         }
     }
 
@@ -208,6 +211,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         },
         ToolboxError::Load { source, .. } => load_exit(source),
         ToolboxError::Schema { .. }
+        | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {

@@ -37,6 +37,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(commands::run::Args),
+    Serve(commands::serve::Args),
     List(commands::list::Args),
     Describe(commands::describe::Args),
     Inspect(commands::inspect::Args),
@@ -71,6 +72,7 @@ fn run(cli: Cli) -> Exit {
     let as_json = global.json;
     let result = match command {
         Command::Run(args) => args.run(global),
+        Command::Serve(args) => args.run(global),
         Command::List(args) => args.run(global),
         Command::Describe(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),

@@ -73,6 +73,7 @@ pub struct Builder {
     limits: LimitFlags,
     is_single_call: bool,
     concurrency: Concurrency,
+    host: Option<Host>,
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
 }
@@ -195,6 +196,15 @@ impl Builder {
         self
     }
 
+    /// Uses the host of another one, so that what it has loaded stays loaded and
+    /// both share its places for calls. What this builder says of those, of
+    /// the cache and of [`single_call`](Self::single_call) does not count then.
+    #[must_use]
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(host);
+        self
+    }
+
     /// Who answers a tool's questions. `None` leaves a question unanswered.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self
@@ -254,13 +264,15 @@ impl Builder {
     }
 
     fn with_config(self, config: Config) -> Kitbag {
-        let options = HostOptions {
-            cache: self.places.cache.clone().map(DiskCache::new),
-            private: self.places.private(),
-            pool: !self.is_single_call,
-            concurrency: self.concurrency,
-        };
-        let toolbox = Toolbox::new(Host::new(options), config, builtins::BUILTINS);
+        let host = self.host.unwrap_or_else(|| {
+            Host::new(HostOptions {
+                cache: self.places.cache.clone().map(DiskCache::new),
+                private: self.places.private(),
+                pool: !self.is_single_call,
+                concurrency: self.concurrency,
+            })
+        });
+        let toolbox = Toolbox::new(host, config, builtins::BUILTINS);
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
 }

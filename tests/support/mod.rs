@@ -2,6 +2,7 @@
 //! real library, and snapshots under `snapshots/`.
 
 pub(crate) mod crafted;
+pub(crate) mod mcp;
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;

@@ -12,6 +12,7 @@ pub(crate) mod list;
 pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;
+pub(crate) mod serve;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,14 +59,15 @@ pub(crate) struct Limits {
 }
 
 impl Global {
-    /// Starts to put a toolbox together from this and the environment.
+    /// Starts to put a toolbox for many calls together, from this and the
+    /// environment.
     fn builder(&self) -> Builder {
         let mut places = Places::from_environment(std::env::vars_os());
         if let Some(root) = &self.workspace {
             places.workspace =
                 Some(Sourced { value: root.clone(), origin: Origin::flag("--workspace") });
         }
-        Kitbag::builder().places(places).single_call()
+        Kitbag::builder().places(places)
     }
 
     /// Reads the configuration.
@@ -73,7 +75,7 @@ impl Global {
     /// What is put together here is never taken apart: the process ends with the
     /// command, and the system is quicker at it.
     fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
-        let kitbag = self.builder().limits(limits.into()).build()?;
+        let kitbag = self.builder().limits(limits.into()).single_call().build()?;
         Ok(Box::leak(Box::new(kitbag)))
     }
 }

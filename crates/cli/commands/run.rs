@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
-use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, format_duration, json as strict};
+use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration, json as strict};
 use kitbag::host::Captured;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerType, Answered, Arguments, Completion, Content, ErrorInfo, Outcome, Question,
     ToolboxError,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::commands::{Global, Limits, warn};
 use crate::emitted;
@@ -106,7 +106,7 @@ fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
     let emitted = completion.emitted;
     let print = |mut value: Value| {
         if !emitted.is_empty() {
-            value["emitted"] = emitted.iter().map(emitted::block).collect();
+            value["emitted"] = emitted.iter().map(kitbag_mcp::content_json).collect();
         }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
@@ -196,18 +196,67 @@ fn ask(
     }
 }
 
-/// Asks on the terminal until the answer fits. An empty line takes what is
-/// suggested, except for yes or no, which has to be said; the end of the input
-/// leaves the question unanswered.
+/// Asks on the terminal; the end of the input leaves the question unanswered.
 fn prompt(question: &Question) -> Result<Answered, CliError> {
-    let expectation = question.answer_type.expectation();
-    let is_consent = question.answer_type == AnswerType::Boolean;
-    let suggested = question.default.as_ref().filter(|_| !is_consent);
+    let answer = match &question.answer_type {
+        AnswerType::Form(fields) => {
+            output::note(&printable(&question.text).to_string());
+            let mut answers = Map::new();
+            for field in fields {
+                match prompt_field(field)? {
+                    Typed::Answer(answer) => drop(answers.insert(field.id.clone(), answer)),
+                    Typed::Nothing => {}
+                    Typed::End => return Ok(Answered::Nobody),
+                }
+            }
+            Value::Object(answers)
+        }
+        kind => match prompt_line(&question.text, kind, question.default.as_deref(), true)? {
+            Typed::Answer(answer) => answer,
+            Typed::Nothing | Typed::End => return Ok(Answered::Nobody),
+        },
+    };
+    Ok(Answered::With(Sourced { value: Answer::Json(answer), origin: Origin::Caller }))
+}
+
+fn prompt_field(field: &Field) -> Result<Typed, CliError> {
+    let mut text = field.title.as_ref().unwrap_or(&field.id).clone();
+    if let Some(description) = &field.description {
+        text.push_str(": ");
+        text.push_str(description);
+    }
+    let default = field.default.as_ref().map(|default| match default {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    prompt_line(&text, &field.kind, default.as_deref(), field.is_required)
+}
+
+/// What somebody typed.
+enum Typed {
+    Answer(Value),
+    /// An empty line, where that is allowed.
+    Nothing,
+    /// The end of the input.
+    End,
+}
+
+/// Asks until the answer fits. An empty line takes what is suggested, except for
+/// yes or no, which has to be said.
+fn prompt_line(
+    text: &str,
+    kind: &AnswerType,
+    default: Option<&str>,
+    is_required: bool,
+) -> Result<Typed, CliError> {
+    let expectation = kind.expectation();
+    let suggested = default.filter(|_| *kind != AnswerType::Boolean);
     let suggestion = match suggested {
         Some(default) => format!(", or nothing for `{default}`"),
+        None if !is_required => ", or nothing".into(),
         None => String::new(),
     };
-    let text = format!("{}\n({expectation}{suggestion}) ", question.text);
+    let text = format!("{text}\n({expectation}{suggestion}) ");
     loop {
         let mut terminal = io::stderr().lock();
         let asked = write!(terminal, "{}", printable(&text)).and_then(|()| terminal.flush());
@@ -217,19 +266,15 @@ fn prompt(question: &Question) -> Result<Answered, CliError> {
         let read =
             read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
         if read == 0 {
-            return Ok(Answered::Nobody);
+            return Ok(Typed::End);
         }
-        let line = line.trim_end_matches(['\n', '\r']);
-        let line = match (suggested, line) {
+        let line = match (suggested, line.trim_end_matches(['\n', '\r'])) {
             (Some(default), "") => default,
+            (None, "") if !is_required => return Ok(Typed::Nothing),
             (_, line) => line,
         };
-        let answer = Answer::Text(line.to_owned());
-        match question.answer_type.check(&answer) {
-            Ok(_) => {
-                let origin = Origin::Caller;
-                return Ok(Answered::With(Sourced { value: answer, origin }));
-            }
+        match kind.check(&Answer::Text(line.to_owned())) {
+            Ok(answer) => return Ok(Typed::Answer(answer)),
             Err(error) => output::note(&printable(&error.to_string()).to_string()),
         }
     }

@@ -27,6 +27,25 @@ pub enum AnswerType {
     Select(Vec<Choice>),
     /// Any of several options.
     MultiSelect(Vec<Choice>),
+    /// Several answers at once: an object with one for each field.
+    Form(Vec<Field>),
+}
+
+/// One field of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The key under which its answer stands in the object.
+    pub id: String,
+    /// What the person sees, where that is not the id. Untrusted text.
+    pub title: Option<String>,
+    /// What helps the person to answer. Untrusted text.
+    pub description: Option<String>,
+    /// The kind of answer it takes; never a form.
+    pub kind: AnswerType,
+    /// What is suggested. Never taken for an answer.
+    pub default: Option<Value>,
+    /// Whether it has to be answered. Default: yes.
+    pub is_required: bool,
 }
 
 /// One option of a question.
@@ -53,7 +72,7 @@ pub enum AnswerError {
     /// The tool asked for a kind of answer that the contract does not know.
     #[error(
         "answer type `{}` is not known; the contract has `boolean`, `text`, `integer`, `number`, \
-         `{{\"select\":…}}` and `{{\"multi-select\":…}}`", shown(.0)
+         `{{\"select\":…}}`, `{{\"multi-select\":…}}` and `{{\"form\":…}}`", shown(.0)
     )]
     UnknownType(String),
     /// The question has a part that is longer than anybody needs.
@@ -65,6 +84,14 @@ pub enum AnswerError {
         size: ByteSize,
         /// The most it may have.
         limit: ByteSize,
+    },
+    /// One field of a form is answered wrongly.
+    #[error("the field `{}`: {problem}", shown(field))]
+    Field {
+        /// The field's id.
+        field: String,
+        /// What is wrong.
+        problem: Box<AnswerError>,
     },
     /// The answer is of another kind than the question takes.
     #[error("`{}` is not {expected}", shown(given))]
@@ -82,10 +109,12 @@ impl AnswerType {
     ///
     /// An option can be named by its value or its title, ignoring case; several
     /// are, where they are typed, separated by commas, or given as a JSON array.
+    /// A form is typed as a JSON object.
     ///
     /// # Errors
     ///
-    /// [`AnswerError::Mismatch`] tells what would be right.
+    /// [`AnswerError::Mismatch`] tells what would be right, and
+    /// [`AnswerError::Field`] in which field.
     pub fn check(&self, answer: &Answer) -> Result<Value, AnswerError> {
         match answer {
             Answer::Text(text) => self.parse_answer(text),
@@ -115,6 +144,10 @@ impl AnswerType {
                     .collect::<Option<Vec<_>>>()
                     .map(Value::Array),
             },
+            Self::Form(_) => match trimmed.parse::<Value>() {
+                Ok(value) => return self.check_answer(&value),
+                Err(_) => None,
+            },
         };
         answer.ok_or_else(|| self.mismatch(text))
     }
@@ -142,6 +175,9 @@ impl AnswerType {
                 .map(|answer| pick(choices, answer))
                 .collect::<Option<Vec<_>>>()
                 .map(Value::Array),
+            (Self::Form(fields), Value::Object(answers)) => {
+                return check_form(fields, answers).map(Value::Object);
+            }
             _ => None,
         };
         checked.ok_or_else(|| self.mismatch(&answer.to_string()))
@@ -160,12 +196,44 @@ impl AnswerType {
             Self::Number => "a number".into(),
             Self::Select(choices) => format!("one of {}", list(choices)),
             Self::MultiSelect(choices) => format!("any of {}", list(choices)),
+            Self::Form(fields) => {
+                let ids = fields.iter().map(|field| format!("`{}`", shown(&field.id)));
+                format!("an object with {}", ids.collect::<Vec<_>>().join(", "))
+            }
         }
     }
 
     fn mismatch(&self, given: &str) -> AnswerError {
         AnswerError::Mismatch { given: given.to_owned(), expected: self.expectation() }
     }
+}
+
+fn check_form(
+    fields: &[Field],
+    answers: &Map<String, Value>,
+) -> Result<Map<String, Value>, AnswerError> {
+    let wrong = |id: &str, problem| AnswerError::Field { field: id.to_owned(), problem };
+    let mismatch = |given: &str, expected: &str| {
+        Box::new(AnswerError::Mismatch { given: given.into(), expected: expected.into() })
+    };
+    if let Some((id, value)) = answers.iter().find(|(id, _)| fields.iter().all(|f| f.id != **id)) {
+        return Err(wrong(id, mismatch(&value.to_string(), "asked for")));
+    }
+    let mut checked = Map::new();
+    for field in fields {
+        match answers.get(&field.id) {
+            Some(answer) => {
+                let answer = field.kind.check_answer(answer);
+                let answer = answer.map_err(|problem| wrong(&field.id, Box::new(problem)))?;
+                checked.insert(field.id.clone(), answer);
+            }
+            None if field.is_required => {
+                return Err(wrong(&field.id, mismatch("nothing", &field.kind.expectation())));
+            }
+            None => {}
+        }
+    }
+    Ok(checked)
 }
 
 /// Finds an option by what a person calls it.
@@ -195,6 +263,9 @@ impl FromStr for AnswerType {
         }
         let object: Map<String, Value> = serde_json::from_str(text).map_err(|_| unknown())?;
         let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return Err(unknown()) };
+        if kind.eq_ignore_ascii_case("form") {
+            return fields(body).map(Self::Form).ok_or_else(unknown);
+        }
         let choices = member(body, "options")
             .and_then(Value::as_array)
             .and_then(|options| options.iter().map(choice).collect::<Option<Vec<_>>>())
@@ -215,6 +286,39 @@ fn member<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(key))
         .map(|(_, value)| value)
+}
+
+/// The fields of a form, each with an id of its own.
+fn fields(body: &Value) -> Option<Vec<Field>> {
+    let fields = member(body, "fields")?.as_array()?;
+    let fields = fields.iter().map(field).collect::<Option<Vec<_>>>()?;
+    let is_new = |at: usize| fields[..at].iter().all(|before| before.id != fields[at].id);
+    (!fields.is_empty() && (0..fields.len()).all(is_new)).then_some(fields)
+}
+
+fn field(field: &Value) -> Option<Field> {
+    let text = |key| match member(field, key) {
+        None => Some(None),
+        Some(text) => Some(Some(text.as_str()?.to_owned())),
+    };
+    let kind = match member(field, "type")? {
+        Value::String(kind) => kind.parse().ok()?,
+        kind => kind.to_string().parse().ok()?,
+    };
+    if matches!(kind, AnswerType::Form(_)) {
+        return None;
+    }
+    Some(Field {
+        id: member(field, "id")?.as_str()?.to_owned(),
+        title: text("title")?,
+        description: text("description")?,
+        kind,
+        default: member(field, "default").cloned(),
+        is_required: match member(field, "required") {
+            None => true,
+            Some(required) => required.as_bool()?,
+        },
+    })
 }
 
 fn choice(option: &Value) -> Option<Choice> {
@@ -251,7 +355,30 @@ impl fmt::Display for AnswerType {
             Self::MultiSelect(choices) => {
                 write!(f, "{}", json!({ "multi-select": options(choices) }))
             }
+            Self::Form(fields) => {
+                let fields: Vec<_> = fields.iter().map(Field::to_json).collect();
+                write!(f, "{}", json!({ "form": { "fields": fields } }))
+            }
         }
+    }
+}
+
+impl Field {
+    fn to_json(&self) -> Value {
+        let kind = self.kind.to_string();
+        let mut field = Map::new();
+        field.insert("id".into(), self.id.clone().into());
+        // A kind with options is an object, the others are names.
+        field.insert("type".into(), serde_json::from_str(&kind).unwrap_or(Value::String(kind)));
+        let texts = [("title", &self.title), ("description", &self.description)];
+        for (key, text) in texts {
+            field.extend(text.clone().map(|text| (key.to_owned(), text.into())));
+        }
+        field.extend(self.default.clone().map(|default| ("default".to_owned(), default)));
+        if !self.is_required {
+            field.insert("required".into(), false.into());
+        }
+        Value::Object(field)
     }
 }
 
@@ -328,6 +455,47 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_form_takes_an_object_and_names_the_field_that_is_wrong() {
+        let form: AnswerType = r#"{"form":{"fields":[
+            {"id":"name","type":"text"},
+            {"id":"age","title":"Age","type":"integer","default":30,"required":false},
+            {"id":"colour","type":{"select":{"options":["red",{"value":7,"title":"Seven"}]}}}
+        ]}}"#
+            .parse()
+            .unwrap();
+        let check = |answer: &str, expected: Result<Value, &str>| {
+            let answer = form.check(&Answer::Text(answer.into()));
+            assert_eq!(answer.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+        };
+        check(r#"{"colour":"seven","name":"Ann"}"#, Ok(json!({ "name": "Ann", "colour": 7 })));
+        check(
+            r#"{"name":"Ann","age":"old","colour":"red"}"#,
+            Err("the field `age`: `\"old\"` is not a whole number"),
+        );
+        check(
+            r#"{"name":"Ann"}"#,
+            Err("the field `colour`: `nothing` is not one of `red`, `Seven`"),
+        );
+        check(r#"{"name":"Ann","colour":"red","x":1}"#, Err("the field `x`: `1` is not asked for"));
+        check("Ann", Err("`Ann` is not an object with `name`, `age`, `colour`"));
+    }
+
+    #[test]
+    fn a_form_in_a_form_a_form_without_fields_and_one_id_twice_are_unknown() {
+        let fields = [
+            "[]",
+            r#"[{"id":"a","type":"text"},{"id":"a","type":"text"}]"#,
+            r#"[{"id":"a","type":{"form":{"fields":[{"id":"b","type":"text"}]}}}]"#,
+            r#"[{"id":"a"}]"#,
+            r#"[{"id":"a","type":"text","required":"no"}]"#,
+        ];
+        for fields in fields {
+            let text = format!(r#"{{"form":{{"fields":{fields}}}}}"#);
+            assert_eq!(text.parse::<AnswerType>(), Err(AnswerError::UnknownType(text)));
+        }
+    }
+
     fn choices() -> impl Strategy<Value = Vec<Choice>> {
         let choice = (any::<i32>(), ".*", ".*").prop_map(|(number, text, title)| Choice {
             value: if number % 2 == 0 { number.into() } else { text.into() },
@@ -336,16 +504,36 @@ mod tests {
         prop::collection::vec(choice, 1..5)
     }
 
-    proptest! {
-        #[test]
-        fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![
+    fn simple_kinds() -> impl Strategy<Value = AnswerType> {
+        prop_oneof![
             Just(AnswerType::Boolean),
             Just(AnswerType::Text),
             Just(AnswerType::Integer),
             Just(AnswerType::Number),
             choices().prop_map(AnswerType::Select),
             choices().prop_map(AnswerType::MultiSelect),
-        ]) {
+        ]
+    }
+
+    fn forms() -> impl Strategy<Value = AnswerType> {
+        let text = || prop::option::of(".*");
+        let field = (text(), text(), simple_kinds(), prop::option::of(any::<i32>()), any::<bool>());
+        prop::collection::vec(field, 1..4).prop_map(|fields| {
+            let field = |(at, (title, description, kind, default, is_required))| Field {
+                id: format!("field-{at}"),
+                title,
+                description,
+                kind,
+                default: Option::map(default, Value::from),
+                is_required,
+            };
+            AnswerType::Form(fields.into_iter().enumerate().map(field).collect())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![simple_kinds(), forms()]) {
             prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind);
         }
     }

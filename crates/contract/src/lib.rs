@@ -19,7 +19,7 @@ mod name;
 mod outcome;
 pub mod text;
 
-pub use answer::{Answer, AnswerError, AnswerType, Choice};
+pub use answer::{Answer, AnswerError, AnswerType, Choice, Field};
 pub use call::{Action, Context};
 pub use description::{Annotations, Description, DesiredDirectory, DesiredGrants};
 pub use emitted::{

@@ -94,6 +94,18 @@ impl Component {
 }
 
 impl Components {
+    /// A component that is in memory, unless its file has changed or somebody
+    /// loads it just now.
+    pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
+        let slot = {
+            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.get(&(source.clone(), metering))?)
+        };
+        let slot = slot.0.try_lock().ok()?;
+        let (stamp, component) = slot.as_ref()?;
+        (*stamp == Stamp::of(source).ok()?).then(|| component.clone().ok())?
+    }
+
     /// The component of a source: the loaded one, while its file is unchanged.
     ///
     /// `describe` asks a freshly compiled component what it says of itself.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::Description;
@@ -113,12 +113,21 @@ impl Host {
         waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
     }
 
-    /// What a component said of itself when it was compiled, if the disk cache
-    /// has it. Nothing is compiled, and no engine is started.
-    pub fn cached_description(&self, path: &Path, metering: Metering) -> Option<Description> {
+    /// What a component says of itself, if it is in memory or on disk; inside
+    /// that `None`, where it says nothing. Nothing is compiled, and no engine is
+    /// started.
+    pub fn known_description(
+        &self,
+        source: &ComponentSource,
+        metering: Metering,
+    ) -> Option<Option<Description>> {
+        if let Some(component) = self.0.components.loaded(source, metering) {
+            return Some(component.description().cloned());
+        }
+        let ComponentSource::File(path) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
         let content = component::read(path).ok()?;
-        cache.load(Key::of(&content, metering)).ok()??.description
+        Some(cache.load(Key::of(&content, metering)).ok()??.description)
     }
 
     /// Runs one call and waits for it on this thread.
@@ -221,7 +230,7 @@ impl Host {
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
     pub fn precompile(
-        path: &Path,
+        path: &std::path::Path,
         content: &[u8],
         target: &str,
         metering: Metering,

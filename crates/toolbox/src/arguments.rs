@@ -79,22 +79,46 @@ pub(crate) fn check(
         return Err(CallError::Limit { kind: LimitKind::Arguments, limit }.into());
     }
     fill_defaults(schema, &mut value);
-    if !fits_plainly(schema, &value) {
-        for error in validator(tool, schema)?.iter_errors(&value) {
-            explain(&error, schema, &mut problems);
-        }
-    }
+    problems.extend(misfits(tool, "input", schema, &value)?);
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
         _ => Err(refused(problems)),
     }
 }
 
-/// Reads a tool's schema.
-pub(crate) fn validator(tool: &str, schema: &Value) -> Result<jsonschema::Validator, ToolboxError> {
-    jsonschema::options()
-        .build(schema)
-        .map_err(|error| ToolboxError::Schema { tool: tool.to_owned(), reason: error.to_string() })
+/// Everything in which a value does not fit a schema of a tool's. `kind` is
+/// `input` or `output`.
+///
+/// # Errors
+///
+/// [`ToolboxError::Schema`], where it is none.
+pub(crate) fn misfits(
+    tool: &str,
+    kind: &'static str,
+    schema: &Value,
+    value: &Value,
+) -> Result<Vec<ArgumentProblem>, ToolboxError> {
+    let mut problems = Vec::new();
+    if !fits_plainly(schema, value) {
+        for error in validator(tool, kind, schema)?.iter_errors(value) {
+            explain(&error, schema, &mut problems);
+        }
+    }
+    Ok(problems)
+}
+
+/// Reads a schema of a tool's.
+pub(crate) fn validator(
+    tool: &str,
+    kind: &'static str,
+    schema: &Value,
+) -> Result<jsonschema::Validator, ToolboxError> {
+    let built = jsonschema::options().build(schema);
+    built.map_err(|error| ToolboxError::Schema {
+        tool: tool.to_owned(),
+        kind,
+        reason: error.to_string(),
+    })
 }
 
 /// Whether a value plainly fits a schema, so that nothing more has to be looked

@@ -45,11 +45,21 @@ pub enum ToolboxError {
         /// Everything that is wrong.
         problems: Vec<ArgumentProblem>,
     },
+    /// The tool's content does not fit the output schema that it names.
+    #[error("the answer of `{tool}` does not fit its output schema{}", list(problems))]
+    Output {
+        /// The tool.
+        tool: String,
+        /// Everything that is wrong.
+        problems: Vec<ArgumentProblem>,
+    },
     /// The tool's schema is no JSON Schema.
-    #[error("the input schema of `{tool}` is not a valid JSON Schema: {reason}")]
+    #[error("the {kind} schema of `{tool}` is not a valid JSON Schema: {reason}")]
     Schema {
         /// The tool.
         tool: String,
+        /// `input` or `output`.
+        kind: &'static str,
         /// What is wrong with it.
         reason: String,
     },

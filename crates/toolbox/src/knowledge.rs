@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{
-    Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Outcome,
+    Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Limits, Outcome,
 };
-use kitbag_host::{Call, Cancellation, ComponentSource};
+use kitbag_host::{Call, Cancellation, Component, ComponentSource};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::error::ToolboxError;
@@ -35,6 +36,15 @@ pub struct KnowledgePrompt {
     pub text: String,
     /// What is missing from it, and why: a line for each topic.
     pub problems: Vec<String>,
+}
+
+/// The subjects of a topic that are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Subjects {
+    /// Their slugs, in order. Untrusted text.
+    pub subjects: Vec<String>,
+    /// How many more there are than fit the output limit.
+    pub left_out: usize,
 }
 
 /// What `learn` answers about one topic for the prompt.
@@ -96,51 +106,133 @@ pub(crate) fn prompt(
     if enabled(&inner.config).next().is_none() {
         return Ok(KnowledgePrompt::default());
     }
-    let builtin = inner.builtin(LEARN)?;
-    let tool = inner.config.tools.values().find(|tool| tool.enable.value && is_learn(tool));
-    let limits = tool.map(|tool| tool.limits.limits()).unwrap_or_default();
-    let source = ComponentSource::Embedded(builtin.artifact);
-    let component = inner.host.component(&source, metering(limits))?;
+    let learn = Learn::load(inner)?;
     for topic in enabled(&inner.config) {
-        let directory = match grant(&inner.config, topic) {
-            Ok(directory) => directory,
-            Err(error) => {
-                problems.push(error.message);
-                continue;
+        match learn.ask::<TopicView>(topic, "prompt", cancellation)? {
+            Ok(view) => {
+                learned.extend(view.learned);
+                available.extend(view.available.then(|| topic_line(topic)));
             }
+            // The learned subjects alone exceed the limit, so the answer was
+            // cut; it cannot be delivered in part.
+            Err(Unanswered::Cut) => problems.push(format!(
+                "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
+                 `limits.output` of `{LEARN}` or learn fewer",
+                shown(&topic.id),
+                learn.limits.output,
+            )),
+            Err(Unanswered::Error(error)) => problems.push(error.message),
+        }
+    }
+    let text = render(&learned, &available, learn.tool_name());
+    Ok(KnowledgePrompt { text, problems })
+}
+
+/// Lists the subjects of a topic, by its id.
+pub(crate) fn subjects(
+    inner: &Inner,
+    topic: &str,
+    cancellation: &Cancellation,
+) -> Result<Result<Subjects, ErrorInfo>, ToolboxError> {
+    let learn = Learn::load(inner)?;
+    let topic = match find(&inner.config, topic) {
+        Ok(topic) => topic,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(match learn.ask::<Subjects>(topic, "names", cancellation)? {
+        Ok(subjects) => Ok(subjects),
+        Err(Unanswered::Error(error)) => Err(error),
+        Err(Unanswered::Cut) => Ok(Subjects::default()),
+    })
+}
+
+/// Loads one subject as the model reads it, by its exact slug.
+pub(crate) fn subject(
+    inner: &Inner,
+    topic: &str,
+    slug: &str,
+    cancellation: &Cancellation,
+) -> Result<Outcome, ToolboxError> {
+    let learn = Learn::load(inner)?;
+    match find(&inner.config, topic) {
+        Ok(topic) => {
+            let arguments = json!({ "topic": topic.id, "subjects": [slug] });
+            learn.call(topic, arguments, cancellation)
+        }
+        Err(error) => Ok(Outcome::Error(error)),
+    }
+}
+
+/// `learn`, for questions of the host's own: whether or not it is a tool that
+/// may be called.
+struct Learn<'a> {
+    inner: &'a Inner,
+    tool: Option<&'a kitbag_config::Tool>,
+    limits: Limits,
+    component: Component,
+}
+
+/// Why there is no answer that could be read.
+enum Unanswered {
+    /// The topic's fault.
+    Error(ErrorInfo),
+    /// It did not fit the output limit.
+    Cut,
+}
+
+impl<'a> Learn<'a> {
+    fn load(inner: &'a Inner) -> Result<Self, ToolboxError> {
+        let builtin = inner.builtin(LEARN)?;
+        let tool = inner.config.tools.values().find(|tool| tool.enable.value && is_learn(tool));
+        let limits = tool.map(|tool| tool.limits.limits()).unwrap_or_default();
+        let source = ComponentSource::Embedded(builtin.artifact);
+        let component = inner.host.component(&source, metering(limits))?;
+        Ok(Self { inner, tool, limits, component })
+    }
+
+    fn tool_name(&self) -> Option<&str> {
+        self.tool.map(|tool| tool.name.as_str())
+    }
+
+    /// Asks for one of the views that are the host's only.
+    fn ask<T: DeserializeOwned>(
+        &self,
+        topic: &Topic,
+        view: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Result<T, Unanswered>, ToolboxError> {
+        let arguments = json!({ "topic": topic.id, VIEW_KEY: view });
+        Ok(match self.call(topic, arguments, cancellation)? {
+            Outcome::Success(content) => {
+                serde_json::from_str(&content).map_err(|_| Unanswered::Cut)
+            }
+            Outcome::Error(error) => Err(Unanswered::Error(error)),
+            Outcome::NeedsInput(question) => Err(Unanswered::Error(error(question.text))),
+        })
+    }
+
+    fn call(
+        &self,
+        topic: &Topic,
+        mut arguments: Value,
+        cancellation: &Cancellation,
+    ) -> Result<Outcome, ToolboxError> {
+        let directory = match grant(&self.inner.config, topic) {
+            Ok(directory) => directory,
+            Err(error) => return Ok(Outcome::Error(error)),
         };
-        let topic_argument = injected(topic, limits.output);
-        let arguments = json!({ "topic": topic.id, TOPIC_KEY: topic_argument, VIEW_KEY: "prompt" });
+        arguments[TOPIC_KEY] = injected(topic, self.limits.output);
         let call = Call {
             name: LEARN.into(),
             action: Action::Run,
             arguments: arguments.to_string(),
             answers: "{}".into(),
             grants: Grants { directories: vec![directory] },
-            limits,
+            limits: self.limits,
         };
-        let completion = inner.host.call_blocking(&component, &call, cancellation);
-        match completion.result? {
-            Outcome::Success(content) => match serde_json::from_str::<TopicView>(&content) {
-                Ok(view) => {
-                    learned.extend(view.learned);
-                    available.extend(view.available.then(|| topic_line(topic)));
-                }
-                // The learned subjects alone exceed the limit, so the answer was
-                // cut; it cannot be delivered in part.
-                Err(_) => problems.push(format!(
-                    "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
-                     `limits.output` of `{LEARN}` or learn fewer",
-                    shown(&topic.id),
-                    limits.output,
-                )),
-            },
-            Outcome::Error(error) => problems.push(error.message),
-            Outcome::NeedsInput(question) => problems.push(question.text),
-        }
+        let completion = self.inner.host.call_blocking(&self.component, &call, cancellation);
+        Ok(completion.result?)
     }
-    let text = render(&learned, &available, tool.map(|tool| tool.name.as_str()));
-    Ok(KnowledgePrompt { text, problems })
 }
 
 /// The block, from its parts; each part is there only where it has entries.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{Action, ErrorInfo, Limits, Question, ToolName};
+use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
 use kitbag_host::{
     Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host, Listener,
     Metering,
@@ -24,9 +24,9 @@ use kitbag_host::{
 
 pub use arguments::{ArgumentProblem, Arguments};
 pub use error::ToolboxError;
-pub use knowledge::{KnowledgePrompt, TOPIC_GUEST_PATH};
+pub use knowledge::{KnowledgePrompt, Subjects, TOPIC_GUEST_PATH};
 pub use session::{Answered, Session};
-pub use tool::{Summary, Tool};
+pub use tool::{KnownTool, Summary, Tool};
 
 /// A tool that is part of the binary.
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +87,38 @@ impl Toolbox {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
         let configured = self.find(name)?;
-        let mut tool = tool::resolve(&self.0, configured)?;
-        // Not for each call: a model reads it, the tool does not.
+        Ok(self.for_model(configured, tool::resolve(&self.0, configured)?))
+    }
+
+    /// Every enabled tool, by name, with what is known of it without loading it.
+    /// Nothing is compiled and nothing runs; where [`KnownTool::may_say_more`]
+    /// holds, [`tool`](Self::tool) would tell more.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where configuration names a built-in that is not in this
+    /// binary.
+    pub fn known_tools(&self) -> impl Iterator<Item = Result<KnownTool, ToolboxError>> {
+        self.enabled().map(|(_, configured)| {
+            let (tool, may_say_more) = tool::resolve_known(&self.0, configured)?;
+            Ok(KnownTool { tool: self.for_model(configured, tool), may_say_more })
+        })
+    }
+
+    /// Adds what a model reads and the tool does not, which a call can do
+    /// without.
+    fn for_model(&self, configured: &ConfiguredTool, mut tool: Tool) -> Tool {
         if knowledge::is_learn(configured)
             && let Some(description) = &mut tool.description
         {
             description.value.push_str(&knowledge::topics_for_model(&self.0.config));
         }
-        Ok(tool)
+        tool
+    }
+
+    /// Whether there is an enabled tool of that name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.find(name).is_ok()
     }
 
     /// Loads a tool, compiling it where that has to be, and runs nothing.
@@ -137,7 +161,7 @@ impl Toolbox {
                 Err(error) => refusal = Some(error),
             }
         }
-        Session::new(&self.0, configured, arguments, action, grants, refusal)
+        Session::new(&self.0, configured, tool, arguments, action, grants, refusal)
     }
 
     /// Runs a call on this thread, and asks `ask` what the configuration does
@@ -235,6 +259,33 @@ impl Toolbox {
         cancellation: &Cancellation,
     ) -> Result<KnowledgePrompt, ToolboxError> {
         knowledge::prompt(&self.0, cancellation)
+    }
+
+    /// The subjects of a topic, by its id or title, or why they cannot be had.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where they could not be asked for at all.
+    pub fn subjects(
+        &self,
+        topic: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Result<Subjects, ErrorInfo>, ToolboxError> {
+        knowledge::subjects(&self.0, topic, cancellation)
+    }
+
+    /// Loads one subject of a topic by its exact slug, as `learn` delivers it.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where it could not be asked for at all.
+    pub fn subject(
+        &self,
+        topic: &str,
+        slug: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Outcome, ToolboxError> {
+        knowledge::subject(&self.0, topic, slug, cancellation)
     }
 
     /// Every enabled topic, with what is wrong where its documents cannot be had.

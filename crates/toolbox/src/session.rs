@@ -14,6 +14,7 @@ use kitbag_host::{
 use serde_json::{Map, Value};
 
 use crate::error::ToolboxError;
+use crate::tool::Tool;
 use crate::{Inner, metering};
 
 /// How many questions a tool may ask for one call; for each it is run again.
@@ -37,12 +38,14 @@ pub struct Session {
     answers: Map<String, Value>,
     audience: Audience,
     cache_problems: Vec<CacheProblem>,
+    tool: Tool,
 }
 
 impl Session {
     pub(crate) fn new(
         inner: &Inner,
-        tool: &kitbag_config::Tool,
+        configured: &kitbag_config::Tool,
+        tool: Tool,
         arguments: Map<String, Value>,
         action: Action,
         grants: Grants,
@@ -51,7 +54,7 @@ impl Session {
         Ok(Self {
             host: inner.host.clone(),
             source: match refusal {
-                None => Ok(inner.component_source(tool)?),
+                None => Ok(inner.component_source(configured)?),
                 Some(error) => Err(error),
             },
             call: Call {
@@ -66,6 +69,7 @@ impl Session {
             answers: Map::new(),
             audience: Audience::default(),
             cache_problems: Vec::new(),
+            tool,
         })
     }
 
@@ -74,6 +78,36 @@ impl Session {
     /// listened before does no longer.
     pub fn listen(&mut self, listener: Arc<dyn Listener>) {
         self.audience = Audience::new(listener);
+    }
+
+    /// The tool that is called.
+    pub fn tool(&self) -> &Tool {
+        &self.tool
+    }
+
+    /// The name that is called, and the JSON object that the tool gets as its
+    /// arguments: the same for the same call.
+    pub fn call(&self) -> (&str, &str) {
+        (&self.call.name, &self.call.arguments)
+    }
+
+    /// Goes on where another session of the same call stopped: with the answers
+    /// that it had, in the form in which the tool gets them.
+    pub fn resume(&mut self, answers: Map<String, Value>) {
+        self.answers = answers;
+    }
+
+    /// Takes answers for questions that may come, by the question's id. What
+    /// configuration answers it goes on answering.
+    pub fn offer(&mut self, answers: impl IntoIterator<Item = (String, Sourced<Value>)>) {
+        for (id, answer) in answers {
+            self.presets.entry(id).or_insert(answer);
+        }
+    }
+
+    /// The answers so far, in the form in which the tool gets them.
+    pub fn answers(&self) -> &Map<String, Value> {
+        &self.answers
     }
 
     /// Loads the tool, compiling it where that has to be, and runs nothing.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
 use kitbag_contract::{Access, Annotations, Description, DesiredGrants, Grants, ToolName};
-use kitbag_host::Component;
+use kitbag_host::ComponentSource;
 use serde_json::{Value, json};
 
+use crate::arguments::{self, ArgumentProblem};
 use crate::error::ToolboxError;
 use crate::{Builtin, Inner, metering};
 
@@ -51,45 +52,109 @@ pub struct Tool {
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
 }
 
+/// A tool as far as it is known without being loaded.
+#[derive(Clone, Debug)]
+pub struct KnownTool {
+    /// What is known of it.
+    pub tool: Tool,
+    /// Whether it may say more of itself when it is loaded.
+    pub may_say_more: bool,
+}
+
+impl Tool {
+    /// Reads content as the JSON that the tool's output schema promises; nothing,
+    /// where it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Output`] names what does not fit, and
+    /// [`ToolboxError::Schema`] says that the schema is none.
+    pub fn structured(&self, content: &str) -> Result<Option<Value>, ToolboxError> {
+        let Some(schema) = &self.output_schema else { return Ok(None) };
+        let tool = self.name.to_string();
+        let value = serde_json::from_str(content).map_err(|error| {
+            let message = format!("it is not JSON: {error}");
+            let problems = vec![ArgumentProblem { pointer: String::new(), message }];
+            ToolboxError::Output { tool: tool.clone(), problems }
+        })?;
+        let problems = arguments::misfits(&tool, "output", &schema.value, &value)?;
+        match problems.is_empty() {
+            true => Ok(Some(value)),
+            false => Err(ToolboxError::Output { tool, problems }),
+        }
+    }
+}
+
 /// Sums a tool up without loading it.
 pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
-            let says = inner.builtin(&name.value).ok().map(describe_builtin);
+            let says = inner.builtin(&name.value).ok().map(describe_builtin).map(Some);
             ("built-in".to_owned(), says)
         }
         ToolSource::Local(local) => {
             let path = &local.wasm.value;
             let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+            let source = ComponentSource::File(path.clone());
             let says = match tool.description {
                 Some(_) => None,
-                None => inner.host.cached_description(path, metering(tool.limits.limits())),
+                None => inner.host.known_description(&source, metering(tool.limits.limits())),
             };
             (shown.display().to_string(), says)
         }
     };
     let configured = tool.description.as_ref().map(|description| description.value.clone());
-    let description = configured.or_else(|| says.and_then(|says| says.description));
+    let description = configured.or_else(|| says.flatten().and_then(|says| says.description));
     Summary { name: tool.name.clone(), source, description }
 }
 
 /// Resolves a tool. A local one is loaded where its configuration leaves
 /// something to the tool itself.
 pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool, ToolboxError> {
-    let (says, component, parameters, grants) = match &tool.source.value {
+    match &tool.source.value {
+        ToolSource::Local(local) if !is_said(tool, local) => {
+            let metering = metering(tool.limits.limits());
+            let component = inner.host.component(&inner.component_source(tool)?, metering)?;
+            let says = component.description().cloned();
+            let mut resolved = with(inner, tool, says)?;
+            resolved.cache_problems = component.cache_problems().to_vec();
+            Ok(resolved)
+        }
+        ToolSource::Local(_) | ToolSource::Builtin { .. } => with(inner, tool, None),
+    }
+}
+
+/// Resolves a tool with what is known of it. Nothing is compiled and nothing
+/// runs; the second value says whether loading it could tell more.
+pub(crate) fn resolve_known(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+) -> Result<(Tool, bool), ToolboxError> {
+    let says = match &tool.source.value {
+        ToolSource::Local(local) if !is_said(tool, local) => {
+            let source = inner.component_source(tool)?;
+            match inner.host.known_description(&source, metering(tool.limits.limits())) {
+                Some(says) => says,
+                None => return Ok((with(inner, tool, None)?, true)),
+            }
+        }
+        ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
+    };
+    Ok((with(inner, tool, says)?, false))
+}
+
+/// Puts together what configuration says and what a local tool says.
+fn with(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+    says: Option<Description>,
+) -> Result<Tool, ToolboxError> {
+    let (says, parameters, grants) = match &tool.source.value {
         ToolSource::Builtin { name } => {
             let says = describe_builtin(inner.builtin(&name.value)?);
-            (says, None, None, Sourced { value: Grants::default(), origin: Origin::Tool })
+            (says, None, Sourced { value: Grants::default(), origin: Origin::Tool })
         }
         ToolSource::Local(local) => {
-            let component = match is_said(tool, local) {
-                true => None,
-                false => {
-                    let metering = metering(tool.limits.limits());
-                    Some(inner.host.component(&inner.component_source(tool)?, metering)?)
-                }
-            };
-            let says = component.as_ref().and_then(Component::description).cloned();
             let parameters = local.parameters.as_ref().map(|parameters| Sourced {
                 value: parameters.input_schema(),
                 origin: match parameters.entries.first() {
@@ -97,7 +162,7 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
                     None => local.wasm.origin.clone(),
                 },
             });
-            (says.unwrap_or_default(), component, parameters, local.grants.clone())
+            (says.unwrap_or_default(), parameters, local.grants.clone())
         }
     };
     let by_tool = |value| Sourced { value, origin: Origin::Tool };
@@ -119,7 +184,7 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
         wishes: says.grants.unwrap_or_default(),
         limits: tool.limits.clone(),
         answers: tool.answers.clone(),
-        cache_problems: component.map_or(Vec::new(), |c| c.cache_problems().to_vec()),
+        cache_problems: Vec::new(),
     })
 }
 

@@ -108,6 +108,23 @@ pub(crate) fn prompt(files: &impl Files, topic: &Topic, catalog: &Catalog) -> St
     }
 }
 
+/// Writes the names of the subjects that are listed, as JSON: `subjects` has the
+/// slugs, `left_out` how many more there are than fit.
+pub(crate) fn names(topic: &Topic, catalog: &Catalog) -> String {
+    const FRAME_BYTES: usize = "{\"subjects\":[],\"left_out\":1000000}".len();
+    let mut room = topic.output_bytes.saturating_sub(FRAME_BYTES);
+    let listed = catalog.subjects.iter().filter(|subject| !subject.hidden && !subject.disabled);
+    let slugs: Vec<&str> = listed.map(|subject| subject.slug.as_str()).collect();
+    let fits = |slug: &&&str| {
+        let bytes = json!(slug).to_string().len() + ",".len();
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits
+    };
+    let subjects: Vec<_> = slugs.iter().take_while(fits).collect();
+    json!({ "subjects": subjects, "left_out": slugs.len() - subjects.len() }).to_string()
+}
+
 fn learned(files: &impl Files, topic: &Topic, subjects: &[&Subject], limit: usize) -> String {
     let title = document::escaped(&one_line(&topic.title));
     let description = topic.description.as_deref().unwrap_or_default().trim_end();

@@ -31,6 +31,8 @@ pub(crate) enum View {
     Call,
     /// The topic's part of the system prompt, for the host.
     Prompt,
+    /// The names of the subjects, for the host.
+    Names,
 }
 
 /// A topic as the host resolved it: its part of the configuration.
@@ -81,7 +83,8 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
             ("_topic", Value::Object(object)) => resolved = Some(read_topic(object)?),
             ("_topic", _) => return Err("`_topic` is no object".into()),
             ("_view", Value::String(name)) if name == "prompt" => view = View::Prompt,
-            ("_view", _) => return Err("`_view` is not `prompt`".into()),
+            ("_view", Value::String(name)) if name == "names" => view = View::Names,
+            ("_view", _) => return Err("`_view` is neither `prompt` nor `names`".into()),
             (key, _) => {
                 return Err(format!("`{key}` is unknown; there are `topic` and `subjects`"));
             }

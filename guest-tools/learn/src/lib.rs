@@ -96,6 +96,7 @@ fn run(
     let catalog = Catalog::read(files, topic)?;
     match (arguments.view, arguments.subjects.as_slice()) {
         (View::Prompt, _) => Ok(answer::prompt(files, topic, &catalog)),
+        (View::Names, _) => Ok(answer::names(topic, &catalog)),
         (View::Call, []) => Ok(answer::listing(name, topic, &catalog)),
         (View::Call, patterns) => {
             let selection = select::select(topic, &catalog, patterns)?;

@@ -121,7 +121,7 @@ impl Toolbox {
     /// input schema is none.
     pub fn definition(&self, name: &str, format: Format) -> Result<Definition, ToolboxError> {
         let tool = self.tool(name)?;
-        arguments::validator(name, &tool.input_schema.value)?;
+        arguments::validator(name, "input", &tool.input_schema.value)?;
         Ok(format.define(&tool))
     }
 
@@ -156,7 +156,7 @@ impl Toolbox {
                 }
                 error => error,
             })?;
-            arguments::validator(name, &tool.input_schema.value)?;
+            arguments::validator(name, "input", &tool.input_schema.value)?;
             let definition = format.define(&tool);
             values.push(definition.value);
             losses.extend(definition.losses);

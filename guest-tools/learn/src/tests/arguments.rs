@@ -80,7 +80,7 @@ fn nothing_else_is_accepted() {
     );
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({})), "_view": "all" }),
-        "`_view` is not `prompt`",
+        "`_view` is neither `prompt` nor `names`",
     );
     check_invalid(json!([]), "invalid type: sequence, expected a map");
 }

@@ -1,0 +1,237 @@
+//! `kitbag serve`.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::ValueEnum;
+use kitbag_mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+use crate::commands::{Global, Limits};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Serve the tools over MCP, the Model Context Protocol
+///
+/// On standard input and output, for one client that starts kitbag itself:
+/// Claude, Cursor, VS Code and any other. With --http, for any number of clients
+/// that connect to http://ADDRESS/mcp.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag serve
+  kitbag serve --workspace ~/project --log info
+  kitbag serve --http 127.0.0.1:8620 --token-file ~/.config/kitbag/token")]
+pub(crate) struct Args {
+    /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
+    /// Let in who shows the token in this file, instead of one that is made up
+    /// and printed
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token")]
+    token_file: Option<PathBuf>,
+    /// Let in everybody who can connect; only on a loopback address
+    #[arg(long, requires = "http")]
+    no_token: bool,
+    /// Answer to this name too, with or without a port; needed for an address
+    /// that is not a loopback one
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
+    /// Let web pages of this origin in, such as https://app.example.com:443
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+    /// Sign what clients carry between questions with the key in this file, at
+    /// least 32 bytes, so that several servers can take over from each other
+    #[arg(long, value_name = "FILE", requires = "http")]
+    state_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
+    /// Say on standard error what happens, from this level up
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Warn)]
+    log: LogLevel,
+    /// The form of what is said
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// A line for a person
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        self.start_log();
+        let limits = self.limits;
+        let toolbox = global.builder().limits(limits.into()).build()?.toolbox().clone();
+        let host = toolbox.host().clone();
+        let load: Load = Box::new(move || {
+            let builder = global.builder().limits(limits.into()).host(host.clone());
+            match builder.build() {
+                Ok(kitbag) => Ok(kitbag.toolbox().clone()),
+                Err(errors) => Err(CliError::from(errors).report()),
+            }
+        });
+        let key = self.state_key_file.as_deref().map(read_key).transpose()?;
+        let server = Server::new(toolbox, load, key.as_deref())
+            .map_err(|error| failed("the server cannot start", error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed("the server cannot start", error))?;
+        if let Err(error) = server.watch() {
+            output::note(&format!("warning: changes of files will not be seen: {error}"));
+        }
+        let served = match self.http {
+            Some(address) => {
+                let options = self.http_options(address)?;
+                runtime.block_on(serve_http(&server, address, options))
+            }
+            None => runtime.block_on(serve_stdio(&server)),
+        };
+        // A compilation that nobody waits for is not waited for.
+        runtime.shutdown_background();
+        served.map(|()| Exit::Done)
+    }
+
+    fn http_options(&self, address: SocketAddr) -> Result<HttpOptions, CliError> {
+        if !is_loopback(&address) && (self.allow_host.is_empty() || self.no_token) {
+            return Err(CliError::Usage(format!(
+                "`{address}` can be reached from other machines; name the host that clients call \
+                 it by with `--allow-host`, and leave `--no-token` out"
+            )));
+        }
+        let token = match (&self.token_file, self.no_token) {
+            (_, true) => None,
+            (Some(path), false) => {
+                let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+                let token = Token::new(&text)
+                    .map_err(|error| CliError::Usage(format!("`{}`: {error}", path.display())))?;
+                Some(token)
+            }
+            (None, false) => {
+                let made = Token::random();
+                let (token, text) = made.map_err(|error| failed("no token can be made", error))?;
+                output::note(&format!("token: {text}"));
+                Some(token)
+            }
+        };
+        Ok(HttpOptions {
+            token,
+            allowed_hosts: self.allow_host.clone(),
+            allowed_origins: self.allow_origin.clone(),
+            ..HttpOptions::default()
+        })
+    }
+
+    /// Says what happens on standard error. What the protocol's own library says
+    /// of every message holds arguments and answers, so that comes with `trace`
+    /// only.
+    fn start_log(&self) {
+        let level = match self.log {
+            LogLevel::Off => LevelFilter::OFF,
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        };
+        let library =
+            if self.log == LogLevel::Trace { level } else { level.min(LevelFilter::ERROR) };
+        let filter = Targets::new().with_default(library).with_target("kitbag", level);
+        let layer = fmt::layer().with_writer(BoxMakeWriter::new(io::stderr)).with_ansi(false);
+        let layer = match self.log_format {
+            LogFormat::Text => layer.boxed(),
+            LogFormat::Json => layer.json().boxed(),
+        };
+        tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+    }
+}
+
+async fn serve_stdio(server: &Server) -> Result<(), CliError> {
+    if io::stdin().is_terminal() {
+        output::note(
+            "kitbag speaks MCP on standard input and output now, and waits for a client; \
+             Ctrl-D ends it",
+        );
+    }
+    let (input, output) = kitbag_mcp::take_over_stdio()
+        .map_err(|error| failed("standard input and output cannot be used", error))?;
+    let served = server.serve_stdio(input, output).await;
+    served.map_err(|error| CliError::Serve("the session ended".into(), error.into()))
+}
+
+async fn serve_http(
+    server: &Server,
+    address: SocketAddr,
+    options: HttpOptions,
+) -> Result<(), CliError> {
+    let cannot = |error| failed(&format!("`{address}` cannot be listened at"), error);
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    output::note(&format!("listening at http://{address}{HTTP_PATH}"));
+    let end = end_on_signal().map_err(|error| failed("signals cannot be handled", error))?;
+    server.serve_http(listener, options, end).await.map_err(cannot)
+}
+
+/// What Ctrl-C and the signal to end cancel. The second one ends the process as
+/// always.
+fn end_on_signal() -> io::Result<CancellationToken> {
+    let (mut reader, writer) = io::pipe()?;
+    for signal in [SIGINT, SIGTERM] {
+        let again = Arc::new(AtomicBool::new(false));
+        flag::register_conditional_default(signal, Arc::clone(&again))?;
+        flag::register(signal, again)?;
+        low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    let end = CancellationToken::new();
+    let told = end.clone();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if reader.read_exact(&mut [0]).is_ok() {
+            told.cancel();
+        }
+    })?;
+    Ok(end)
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
+    let key = fs::read(path).map_err(|source| unreadable(path, source))?;
+    match key.len() {
+        length if length < KEY_BYTES => Err(CliError::Usage(format!(
+            "`{}` has {length} bytes; a key has at least {KEY_BYTES}",
+            path.display()
+        ))),
+        _ => Ok(key),
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> CliError {
+    CliError::Read { path: path.display().to_string(), source }
+}
+
+fn failed(what: &str, error: io::Error) -> CliError {
+    CliError::Serve(what.to_owned(), error.into())
+}

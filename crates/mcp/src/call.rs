@@ -1,0 +1,300 @@
+//! One `tools/call`, with the questions in between.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kitbag_config::{Origin, Sourced};
+use kitbag_contract::{Action, Outcome, Question};
+use kitbag_host::{Cancellation, Completion};
+use kitbag_toolbox::{Arguments, Session, ToolboxError};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
+    InputResponses,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value};
+
+use crate::era::Client;
+use crate::handler::Handler;
+use crate::outcome;
+use crate::question::{self, Asked};
+use crate::seal::Binding;
+use crate::told::Ear;
+
+/// The argument in which a client without forms passes answers on.
+const ANSWERS_KEY: &str = "_answers";
+
+/// How often a person is asked again after an answer that does not fit.
+const TRIES: usize = 3;
+
+/// Makes a call and returns its result, or what has to be answered first.
+///
+/// # Errors
+///
+/// For a name that is no tool, and for a state that is not of this call.
+pub(crate) async fn call(
+    handler: &Handler,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let client = Client::of(context);
+    let mut arguments = request.arguments.unwrap_or_default();
+    let given = match (client.has_forms, arguments.get(ANSWERS_KEY)) {
+        (false, Some(Value::Object(_))) => match arguments.remove(ANSWERS_KEY) {
+            Some(Value::Object(given)) => given,
+            _ => Map::new(),
+        },
+        _ => Map::new(),
+    };
+    let mut call = Call {
+        handler,
+        context,
+        client,
+        name: request.name.into_owned(),
+        cancellation: Cancellation::default(),
+        ear: Ear::new(context.meta.get_progress_token(), handler.log_level(client, context)),
+        responses: request.input_responses.unwrap_or_default(),
+    };
+    let metrics = handler.server.metrics();
+    let (_running, start) = (metrics.begin(), Instant::now());
+    let ended = call.run(arguments, given, request.request_state).await;
+    let response = match ended {
+        Ok(response) => Ok(response),
+        Err(Stop::Protocol(error)) => Err(error),
+        Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
+    };
+    // A name that somebody made up is not counted: each one would be kept.
+    if handler.server.generation().toolbox.has_tool(&call.name) {
+        metrics.ended(&call.name, outcome::kind(&response), start.elapsed());
+    }
+    response
+}
+
+struct Call<'a> {
+    handler: &'a Handler,
+    context: &'a RequestContext<RoleServer>,
+    client: Client,
+    name: String,
+    cancellation: Cancellation,
+    ear: Ear,
+    /// What the client answers to the questions of an earlier round.
+    responses: InputResponses,
+}
+
+/// Why a call goes no further.
+enum Stop {
+    Protocol(ErrorData),
+    Toolbox(ToolboxError),
+}
+
+/// What a question came to.
+enum Next {
+    /// It was answered; the tool is to be run again.
+    Run,
+    /// The call ends here, for now.
+    End(CallToolResponse),
+}
+
+impl Call<'_> {
+    async fn run(
+        &mut self,
+        arguments: Map<String, Value>,
+        given: Map<String, Value>,
+        state: Option<String>,
+    ) -> Result<CallToolResponse, Stop> {
+        let generation = self.handler.server.generation();
+        let (server, name) = (self.handler.server.clone(), self.name.clone());
+        let (principal, cancellation) = (self.handler.principal.clone(), self.cancellation.clone());
+        let (toolbox, ear) = (generation.toolbox.clone(), Arc::new(self.ear.clone()));
+        // Everything up to the first answer on the other thread: each way there
+        // and back takes as long as a small call.
+        let start = move || {
+            let arguments = Arguments::json(Value::Object(arguments));
+            let mut session = toolbox.prepare(&name, arguments, Action::Run)?;
+            session.listen(ear);
+            if let Some(state) = state {
+                let binding = binding(&principal, &session);
+                session.resume(server.seal().open(&state, &binding).map_err(Stop::Protocol)?);
+            }
+            session.offer(
+                given
+                    .into_iter()
+                    .map(|(id, value)| (id, Sourced { value, origin: Origin::Caller })),
+            );
+            let completion = session.run(&cancellation);
+            Ok::<_, Stop>((session, completion))
+        };
+        let (mut session, mut completion) = self.offload(start).await??;
+        loop {
+            let ended = completion?;
+            let question = match &ended.result {
+                Ok(Outcome::NeedsInput(question)) if self.can_ask() => question.clone(),
+                _ => {
+                    generation.learned(&self.handler.server, &self.name);
+                    return Ok(outcome::result(&self.name, &session, ended, self.client)?.into());
+                }
+            };
+            match self.ask(&mut session, &question).await? {
+                Next::End(response) => return Ok(response),
+                Next::Run => {}
+            }
+            let cancellation = self.cancellation.clone();
+            let again = move || run(session, &cancellation);
+            (session, completion) = self.offload(again).await?;
+        }
+    }
+
+    /// Whether there is a person behind the client who can be asked.
+    fn can_ask(&self) -> bool {
+        self.client.has_forms
+    }
+
+    /// Takes a question to the person, or to the client that will come back with
+    /// the answer.
+    async fn ask(&mut self, session: &mut Session, question: &Question) -> Result<Next, Stop> {
+        let mut problem: Option<String> = None;
+        for _ in 0..TRIES {
+            let asked = match self.client.is_stateless {
+                true => match self.responses.remove(&question.id) {
+                    Some(response) => read(question, response)?,
+                    None => {
+                        return self.require(session, question, problem.as_deref()).map(Next::End);
+                    }
+                },
+                false => self.elicit(question, problem.as_deref()).await?,
+            };
+            let answer = match asked {
+                Asked::Answer(answer) => answer,
+                Asked::Declined => {
+                    return Ok(Next::End(self.refused(question, "declined to answer")));
+                }
+                Asked::Dismissed => return Ok(Next::End(self.refused(question, "dismissed"))),
+            };
+            match session.answer(question, Sourced { value: answer, origin: Origin::Caller }) {
+                Ok(()) => return Ok(Next::Run),
+                Err(ToolboxError::Answer { source, .. }) => problem = Some(source.to_string()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let problem = problem.unwrap_or_default();
+        let message = format!("the answer to `{}` does not fit: {problem}", question.id);
+        Ok(Next::End(outcome::failure(&message, false).into()))
+    }
+
+    /// Asks in the result, as the stateless revisions do.
+    fn require(
+        &self,
+        session: &Session,
+        question: &Question,
+        problem: Option<&str>,
+    ) -> Result<CallToolResponse, Stop> {
+        let form = question::form(question, problem).map_err(internal)?;
+        let request = InputRequest::Elicitation(ElicitRequest::new(form));
+        let binding = binding(&self.handler.principal, session);
+        let state = self.handler.server.seal().close(session.answers(), &binding);
+        let requests = [(question.id.clone(), request)].into();
+        Ok(InputRequiredResult::new(Some(requests), Some(state)).into())
+    }
+
+    /// Asks with a request to the client, as the revisions with a handshake do.
+    async fn elicit(&self, question: &Question, problem: Option<&str>) -> Result<Asked, Stop> {
+        let form = question::form(question, problem).map_err(internal)?;
+        let asked = self.unless_cancelled(self.context.peer.create_elicitation(form)).await?;
+        match asked {
+            Ok(result) => Ok(question::answer(question, result)),
+            Err(error) => {
+                let message = format!("the client could not ask `{}`: {error}", question.id);
+                Err(Stop::Protocol(ErrorData::internal_error(message, None)))
+            }
+        }
+    }
+
+    fn refused(&self, question: &Question, how: &str) -> CallToolResponse {
+        let message = format!(
+            "the user {how} `{}` ({}); nothing was done",
+            question.id,
+            question.text.trim_end(),
+        );
+        outcome::failure(&message, false).into()
+    }
+
+    async fn offload<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        let generation = self.handler.server.generation();
+        let work = generation.toolbox.host().offload(work);
+        Ok(self.unless_cancelled(work).await?.map_err(ToolboxError::from)?)
+    }
+
+    /// Waits, unless the client gives the call up or the server ends, and passes
+    /// on meanwhile what the tool tells.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
+        let mut work = pin!(work);
+        let pass_on = || self.ear.pass_on(&self.name, &self.context.peer);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    pass_on().await;
+                    return Ok(done);
+                }
+                () = self.context.ct.cancelled() => return Err(cancelled()),
+                () = self.handler.server.closing().cancelled() => return Err(cancelled()),
+                () = self.ear.news() => pass_on().await,
+            }
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    /// Ends a guest that nobody waits for any longer.
+    fn drop(&mut self) {
+        self.cancellation.cancel();
+    }
+}
+
+fn run(
+    mut session: Session,
+    cancellation: &Cancellation,
+) -> (Session, Result<Completion, ToolboxError>) {
+    let completion = session.run(cancellation);
+    (session, completion)
+}
+
+fn binding(principal: &str, session: &Session) -> Binding {
+    let (name, arguments) = session.call();
+    Binding::new(&[principal.as_bytes(), name.as_bytes(), arguments.as_bytes()])
+}
+
+fn read(question: &Question, response: Value) -> Result<Asked, Stop> {
+    match serde_json::from_value(response) {
+        Ok(result) => Ok(question::answer(question, result)),
+        Err(error) => {
+            let message = format!("`inputResponses.{}` is no answer: {error}", question.id);
+            Err(Stop::Protocol(ErrorData::invalid_params(message, None)))
+        }
+    }
+}
+
+fn cancelled() -> Stop {
+    Stop::Toolbox(ToolboxError::Call(kitbag_host::CallError::Cancelled))
+}
+
+fn internal(error: impl std::fmt::Display) -> Stop {
+    Stop::Protocol(ErrorData::internal_error(error.to_string(), None))
+}
+
+impl From<ToolboxError> for Stop {
+    fn from(error: ToolboxError) -> Self {
+        Self::Toolbox(error)
+    }
+}
+
+impl From<ErrorData> for Stop {
+    fn from(error: ErrorData) -> Self {
+        Self::Protocol(error)
+    }
+}

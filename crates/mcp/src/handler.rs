@@ -1,0 +1,342 @@
+//! The handler behind each connection.
+#![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_contract::LogLevel;
+use kitbag_host::Cancellation;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::catalog::for_handshake;
+use crate::era::{Client, HANDSHAKE};
+use crate::page::page;
+use crate::server::{Changes, Server};
+use crate::{call, knowledge, told};
+
+/// Serves one connection.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    pub(crate) server: Server,
+    /// Who is at the other end, as far as that was proved.
+    pub(crate) principal: Arc<str>,
+    /// From which level up the client wants to hear what tools log, where it
+    /// says so once for the session.
+    level: Arc<Mutex<LogLevel>>,
+}
+
+impl Handler {
+    pub(crate) fn new(server: Server, principal: &str) -> Self {
+        Self { server, principal: principal.into(), level: Arc::new(Mutex::new(LogLevel::Info)) }
+    }
+
+    /// From which level up the client wants to hear what this call logs. In the
+    /// stateless revisions it says so with every request, or hears nothing.
+    pub(crate) fn log_level(
+        &self,
+        client: Client,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<LogLevel> {
+        match client.is_stateless {
+            true => context.meta.log_level().map(told::read),
+            false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    /// What the server tells a model of itself: the block of knowledge.
+    async fn instructions(&self) -> Option<String> {
+        let generation = self.server.generation();
+        let toolbox = generation.toolbox.clone();
+        if toolbox.topics().next().is_none() {
+            return None;
+        }
+        let work = move || toolbox.knowledge_prompt(&Cancellation::default());
+        match generation.toolbox.host().offload(work).await {
+            Ok(Ok(prompt)) => {
+                for problem in &prompt.problems {
+                    tracing::warn!("knowledge: {problem}");
+                }
+                (!prompt.text.is_empty()).then_some(prompt.text)
+            }
+            Ok(Err(error)) => {
+                tracing::warn!("knowledge: {error}");
+                None
+            }
+            Err(error) => {
+                tracing::warn!("knowledge: {error}");
+                None
+            }
+        }
+    }
+
+    /// Has the tools that have not told everything loaded, one after the other,
+    /// so that the next list tells more.
+    fn learn_more(&self) {
+        let handler = self.clone();
+        tokio::spawn(async move {
+            let generation = handler.server.generation();
+            let Some(catalog) = generation.known_catalog() else { return };
+            for name in &catalog.untold {
+                let (toolbox, tool) = (generation.toolbox.clone(), name.clone());
+                let load = move || toolbox.load(&tool).map(drop);
+                match generation.toolbox.host().offload(load).await {
+                    Ok(Ok(())) => generation.learned(&handler.server, name),
+                    Ok(Err(error)) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+                    Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+                }
+            }
+        });
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_logging()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let server = Implementation::new("kitbag", env!("CARGO_PKG_VERSION")).with_title("kitbag");
+        let mut info = ServerConfig::new(capabilities).with_server_info(server);
+        info.protocol_version = HANDSHAKE;
+        info
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut info = self.negotiate_initialize(&request)?;
+        info.instructions = self.instructions().await;
+        Ok(info)
+    }
+
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        info.instructions = self.instructions().await;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut changes = self.server.changes();
+        let mut seen = *changes.borrow_and_update();
+        let closing = self.server.closing().clone();
+        tokio::spawn(async move {
+            while let Some(now) = next(&mut changes, &closing).await {
+                let peer = &context.peer;
+                let told = async {
+                    if now.tools != seen.tools {
+                        peer.notify_tool_list_changed().await?;
+                    }
+                    if now.prompts != seen.prompts {
+                        peer.notify_prompt_list_changed().await?;
+                    }
+                    if now.resources != seen.resources {
+                        peer.notify_resource_list_changed().await?;
+                    }
+                    Ok::<_, rmcp::ServiceError>(())
+                };
+                if told.await.is_err() {
+                    return;
+                }
+                seen = now;
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.server.changes();
+        let mut seen = *changes.borrow_and_update();
+        loop {
+            let now = tokio::select! {
+                now = next(&mut changes, self.server.closing()) => now,
+                () = context.cancelled() => None,
+            };
+            let Some(now) = now else { return Ok(()) };
+            let (sink, accepted) = (context.sink(), context.accepted());
+            let wants = |filter: Option<bool>| filter == Some(true);
+            let told = async {
+                if now.tools != seen.tools && wants(accepted.tools_list_changed) {
+                    sink.notify_tool_list_changed().await?;
+                }
+                if now.prompts != seen.prompts && wants(accepted.prompts_list_changed) {
+                    sink.notify_prompt_list_changed().await?;
+                }
+                if now.resources != seen.resources && wants(accepted.resources_list_changed) {
+                    sink.notify_resource_list_changed().await?;
+                }
+                Ok::<_, rmcp::service::SubscriptionSendError>(())
+            };
+            if told.await.is_err() {
+                return Ok(());
+            }
+            seen = now;
+        }
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = told::read(request.level);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let generation = self.server.generation();
+        let catalog = match generation.known_catalog() {
+            Some(catalog) => catalog,
+            // It reads what is cached of local tools.
+            None => {
+                let read = move || generation.catalog();
+                let read = tokio::task::spawn_blocking(read).await;
+                let catalog = read.map_err(|error| internal(&error))?;
+                if !catalog.untold.is_empty() {
+                    self.learn_more();
+                }
+                catalog
+            }
+        };
+        let (mut tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
+        if !Client::of(&context).is_stateless {
+            tools = tools.into_iter().map(for_handshake).collect();
+        }
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        call::call(self, request, &context).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        knowledge::resources(&self.server, request).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(knowledge::templates(&self.server))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(knowledge::read(&self.server, &request.uri).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        knowledge::complete(&self.server, request).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(knowledge::prompts(&self.server))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(knowledge::prompt(&self.server, &request.name).await?.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A method of the protocol comes here when its parameters cannot be read.
+        let method = &request.method;
+        Err(match METHODS.contains(&&**method) {
+            true => ErrorData::invalid_params(format!("invalid parameters of `{method}`"), None),
+            false => {
+                let message = format!("there is no method `{method}`");
+                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+            }
+        })
+    }
+}
+
+/// The methods that are served.
+const METHODS: &[&str] = &[
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// Waits for the next change; nothing, when the server ends.
+async fn next(
+    changes: &mut tokio::sync::watch::Receiver<Changes>,
+    closing: &tokio_util::sync::CancellationToken,
+) -> Option<Changes> {
+    tokio::select! {
+        changed = changes.changed() => changed.ok().map(|()| *changes.borrow_and_update()),
+        () = closing.cancelled() => None,
+    }
+}
+
+pub(crate) fn internal(error: &dyn std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}

@@ -1,0 +1,32 @@
+//! The tools of a toolbox for any MCP client.
+//!
+//! One handler speaks the revisions with a handshake (up to 2025-11-25) and
+//! those without (2026-07-28). The protocol itself is `rmcp`'s; here is what a
+//! tool, an outcome and a question of kitbag become in it, and the two ways in:
+//! standard input and output, and HTTP.
+
+mod call;
+mod catalog;
+mod content;
+mod era;
+mod handler;
+mod http;
+mod knowledge;
+mod message;
+mod metrics;
+mod outcome;
+mod page;
+mod question;
+mod rate;
+mod reload;
+mod seal;
+mod server;
+mod stdio;
+mod token;
+mod told;
+
+pub use content::content_json;
+pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
+pub use server::{KEY_BYTES, Load, Server};
+pub use stdio::{LINE_BYTES, StdioError, take_over_stdio};
+pub use token::{Token, TokenError};

@@ -1,0 +1,263 @@
+//! A message of the client, read strictly.
+//!
+//! What other readers let pass, such as a key that stands twice, would reach a
+//! tool as something else than the client wrote. And whatever is wrong with a
+//! message, its sender waits for an answer under its `id`.
+
+use kitbag_contract::json;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetExtensions,
+    RequestId, RequestMetaObject, ServerJsonRpcMessage,
+};
+use serde_json::Value;
+
+/// What a line came to.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// A message.
+    Message(Box<ClientJsonRpcMessage>),
+    /// Nothing that could be taken; this is the answer.
+    Refused(Box<ServerJsonRpcMessage>),
+    /// Nothing at all.
+    Empty,
+}
+
+/// Reads one message.
+pub(crate) fn read(text: &[u8]) -> Line {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let text = text.trim_ascii();
+    if text.is_empty() {
+        return Line::Empty;
+    }
+    let id = || {
+        let mut skim = Skim::default();
+        skim.feed(text);
+        skim.id()
+    };
+    let value = match json::parse(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let id = id();
+            let message = format!("the message cannot be read: {error}");
+            return Line::Refused(Box::new(match id {
+                // It is JSON as far as its envelope goes.
+                Some(_) => refusal(ErrorData::invalid_request(message, None), id),
+                None => refusal(ErrorData::parse_error(message, None), None),
+            }));
+        }
+    };
+    match message(value) {
+        Ok(message) => Line::Message(Box::new(message)),
+        Err(error) => Line::Refused(Box::new(refusal(error, id()))),
+    }
+}
+
+/// The answer to a message that is too long to be read.
+pub(crate) fn too_long(skim: &Skim, limit: usize) -> ServerJsonRpcMessage {
+    let message = format!("the message is longer than {} MiB", limit >> 20);
+    refusal(ErrorData::invalid_request(message, None), skim.id())
+}
+
+fn refusal(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::error(error, id)
+}
+
+fn message(value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
+    let invalid = |message: &str| ErrorData::invalid_request(message.to_owned(), None);
+    let Value::Object(object) = &value else {
+        let message = match value {
+            Value::Array(_) => "a batch is not part of the protocol; send one message a line",
+            _ => "a message is a JSON object",
+        };
+        return Err(invalid(message));
+    };
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` must be `2.0`"));
+    }
+    if object.get("method").is_some_and(|method| method == "tools/call")
+        && object.contains_key("id")
+    {
+        return tool_call(value);
+    }
+    serde_json::from_value(value)
+        .map_err(|error| ErrorData::invalid_request(format!("this is no message: {error}"), None))
+}
+
+/// The message of which there are most, without trying what else it could be.
+fn tool_call(mut value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
+    let id = serde_json::from_value::<RequestId>(value["id"].take());
+    let id = id.map_err(|error| ErrorData::invalid_request(format!("`id`: {error}"), None))?;
+    let mut params = value["params"].take();
+    let meta = params.as_object_mut().and_then(|params| params.remove("_meta"));
+    let invalid = |what: &str, error: serde_json::Error| {
+        ErrorData::invalid_params(format!("{what} of `tools/call`: {error}"), None)
+    };
+    let params = serde_json::from_value::<CallToolRequestParams>(params);
+    let mut request = CallToolRequest::new(params.map_err(|error| invalid("`params`", error))?);
+    if let Some(meta) = meta {
+        let meta = serde_json::from_value::<RequestMetaObject>(meta);
+        request.extensions_mut().insert(meta.map_err(|error| invalid("`_meta`", error))?);
+    }
+    Ok(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
+}
+
+/// Finds the `id` of a message that goes by, without keeping the message.
+#[derive(Debug, Default)]
+pub(crate) struct Skim {
+    depth: usize,
+    is_string: bool,
+    is_escaped: bool,
+    is_value: bool,
+    /// The key that is being read, or was read last, in the outermost object.
+    key: Vec<u8>,
+    id: Vec<u8>,
+}
+
+/// How much of a key or of an `id` is kept; nobody needs more.
+const KEPT_BYTES: usize = 1 << 10;
+
+impl Skim {
+    /// Looks at the next part of the message.
+    pub(crate) fn feed(&mut self, part: &[u8]) {
+        for &byte in part {
+            let is_syntax = !self.is_string;
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_string => self.is_escaped = true,
+                b'"' => self.is_string = !self.is_string,
+                b'{' | b'[' if is_syntax => self.depth += 1,
+                b'}' | b']' if is_syntax => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            if self.depth != 1 {
+                continue;
+            }
+            match byte {
+                b',' | b'{' if is_syntax => {
+                    self.is_value = false;
+                    self.key.clear();
+                }
+                b':' if is_syntax && !self.is_value => self.is_value = true,
+                _ => {
+                    let is_id = self.key == br#""id""#;
+                    let kept = match self.is_value {
+                        false => &mut self.key,
+                        true if is_id => &mut self.id,
+                        true => continue,
+                    };
+                    if kept.len() < KEPT_BYTES && (!is_syntax || !byte.is_ascii_whitespace()) {
+                        kept.push(byte);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The `id`, if there was one.
+    pub(crate) fn id(&self) -> Option<RequestId> {
+        serde_json::from_slice(&self.id).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(text: &str, code: i32, id: Value, message: &str) {
+        let Line::Refused(answer) = read(text.as_bytes()) else { panic!("taken: {text}") };
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_eq!(answer["error"]["message"], message, "{answer}");
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_answered_under_its_id() {
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            -32600,
+            json!(7),
+            "the message cannot be read: the key `name` stands twice at line 1 column 73",
+        );
+        check_refused(
+            r#"{"method":"tools/call","params":{"name":"a","arguments":{"n":123456789012345678901}},"id":"x"}"#,
+            -32600,
+            json!("x"),
+            "the message cannot be read: the whole number `123456789012345678901` has more than \
+             64 bits; write it as a string, or with a decimal point if it may be rounded at line \
+             1 column 62",
+        );
+        check_refused(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}"#,
+            -32602,
+            json!(1),
+            "`params` of `tools/call`: missing field `name`",
+        );
+        check_refused(
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+            -32600,
+            Value::Null,
+            "a batch is not part of the protocol; send one message a line",
+        );
+        check_refused(r#"{"id":3,"method":"ping"}"#, -32600, json!(3), "`jsonrpc` must be `2.0`");
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","method":"x","params":{}1{},"id":9}}"#,
+            r#"{"a":"#.repeat(200),
+            "}".repeat(200)
+        );
+        let Line::Refused(answer) = read(deep.as_bytes()) else { panic!("taken") };
+        assert_eq!(serde_json::to_value(answer).unwrap()["id"], 9);
+    }
+
+    #[test]
+    fn what_is_no_json_has_no_id() {
+        let Line::Refused(answer) = read(b"hello") else { panic!("taken") };
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+        assert!(matches!(read(b" \r\n"), Line::Empty));
+    }
+
+    #[test]
+    fn a_call_is_read_as_the_library_reads_it() {
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo",
+            "arguments":{"b":[1,{"c":null}],"a":2.5},"_meta":{"progressToken":4,"x":{"y":1}},
+            "requestState":"s","inputResponses":{"q":{"action":"decline"}}}}"#;
+        let Line::Message(ours) = read(text.as_bytes()) else { panic!("refused") };
+        let theirs: ClientJsonRpcMessage = serde_json::from_str(text).unwrap();
+        let json = |message: &ClientJsonRpcMessage| serde_json::to_value(message).unwrap();
+        assert_eq!(json(&ours), json(&theirs));
+        let token = |message: ClientJsonRpcMessage| match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let extensions = request.request.extensions();
+                extensions
+                    .get::<RequestMetaObject>()
+                    .and_then(RequestMetaObject::get_progress_token)
+            }
+            _ => None,
+        };
+        assert!(token(*ours).is_some());
+        assert!(token(theirs).is_some());
+    }
+
+    #[test]
+    fn an_id_is_found_wherever_it_stands_and_however_it_is_split() {
+        let check = |text: &str, expected: Option<Value>| {
+            for at in 0..=text.len() {
+                let mut skim = Skim::default();
+                skim.feed(&text.as_bytes()[..at]);
+                skim.feed(&text.as_bytes()[at..]);
+                let id = skim.id().map(|id| serde_json::to_value(id).unwrap());
+                assert_eq!(id, expected, "{text} at {at}");
+            }
+        };
+        check(r#"{"id":1,"params":{"id":2}}"#, Some(json!(1)));
+        check(r#"{"params":{"id":2,"a":["id",3]}, "id" : "x\"y" }"#, Some(json!("x\"y")));
+        check(r#"{"a":"\",\"id\":5","b":[{"id":6}],"id":-7}"#, Some(json!(-7)));
+        check(r#"{"params":{"id":2}}"#, None);
+        check(r#"{"x":"id","y":1}"#, None);
+    }
+}

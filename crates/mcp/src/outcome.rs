@@ -1,0 +1,137 @@
+//! What a call's end becomes in the protocol.
+
+use kitbag_contract::text::printable;
+use kitbag_contract::{ErrorInfo, Outcome};
+use kitbag_host::{CallError, Completion};
+use kitbag_toolbox::{Session, ToolboxError};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
+use serde_json::json;
+
+use crate::content::content_block;
+use crate::era::Client;
+
+/// Said where the same call may succeed later.
+const TRY_AGAIN: &str = "Trying again may help.";
+
+/// The result of a call that has ended without a question.
+///
+/// What the model can act on is a result, with `isError` where that is so; a
+/// name that is no tool is an error of the protocol.
+///
+/// # Errors
+///
+/// For what the model can do nothing about.
+pub(crate) fn result(
+    tool: &str,
+    session: &Session,
+    completion: Completion,
+    client: Client,
+) -> Result<CallToolResult, ErrorData> {
+    report(tool, &completion);
+    match completion.result {
+        Ok(Outcome::Success(content)) => match session.tool().structured(&content) {
+            Ok(structured) => {
+                // A tool that gives something else may have nothing to say.
+                let text = (!content.is_empty() || completion.emitted.is_empty())
+                    .then(|| ContentBlock::text(content));
+                let given = completion.emitted.iter().map(content_block);
+                let mut result = CallToolResult::success(text.into_iter().chain(given).collect());
+                // Before the stateless revisions it was always an object.
+                result.structured_content =
+                    structured.filter(|value| client.is_stateless || value.is_object());
+                Ok(result)
+            }
+            Err(error) => Ok(failure(&error.to_string(), false)),
+        },
+        Ok(Outcome::Error(error)) => Ok(failure(&error.message, error.transient)),
+        Ok(Outcome::NeedsInput(question)) => Ok(unanswered(&question.id, &question.text)),
+        Err(error) => refusal(error.into()),
+    }
+}
+
+/// The result of a call that was not made, or that the host ended.
+///
+/// # Errors
+///
+/// As for [`result`].
+pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> {
+    match &error {
+        ToolboxError::UnknownTool { nearest, .. } => {
+            let hint = nearest.as_ref().map(|near| format!("; did you mean `{near}`?"));
+            let message = format!("{error}{}", hint.unwrap_or_default());
+            Err(ErrorData::invalid_params(message, None))
+        }
+        ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
+        ToolboxError::Call(CallError::Internal(_)) => {
+            Err(ErrorData::internal_error(error.to_string(), None))
+        }
+        ToolboxError::Call(call) => Ok(failure(&told(&error), call.is_transient())),
+        _ => Ok(failure(&told(&error), false)),
+    }
+}
+
+/// What a call came to, in a word.
+pub(crate) fn kind(response: &Result<CallToolResponse, ErrorData>) -> &'static str {
+    match response {
+        Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => "error",
+        Ok(CallToolResponse::Complete(_)) => "success",
+        Ok(_) => "input-required",
+        Err(_) => "refused",
+    }
+}
+
+/// A result that says what went wrong.
+pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(message)];
+    if is_transient {
+        content.push(ContentBlock::text(TRY_AGAIN));
+    }
+    CallToolResult::error(content)
+}
+
+/// A question, for a client that cannot ask a person.
+fn unanswered(id: &str, text: &str) -> CallToolResult {
+    let example = json!({ "_answers": { id: "…" } });
+    failure(
+        &format!(
+            "The tool needs an answer from the user before it does anything:\n\n{text}\n\n\
+             Ask the user, then call the tool again with the same arguments and the answer in \
+             `_answers`: {example}. Do not answer for the user."
+        ),
+        false,
+    )
+}
+
+/// An error with its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Tells whoever looks after the server what the model does not see.
+fn report(tool: &str, completion: &Completion) {
+    let elapsed_us = completion.usage.elapsed.as_micros() as u64;
+    match &completion.result {
+        Ok(Outcome::Success(_)) => tracing::debug!(tool, elapsed_us, "success"),
+        Ok(Outcome::NeedsInput(_)) => tracing::debug!(tool, elapsed_us, "asks"),
+        Ok(Outcome::Error(ErrorInfo { message, trace, .. })) => {
+            let (message, trace) = (printable(message), trace.join("; "));
+            tracing::info!(tool, elapsed_us, %message, trace = %printable(&trace), "error");
+        }
+        Err(error) => {
+            tracing::warn!(tool, elapsed_us, error = %printable(&told(error)), "failed");
+        }
+    }
+    for (stream, captured) in [("stdout", &completion.stdout), ("stderr", &completion.stderr)] {
+        if !captured.text.is_empty() {
+            tracing::debug!(tool, stream, text = %printable(&captured.text), "printed");
+        }
+    }
+}

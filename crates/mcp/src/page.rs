@@ -1,0 +1,82 @@
+//! Long lists, a page at a time.
+
+use rmcp::ErrorData;
+use rmcp::model::PaginatedRequestParams;
+
+/// How many entries a page has.
+pub(crate) const PAGE: usize = 500;
+
+/// The part of a list that a client asks for, and where it goes on.
+///
+/// The cursor is the key of the last entry, so that a list which changes in
+/// between repeats nothing and leaves nothing out. `items` are in the order of
+/// their keys.
+///
+/// # Errors
+///
+/// For a cursor that none of our pages ended with.
+pub(crate) fn page<T: Clone>(
+    items: &[T],
+    key: impl Fn(&T) -> &str,
+    request: Option<PaginatedRequestParams>,
+) -> Result<(Vec<T>, Option<String>), ErrorData> {
+    let start = match request.and_then(|request| request.cursor) {
+        None => 0,
+        Some(cursor) => match cursor.strip_prefix(PREFIX) {
+            Some(last) => items.partition_point(|item| key(item) <= last),
+            None => {
+                let message =
+                    format!("`{cursor}` is no cursor of this list; leave it out to start");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        },
+    };
+    let end = items.len().min(start + PAGE);
+    let page = items[start..end].to_vec();
+    let next = page.last().filter(|_| end < items.len());
+    let next = next.map(|last| format!("{PREFIX}{}", key(last)));
+    Ok((page, next))
+}
+
+/// Sets a cursor apart from what a client made up.
+const PREFIX: &str = "after:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(cursor: Option<String>) -> Option<PaginatedRequestParams> {
+        let mut request = PaginatedRequestParams::default();
+        request.cursor = cursor;
+        Some(request)
+    }
+
+    #[test]
+    fn pages_put_together_are_the_whole_list_in_order() {
+        let items: Vec<_> = (0..2 * PAGE + 7).map(|number| format!("{number:05}")).collect();
+        let (mut seen, mut cursor, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let (page, next) = page(&items, |item| item, request(cursor)).unwrap();
+            seen.extend(page);
+            pages += 1;
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!((seen, pages), (items, 3));
+    }
+
+    #[test]
+    fn an_entry_that_is_gone_ends_no_list() {
+        let items = ["a", "c"].map(String::from);
+        let (rest, next) = page(&items, |item| item, request(Some("after:b".into()))).unwrap();
+        assert_eq!((rest, next), (vec!["c".to_owned()], None));
+    }
+
+    #[test]
+    fn a_cursor_of_somebody_elses_is_refused_by_name() {
+        let error = page(&["a".to_owned()], |item| item, request(Some("7".into()))).unwrap_err();
+        assert_eq!(error.message, "`7` is no cursor of this list; leave it out to start");
+    }
+}

@@ -1,0 +1,143 @@
+//! A tool's question as a form for a person, and the form as an answer.
+
+use kitbag_contract::{Answer, AnswerType, Choice, Question};
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
+use serde_json::{Map, Value, json};
+
+/// What came of asking.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// The person answered.
+    Answer(Answer),
+    /// The person does not want to answer.
+    Declined,
+    /// The person closed the form.
+    Dismissed,
+}
+
+/// The form for a question. `problem` says what was wrong with the answer
+/// before.
+///
+/// # Errors
+///
+/// Where the question cannot be put into a form.
+pub(crate) fn form(
+    question: &Question,
+    problem: Option<&str>,
+) -> Result<ElicitRequestParams, serde_json::Error> {
+    let message = match problem {
+        Some(problem) => format!("{}\n({problem})", question.text),
+        None => question.text.clone(),
+    };
+    Ok(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: schema(question)?,
+    })
+}
+
+fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    match &question.answer_type {
+        AnswerType::Form(fields) => {
+            for field in fields {
+                let mut property = property(&field.kind);
+                let texts = [("title", &field.title), ("description", &field.description)];
+                for (key, text) in texts {
+                    if let Some(text) = text {
+                        property[key] = json!(text);
+                    }
+                }
+                if let Some(default) = &field.default {
+                    property["default"] = suggestion(&field.kind, default);
+                }
+                properties.insert(field.id.clone(), property);
+                if field.is_required {
+                    required.push(field.id.clone());
+                }
+            }
+        }
+        kind => {
+            let mut property = property(kind);
+            // A yes that nobody said is none, so yes and no come without one.
+            if let Some(default) = &question.default
+                && *kind != AnswerType::Boolean
+                && let Ok(default) = kind.check(&Answer::Text(default.clone()))
+            {
+                property["default"] = suggestion(kind, &default);
+            }
+            properties.insert(question.id.clone(), property);
+            required.push(question.id.clone());
+        }
+    }
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    serde_json::from_value(schema)
+}
+
+/// The schema of one answer. A form takes flat values only.
+fn property(kind: &AnswerType) -> Value {
+    let is_plain = |choices: &[Choice]| {
+        choices.iter().all(|choice| choice.value.as_str() == Some(&choice.title))
+    };
+    let names = |choices: &[Choice]| choices.iter().map(name).collect::<Vec<_>>();
+    let titled = |choices: &[Choice]| {
+        let option = |choice| json!({ "const": name(choice), "title": choice.title });
+        choices.iter().map(option).collect::<Vec<_>>()
+    };
+    match kind {
+        AnswerType::Boolean => json!({ "type": "boolean" }),
+        AnswerType::Text | AnswerType::Form(_) => json!({ "type": "string" }),
+        AnswerType::Integer => json!({ "type": "integer" }),
+        AnswerType::Number => json!({ "type": "number" }),
+        AnswerType::Select(choices) if is_plain(choices) => {
+            json!({ "type": "string", "enum": names(choices) })
+        }
+        AnswerType::Select(choices) => json!({ "type": "string", "oneOf": titled(choices) }),
+        AnswerType::MultiSelect(choices) if is_plain(choices) => {
+            json!({ "type": "array", "items": { "type": "string", "enum": names(choices) } })
+        }
+        AnswerType::MultiSelect(choices) => {
+            json!({ "type": "array", "items": { "anyOf": titled(choices) } })
+        }
+    }
+}
+
+/// An option's name in a form, where options are texts. `AnswerType::check` finds
+/// the option by it again.
+fn name(choice: &Choice) -> String {
+    match &choice.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A suggested value, as the form has it.
+fn suggestion(kind: &AnswerType, value: &Value) -> Value {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match (kind, value) {
+        (AnswerType::Select(_), value) => text(value).into(),
+        (AnswerType::MultiSelect(_), Value::Array(values)) => {
+            values.iter().map(text).collect::<Vec<_>>().into()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Reads what came back.
+pub(crate) fn answer(question: &Question, result: ElicitResult) -> Asked {
+    match result.action {
+        ElicitationAction::Decline => Asked::Declined,
+        ElicitationAction::Accept => {
+            let content = result.content.unwrap_or(Value::Null);
+            Asked::Answer(Answer::Json(match &question.answer_type {
+                AnswerType::Form(_) => content,
+                _ => content.get(&question.id).cloned().unwrap_or(Value::Null),
+            }))
+        }
+        // Cancelled, or whatever there may be in later revisions.
+        _ => Asked::Dismissed,
+    }
+}

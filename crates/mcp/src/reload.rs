@@ -1,0 +1,212 @@
+//! Files that change while the server runs.
+//!
+//! Calls that run keep the toolbox they began with. A change that cannot be
+//! taken leaves everything as it is, and is told.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kitbag_config::{Config, ToolSource};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::catalog::Catalog;
+use crate::server::{Changes, Generation, Server};
+
+/// How long nothing may change before the change is taken to be whole.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How long a change waits at most, while others come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// Watches the files of the toolbox from now on, on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no watches left.
+    pub fn watch(&self) -> Result<(), notify::Error> {
+        let (sender, events) = mpsc::channel();
+        let notifier = notify::recommended_watcher(move |event| {
+            // The receiver is gone when the server is.
+            let _ = sender.send(event);
+        })?;
+        let mut watch = Watch { notifier, watched: BTreeSet::new() };
+        watch.follow(self.generation().toolbox.config());
+        let server = self.downgrade();
+        thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || {
+                while let Some(paths) = next_change(&events) {
+                    let Some(server) = server.upgrade() else { return };
+                    if server.closing().is_cancelled() {
+                        return;
+                    }
+                    reload(&server, &paths);
+                    watch.forget(&paths);
+                    watch.follow(server.generation().toolbox.config());
+                }
+            })
+            .map_err(notify::Error::io)?;
+        Ok(())
+    }
+}
+
+/// What is watched.
+struct Watch {
+    notifier: RecommendedWatcher,
+    watched: BTreeSet<(PathBuf, bool)>,
+}
+
+impl Watch {
+    /// Watches no longer what has itself been replaced: the watch is on what was
+    /// there before.
+    fn forget(&mut self, paths: &[PathBuf]) {
+        let notifier = &mut self.notifier;
+        self.watched.retain(|(watched, _)| {
+            let is_same = watched.is_dir() && !paths.contains(watched);
+            if !is_same {
+                let _ = notifier.unwatch(watched);
+            }
+            is_same
+        });
+    }
+
+    /// Watches what this configuration is made of, and nothing else any more.
+    fn follow(&mut self, config: &Config) {
+        let wanted = places(config);
+        for (path, _) in self.watched.difference(&wanted) {
+            // It may be gone, and its watch with it.
+            let _ = self.notifier.unwatch(path);
+        }
+        self.watched.retain(|place| wanted.contains(place));
+        for place in wanted {
+            // Where there is nothing to watch yet, the directory above is.
+            let (path, is_deep) = &place;
+            let mode =
+                if *is_deep { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
+            if !self.watched.contains(&place) && path.is_dir() {
+                match self.notifier.watch(path, mode) {
+                    Ok(()) => drop(self.watched.insert(place)),
+                    Err(error) => {
+                        tracing::warn!("`{}` is not watched: {error}", path.display());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The directories that a configuration is made of, and whether what lies deeper
+/// in them counts.
+///
+/// Directories, since an editor replaces a file rather than writing to it.
+fn places(config: &Config) -> BTreeSet<(PathBuf, bool)> {
+    let own = config.root.value.join(".kitbag");
+    let mut places = BTreeSet::from([
+        (config.root.value.clone(), false),
+        (own.join("tools"), true),
+        (own, false),
+    ]);
+    places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(shallow));
+    for tool in config.tools.values() {
+        if let ToolSource::Local(local) = &tool.source.value {
+            places.extend(local.wasm.value.parent().map(shallow));
+        }
+    }
+    places.extend(documents(config).map(|directory| (directory.to_owned(), true)));
+    places
+}
+
+fn shallow(path: &Path) -> (PathBuf, bool) {
+    (path.to_owned(), false)
+}
+
+fn documents(config: &Config) -> impl Iterator<Item = &Path> {
+    config.topics.values().map(|topic| topic.subjects.value.as_path())
+}
+
+/// Waits for a change and for the quiet after it: the paths that changed.
+fn next_change(events: &mpsc::Receiver<notify::Result<Event>>) -> Option<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let mut deadline: Option<Instant> = None;
+    loop {
+        let event = match deadline {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                events.recv_timeout(QUIET.min(left))
+            }
+        };
+        match event {
+            Ok(Ok(event)) if is_change(event.kind) => {
+                paths.extend(event.paths);
+                deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            }
+            Ok(Ok(_)) => {}
+            // Some events were lost, so that anything may have changed.
+            Ok(Err(error)) => {
+                tracing::warn!("watching: {error}");
+                deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            }
+            Err(RecvTimeoutError::Timeout) => return Some(paths),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// Whether something is different after an event. Reading is none.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
+
+/// Takes a change.
+fn reload(server: &Server, paths: &[PathBuf]) {
+    let old = server.generation();
+    let toolbox = match server.load() {
+        Ok(toolbox) => toolbox,
+        Err(error) => {
+            let error = error.trim_end();
+            tracing::error!("the configuration has changed and is not taken:\n{error}");
+            return;
+        }
+    };
+    let new = Arc::new(Generation::new(toolbox));
+    let changed = difference(&old, &new, paths);
+    server.replace(new);
+    if changed != Changes::default() {
+        tracing::info!("the files have changed");
+        server.tell(|changes| {
+            changes.tools += changed.tools;
+            changes.prompts += changed.prompts;
+            changes.resources += changed.resources;
+        });
+    }
+}
+
+/// Which lists are different.
+fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes {
+    let mut changes = Changes::default();
+    // What nobody has asked for is no news.
+    if let Some(known) = old.known_catalog() {
+        changes.tools = u64::from(!is_same(&known, &new.catalog()));
+    }
+    let (old, new) = (old.toolbox.config(), new.toolbox.config());
+    let are_documents =
+        |path: &PathBuf| documents(new).any(|directory| path.starts_with(directory));
+    changes.prompts = u64::from(old.topics != new.topics);
+    changes.resources = changes.prompts | u64::from(paths.iter().any(are_documents));
+    changes
+}
+
+fn is_same(one: &Catalog, other: &Catalog) -> bool {
+    one.tools == other.tools
+}

@@ -1,0 +1,102 @@
+//! The state that a client carries from one round of questions to the next.
+//!
+//! A tool that asks is run again with all answers so far, and the next run may
+//! come to another instance of this server. So the answers travel with the
+//! client, signed: it can read them, and it can neither change them nor use them
+//! for another call.
+
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// How long a person may take to answer.
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// Seals and opens the answers so far.
+pub(crate) struct Seal(RequestStateCodec);
+
+/// What a state belongs to: it opens for nothing else.
+pub(crate) struct Binding(Vec<u8>);
+
+impl Seal {
+    /// The smallest key, in bytes.
+    pub(crate) const KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+
+    /// Takes a key of at least [`KEY_BYTES`](Self::KEY_BYTES).
+    pub(crate) fn new(key: &[u8]) -> Result<Self, RequestStateError> {
+        RequestStateCodec::try_new(key).map(Self)
+    }
+
+    pub(crate) fn close(&self, answers: &Map<String, Value>, binding: &Binding) -> String {
+        let options = SealOptions::new().associated_data(&binding.0).ttl(LIFETIME);
+        self.0.seal_with(Value::Object(answers.clone()).to_string().as_bytes(), &options)
+    }
+
+    /// # Errors
+    ///
+    /// For a state that was changed, that is of another call, or too old.
+    pub(crate) fn open(
+        &self,
+        state: &str,
+        binding: &Binding,
+    ) -> Result<Map<String, Value>, ErrorData> {
+        self.0.open_json_with(state, &binding.0).map_err(|error| {
+            let message = match error {
+                RequestStateError::Expired => {
+                    "`requestState` has expired; make the call again without it".to_owned()
+                }
+                error => format!(
+                    "`requestState` is not what this server gave out for this call ({error}); \
+                     send it back unchanged, with the same name and arguments"
+                ),
+            };
+            ErrorData::invalid_params(message, None)
+        })
+    }
+}
+
+impl Binding {
+    /// Binds to who asks for what: `parts` in this order, none of which can run
+    /// into the next.
+    pub(crate) fn new(parts: &[&[u8]]) -> Self {
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Self(digest.finalize().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_state_opens_unchanged_for_the_same_call_only() {
+        let seal = Seal::new(&[7; Seal::KEY_BYTES]).unwrap();
+        let answers = json!({ "confirm": true }).as_object().unwrap().clone();
+        let binding = |parts: &[&str]| {
+            Binding::new(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
+        };
+        let call = binding(&["deploy", "{}"]);
+        let state = seal.close(&answers, &call);
+        assert_eq!(seal.open(&state, &call).unwrap(), answers);
+        for other in [&["deploy", "{ }"][..], &["deploy{", "}"], &["deploy"], &["erase", "{}"]] {
+            seal.open(&state, &binding(other)).unwrap_err();
+        }
+        for at in 0..state.len() {
+            let mut changed = state.clone().into_bytes();
+            changed[at] ^= 1;
+            let Ok(changed) = String::from_utf8(changed) else { continue };
+            seal.open(&changed, &call).unwrap_err();
+        }
+        let other = Seal::new(&[8; Seal::KEY_BYTES]).unwrap();
+        other.open(&state, &call).unwrap_err();
+    }
+}

@@ -1,0 +1,161 @@
+//! What all connections share: the toolbox of the moment, and what changes.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use kitbag_toolbox::Toolbox;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::Catalog;
+use crate::metrics::Metrics;
+use crate::seal::Seal;
+
+/// Puts the toolbox together anew when its files have changed. The error is for a
+/// person.
+pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
+
+/// The shortest key, in bytes.
+pub const KEY_BYTES: usize = Seal::KEY_BYTES;
+
+/// Serves a toolbox to any number of clients.
+///
+/// Cheap to clone; clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    load: Load,
+    generation: RwLock<Arc<Generation>>,
+    changes: watch::Sender<Changes>,
+    seal: Seal,
+    metrics: Metrics,
+    closing: CancellationToken,
+}
+
+/// A server that may be gone.
+pub(crate) struct WeakServer(Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
+}
+
+/// How often each list has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) tools: u64,
+    pub(crate) resources: u64,
+    pub(crate) prompts: u64,
+}
+
+/// One state of the files: calls that run keep theirs to the end.
+pub(crate) struct Generation {
+    pub(crate) toolbox: Toolbox,
+    catalog: Mutex<Option<Arc<Catalog>>>,
+}
+
+impl Server {
+    /// Makes a server for a toolbox.
+    ///
+    /// `key` signs what clients carry from one round of questions to the next, so
+    /// that several servers with the same key can take over from each other;
+    /// without one it is made up.
+    ///
+    /// # Errors
+    ///
+    /// For a key of less than [`KEY_BYTES`], and where the system has no random
+    /// bytes for one.
+    pub fn new(toolbox: Toolbox, load: Load, key: Option<&[u8]>) -> io::Result<Self> {
+        let mut random = [0; KEY_BYTES];
+        let key = match key {
+            Some(key) => key,
+            None => {
+                getrandom::fill(&mut random).map_err(io::Error::other)?;
+                &random
+            }
+        };
+        let seal = Seal::new(key).map_err(io::Error::other)?;
+        Ok(Self(Arc::new(Inner {
+            load,
+            generation: RwLock::new(Arc::new(Generation::new(toolbox))),
+            changes: watch::Sender::default(),
+            seal,
+            metrics: Metrics::new(),
+            closing: CancellationToken::new(),
+        })))
+    }
+
+    /// A handle that keeps nothing alive.
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
+    }
+
+    /// Puts the toolbox together anew.
+    pub(crate) fn load(&self) -> Result<Toolbox, String> {
+        (self.0.load)()
+    }
+
+    /// Has calls begin with another generation from now on.
+    pub(crate) fn replace(&self, generation: Arc<Generation>) {
+        *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    pub(crate) fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.0.generation.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.0.seal
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Cancelled when everything is to end.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    /// Tells of every change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Changes> {
+        self.0.changes.subscribe()
+    }
+
+    pub(crate) fn tell(&self, change: impl FnOnce(&mut Changes)) {
+        self.0.changes.send_modify(change);
+    }
+}
+
+impl Generation {
+    pub(crate) fn new(toolbox: Toolbox) -> Self {
+        Self { toolbox, catalog: Mutex::default() }
+    }
+
+    /// The tools, read at the first time.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalog = catalog.get_or_insert_with(|| Arc::new(Catalog::of(&self.toolbox)));
+        Arc::clone(catalog)
+    }
+
+    /// The tools, if they have been read.
+    pub(crate) fn known_catalog(&self) -> Option<Arc<Catalog>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a tool was loaded. If it had not told everything of itself
+    /// when the tools were listed, the list is read again.
+    pub(crate) fn learned(&self, server: &Server, name: &str) {
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news =
+            catalog.as_ref().is_some_and(|c| c.untold.iter().any(|untold| untold == name));
+        if is_news {
+            *catalog = None;
+            drop(catalog);
+            server.tell(|changes| changes.tools += 1);
+        }
+    }
+}

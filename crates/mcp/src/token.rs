@@ -1,0 +1,108 @@
+//! The token that a client of the HTTP server shows.
+
+use std::fmt;
+use std::io;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// A bearer token (RFC 6750). Only its digest is kept.
+#[derive(Clone)]
+pub struct Token([u8; 32]);
+
+/// A token that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It can be guessed.
+    #[error("a token has at least {least} characters, and this one has {found}")]
+    Short {
+        /// How many it should have.
+        least: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// It cannot be sent in a header.
+    #[error("a token is printable ASCII without spaces")]
+    Unprintable,
+}
+
+/// The shortest token that is taken.
+const LEAST_BYTES: usize = 16;
+
+impl Token {
+    /// Takes a token, without the white space around it.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`] for one that can be guessed or cannot be sent.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        if text.len() < LEAST_BYTES {
+            return Err(TokenError::Short { least: LEAST_BYTES, found: text.len() });
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::Unprintable);
+        }
+        Ok(Self(Sha256::digest(text).into()))
+    }
+
+    /// Makes one up, of 256 random bits, and returns its text too.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no random bytes.
+    pub fn random() -> io::Result<(Self, String)> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        let text = BASE64_URL_SAFE_NO_PAD.encode(bytes);
+        Ok((Self(Sha256::digest(&text).into()), text))
+    }
+
+    /// Whether this is the token, in the same time for every other one.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        let shown: [u8; 32] = Sha256::digest(shown).into();
+        self.0.ct_eq(&shown).into()
+    }
+
+    /// Who shows it, without telling what it is.
+    pub(crate) fn principal(&self) -> String {
+        let digest = Sha256::digest(self.0);
+        format!("http:{}", BASE64_URL_SAFE_NO_PAD.encode(&digest[..16]))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_itself_and_no_other() {
+        let token = Token::new(" correct-horse-battery \n").unwrap();
+        assert!(token.is(b"correct-horse-battery"));
+        for other in
+            ["", "correct-horse-batterx", "correct-horse-battery2", "Correct-horse-battery"]
+        {
+            assert!(!token.is(other.as_bytes()), "{other}");
+        }
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        let (random, text) = Token::random().unwrap();
+        assert!(random.is(text.as_bytes()));
+        assert_ne!(Token::random().unwrap().1, text);
+    }
+
+    #[test]
+    fn what_can_be_guessed_or_not_be_sent_is_refused() {
+        let short = TokenError::Short { least: 16, found: 7 };
+        assert_eq!(Token::new("letmein").unwrap_err(), short);
+        let unprintable = Token::new("a token with spaces in it").unwrap_err();
+        assert_eq!(unprintable, TokenError::Unprintable);
+    }
+}

@@ -1,0 +1,15 @@
+//! `kitbag serve`, as its clients meet it.
+
+mod questions;
+mod reload;
+mod resources;
+mod session;
+mod tools;
+
+use serde_json::Value;
+
+/// The texts of a result, one after the other.
+fn texts(result: &Value) -> Vec<&str> {
+    let blocks = result["content"].as_array().unwrap();
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
+}

@@ -1,0 +1,211 @@
+//! A tool's questions, and the people behind a client.
+
+use serde_json::{Value, json};
+
+use super::texts;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, snapshot};
+
+fn workspace() -> Workspace {
+    Workspace::with_probe("")
+}
+
+fn forms() -> Value {
+    json!({ "elicitation": {} })
+}
+
+const FORM: &str = r#"{"form":{"fields":[
+    {"id":"name","type":"text","default":"Ann"},
+    {"id":"age","title":"Age","description":"In years","type":"integer","required":false},
+    {"id":"agrees","type":"boolean","default":true},
+    {"id":"colour","type":{"select":{"options":["red",{"value":7,"title":"Seven"}]}},"default":7},
+    {"id":"days","type":{"multi-select":{"options":["mon","tue"]}},"default":["tue"]}
+]}}"#;
+
+#[test]
+fn a_question_becomes_a_form_of_its_type() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, forms());
+    let mut shown = String::new();
+    for (answer_type, default) in [
+        ("boolean", Some("true")),
+        ("text", Some("main")),
+        ("integer", Some("7")),
+        ("number", None),
+        (r#"{"select":{"options":["red","blue"]}}"#, Some("blue")),
+        (r#"{"select":{"options":["red",{"value":7,"title":"Seven"}]}}"#, Some("7")),
+        (r#"{"multi-select":{"options":["red","blue"]}}"#, None),
+        (r#"{"multi-select":{"options":[{"value":true,"title":"Yes"},"blue"]}}"#, None),
+        (FORM, None),
+    ] {
+        let mut arguments = json!({ "do": "ask", "id": "q", "answer_type": answer_type });
+        if let Some(default) = default {
+            arguments["default"] = default.into();
+        }
+        let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+        let params = client.reply("elicitation/create", json!({ "action": "cancel" }));
+        shown.push_str(&format!("{answer_type}\n{params:#}\n\n"));
+        assert_eq!(client.answer(id)["result"]["isError"], true);
+    }
+    snapshot("serve-forms", &shown);
+}
+
+#[test]
+fn a_person_answers_over_several_rounds_with_a_handshake() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, forms());
+    let id =
+        client.send("tools/call", json!({ "name": "probe", "arguments": { "do": "ask-twice" } }));
+    let accept = |content| json!({ "action": "accept", "content": content });
+    client.reply("elicitation/create", accept(json!({ "first": "a" })));
+    // What does not fit is asked again.
+    client.reply("elicitation/create", accept(json!({ "second": "maybe" })));
+    let again = client.reply("elicitation/create", accept(json!({ "second": false })));
+    assert_eq!(again["message"], "The second question?\n(`\"maybe\"` is not `yes` or `no`)");
+    let answer = client.answer(id);
+    assert_eq!(texts(&answer["result"]), [r#"ask-twice: {"first":"a","second":false}"#]);
+}
+
+#[test]
+fn a_form_is_answered_at_once() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, forms());
+    let arguments = json!({ "do": "ask", "id": "q", "answer_type": FORM });
+    let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    let content = json!({ "name": "Bob", "agrees": false, "colour": "7", "days": ["mon"] });
+    client.reply("elicitation/create", json!({ "action": "accept", "content": content }));
+    let answer = client.answer(id);
+    assert_eq!(
+        texts(&answer["result"]),
+        [r#"ask: {"q":{"name":"Bob","agrees":false,"colour":7,"days":["mon"]}}"#]
+    );
+}
+
+#[test]
+fn who_declines_or_dismisses_has_not_consented() {
+    let workspace = workspace();
+    for (action, expected) in [
+        ("decline", "the user declined to answer `go-on` (Go on?); nothing was done"),
+        ("cancel", "the user dismissed `go-on` (Go on?); nothing was done"),
+    ] {
+        let mut old = Client::with_handshake(&workspace, forms());
+        let ask = json!({ "name": "probe", "arguments": { "do": "ask", "default": "true" } });
+        let id = old.send("tools/call", ask.clone());
+        old.reply("elicitation/create", json!({ "action": action }));
+        assert_eq!(texts(&old.answer(id)["result"]), [expected]);
+
+        let mut new = Client::stateless(&workspace, forms());
+        let asked = new.request("tools/call", ask.clone())["result"].clone();
+        let mut again = ask;
+        again["requestState"] = asked["requestState"].clone();
+        again["inputResponses"] = json!({ "go-on": { "action": action } });
+        let answer = new.request("tools/call", again);
+        assert_eq!(texts(&answer["result"]), [expected]);
+    }
+}
+
+#[test]
+fn answers_travel_with_a_stateless_client() {
+    let workspace = workspace();
+    let mut client = Client::stateless(&workspace, forms());
+    let call = json!({ "name": "probe", "arguments": { "do": "ask-twice" } });
+    let with = |state: &Value, responses: Value| {
+        let mut call = call.clone();
+        call["requestState"] = state["requestState"].clone();
+        call["inputResponses"] = responses;
+        call
+    };
+    let first = client.request("tools/call", call.clone())["result"].clone();
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    assert_eq!(first["inputRequests"]["first"]["method"], "elicitation/create");
+    // Nothing answered: asked again.
+    let same = client.request("tools/call", with(&first, json!({})))["result"].clone();
+    assert_eq!(same["inputRequests"], first["inputRequests"]);
+    let accept = |content: Value| json!({ "action": "accept", "content": content });
+    // Another process may take over only with the same key, so this one goes on.
+    let responses = json!({ "first": accept(json!({ "first": "a" })), "unknown": { "x": 1 } });
+    let second = client.request("tools/call", with(&first, responses))["result"].clone();
+    assert_eq!(second["inputRequests"]["second"]["method"], "elicitation/create", "{second}");
+    // What does not fit is asked again, with what was wrong.
+    let responses = json!({ "second": accept(json!({ "second": 5 })) });
+    let wrong = client.request("tools/call", with(&second, responses))["result"].clone();
+    let message = &wrong["inputRequests"]["second"]["params"]["message"];
+    assert_eq!(*message, "The second question?\n(`5` is not `yes` or `no`)", "{wrong}");
+    let responses = json!({ "second": accept(json!({ "second": true })) });
+    let done = client.request("tools/call", with(&wrong, responses))["result"].clone();
+    assert_eq!(texts(&done), [r#"ask-twice: {"first":"a","second":true}"#]);
+}
+
+#[test]
+fn a_state_is_of_its_call_only() {
+    let workspace = workspace();
+    let mut client = Client::stateless(&workspace, forms());
+    let call = |arguments: Value, state: &str| {
+        json!({
+            "name": "probe",
+            "arguments": arguments,
+            "requestState": state,
+            "inputResponses": { "go-on": { "action": "accept", "content": { "go-on": true } } },
+        })
+    };
+    let ask = json!({ "do": "ask" });
+    let asked = client.request("tools/call", json!({ "name": "probe", "arguments": ask }));
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let mut changed = state.clone().into_bytes();
+    let last = changed.len() - 1;
+    changed[last] ^= 1;
+    let changed = String::from_utf8(changed).unwrap();
+    for (arguments, state) in [
+        (json!({ "do": "ask" }), changed.as_str()),
+        (json!({ "do": "ask", "text": "Really?" }), state.as_str()),
+        (json!({ "do": "ask" }), "made up"),
+    ] {
+        let answer = client.request("tools/call", call(arguments, state));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    let mut other = Client::stateless(&workspace, forms());
+    let answer = other.request("tools/call", call(json!({ "do": "ask" }), &state));
+    assert_eq!(answer["error"]["code"], -32602, "another server's state: {answer}");
+    let answer = client.request("tools/call", call(json!({ "do": "ask" }), &state));
+    assert_eq!(texts(&answer["result"]), [r#"ask: {"go-on":true}"#]);
+}
+
+#[test]
+fn a_client_without_forms_is_told_how_to_pass_answers_on() {
+    let workspace = workspace();
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    for mut client in [old, new] {
+        let asked = client.call("probe", json!({ "do": "ask", "default": "true" }));
+        assert_eq!(asked["isError"], true);
+        let text = texts(&asked).concat();
+        assert!(
+            text.contains("Go on?") && text.contains(r#"{"_answers":{"go-on":"…"}}"#),
+            "{text}"
+        );
+        let arguments = json!({ "do": "ask", "_answers": { "go-on": "yes" } });
+        let answer = client.call("probe", arguments);
+        assert_eq!(texts(&answer), [r#"ask: {"go-on":true}"#]);
+        let arguments = json!({ "do": "ask", "_answers": { "go-on": "perhaps" } });
+        let answer = client.call("probe", arguments);
+        assert_eq!(answer["isError"], true, "{answer}");
+    }
+}
+
+#[test]
+fn where_a_person_can_be_asked_a_model_does_not_answer() {
+    let workspace = Workspace::with_probe("[tools.probe.parameters.do]\ntype = \"string\"\n");
+    let mut client = Client::with_handshake(&workspace, forms());
+    let arguments = json!({ "do": "ask", "_answers": { "go-on": true } });
+    let refused = client.call("probe", arguments);
+    assert_eq!(refused["isError"], true);
+    assert!(texts(&refused)[0].contains("`/_answers`: is unknown"), "{refused}");
+}
+
+#[test]
+fn a_configured_answer_is_asked_of_nobody() {
+    let workspace = Workspace::with_probe("[tools.probe.answers]\ngo-on = true\n");
+    let mut client = Client::with_handshake(&workspace, forms());
+    let answer = client.call("probe", json!({ "do": "ask" }));
+    assert_eq!(texts(&answer), [r#"ask: {"go-on":true}"#]);
+}

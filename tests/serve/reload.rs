@@ -1,0 +1,111 @@
+//! Files that change while the server runs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::texts;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, guest, probe};
+
+fn names(client: &mut Client) -> Vec<String> {
+    let list = client.request("tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_edited_configuration_is_seen_with_a_handshake() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    assert_eq!(names(&mut client), ["learn", "probe"]);
+    let twice = format!("{}\n{}", probe(""), probe("").replace("tools.probe", "tools.probe_two"));
+    workspace.config(&twice);
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn", "probe", "probe_two"]);
+    let answer = client.call("probe_two", json!({ "do": "echo", "text": "new" }));
+    assert_eq!(texts(&answer), ["new"]);
+}
+
+#[test]
+fn an_edited_configuration_is_seen_by_who_listens() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::stateless(&workspace, json!({}));
+    assert_eq!(names(&mut client), ["learn", "probe"]);
+    let filter = json!({ "toolsListChanged": true });
+    client.send("subscriptions/listen", json!({ "notifications": filter }));
+    client.notification("notifications/subscriptions/acknowledged");
+    fs::remove_file(workspace.path(".kitbag/config.toml")).unwrap();
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn"]);
+}
+
+#[test]
+fn a_broken_edit_keeps_what_was_there_and_says_so() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    assert_eq!(names(&mut client), ["learn", "probe"]);
+    workspace.config("[tools.probe]\nsource = \"lokal\"\n");
+    // A good edit of another kind comes after it, so that the broken one was
+    // seen for certain.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(names(&mut client), ["learn", "probe"]);
+    let answer = client.call("probe", json!({ "do": "echo", "text": "still" }));
+    assert_eq!(texts(&answer), ["still"]);
+    workspace.config("");
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn"]);
+    let (_, stderr) = client.close();
+    assert!(stderr.contains("is not taken") && stderr.contains("lokal"), "{stderr}");
+}
+
+#[test]
+fn a_call_that_runs_ends_on_what_it_began_with() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    names(&mut client);
+    let arguments = json!({ "do": "gather", "path": "here", "until": "go" });
+    let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    while !workspace.path("here").exists() {
+        std::thread::yield_now();
+    }
+    workspace.config("");
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn"]);
+    workspace.file("go", "");
+    assert_eq!(texts(&client.answer(id)["result"]), ["gather here: let go"]);
+}
+
+#[test]
+fn a_tool_that_is_built_anew_is_called_anew() {
+    let workspace = Workspace::new();
+    workspace.config("");
+    let wasm = workspace.file(".kitbag/tools/tool.wasm", fs::read(guest("stranger")).unwrap());
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let before = client.call("tool", json!({}));
+    let new = workspace.path(".kitbag/tools/tool.new");
+    fs::copy(guest("probe"), &new).unwrap();
+    fs::rename(&new, &wasm).unwrap();
+    let after = client.call("tool", json!({ "do": "echo", "text": "probe now" }));
+    assert_ne!(before, after);
+    assert_eq!(texts(&after), ["probe now"]);
+}
+
+#[test]
+fn new_documents_are_told_and_listed() {
+    let workspace = Workspace::new();
+    workspace.file("notes/a.md", "A\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let uris = |client: &mut Client| {
+        let list = client.request("resources/list", json!({}));
+        let resources = list["result"]["resources"].as_array().unwrap().clone();
+        resources.iter().map(|resource| resource["uri"].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(uris(&mut client), ["kb://team/a"]);
+    workspace.file("notes/deep/b.md", "B\n");
+    client.notification("notifications/resources/list_changed");
+    assert_eq!(uris(&mut client), ["kb://team/a", "kb://team/deep/b"]);
+}

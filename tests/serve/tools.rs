@@ -1,0 +1,132 @@
+//! Listing and calling.
+
+use serde_json::json;
+
+use super::texts;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, snapshot};
+
+const TYPED: &str = r#"
+[tools.probe.parameters.do]
+type = "string"
+description = "What to do"
+required = true
+
+[tools.probe.parameters.text]
+type = "string"
+default = "nothing"
+"#;
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+#[test]
+fn tools_are_listed_the_same_in_both_eras() {
+    let workspace = Workspace::with_probe(TYPED);
+    let mut old = Client::with_handshake(&workspace, json!({}));
+    let mut new = Client::stateless(&workspace, json!({}));
+    let list = old.request("tools/list", json!({}))["result"]["tools"].clone();
+    snapshot("serve-tools-list", &pretty(&list));
+    assert_eq!(new.request("tools/list", json!({}))["result"]["tools"], list);
+    assert_eq!(old.request("tools/list", json!({}))["result"]["tools"], list);
+}
+
+#[test]
+fn a_server_says_what_it_is_in_both_eras() {
+    let workspace = Workspace::new();
+    workspace.file("notes/a.md", "A\n");
+    workspace.file("notes/b.md", "B\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\nlearned = [\"a\"]\n");
+    let mut client = Client::stateless(&workspace, json!({}));
+    let discovered = client.request("server/discover", json!({}));
+    snapshot("serve-discover", &pretty(&discovered["result"]));
+    let mut client = Client::start(&workspace, &[]);
+    let initialized = client.request(
+        "initialize",
+        json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } }),
+    );
+    snapshot("serve-initialize", &pretty(&initialized["result"]));
+}
+
+#[test]
+fn a_call_is_answered_in_both_eras() {
+    let workspace = Workspace::with_probe("");
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    for mut client in [old, new] {
+        let result = client.call("probe", json!({ "do": "echo", "text": "hello\u{1b}[2J" }));
+        assert_eq!(texts(&result), ["hello\u{1b}[2J"]);
+        assert_eq!(result["isError"], false);
+    }
+}
+
+#[test]
+fn what_a_tool_cannot_do_is_a_result_and_what_is_no_tool_an_error() {
+    let workspace = Workspace::with_probe(&format!(
+        "{TYPED}\n[tools.probe.limits]\ntime = \"200ms\"\nmemory = \"8MiB\"\n\n[tools.off]\nsource = \"builtin\"\nbuiltin = \"learn\"\nenable = false\n"
+    ));
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let mut shown = String::new();
+    for (tool, arguments) in [
+        ("probe", json!({ "do": "fail", "text": "x" })),
+        ("probe", json!({ "do": "panic" })),
+        ("probe", json!({ "do": "spin" })),
+        ("probe", json!({ "do": "echo", "txt": "x" })),
+        ("probe", json!({ "text": 7 })),
+        ("prob", json!({})),
+        ("off", json!({})),
+    ] {
+        let answer = client.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let outcome = answer.get("result").or(answer.get("error")).unwrap();
+        shown.push_str(&format!("{tool} {arguments}\n{outcome:#}\n\n"));
+    }
+    snapshot("serve-errors", &workspace.redact(&shown));
+}
+
+#[test]
+fn an_error_that_may_pass_says_so_and_its_trace_stays_here() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::start(&workspace, &["--log", "info"]);
+    client.request(
+        "initialize",
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } }),
+    );
+    let arguments =
+        json!({ "do": "fail", "message": "full", "trace": ["a cause"], "transient": true });
+    let result = client.call("probe", arguments);
+    assert_eq!(texts(&result), ["full", "Trying again may help."]);
+    assert_eq!(result["isError"], true);
+    let (_, stderr) = client.close();
+    assert!(stderr.contains("a cause"), "{stderr}");
+}
+
+#[test]
+fn what_a_tool_prints_is_no_message() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let forged = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#;
+    for to in ["stdout", "stderr", "both"] {
+        let arguments = json!({ "do": "print", "text": format!("\n{forged}\n"), "to": to });
+        let result = client.call("probe", arguments);
+        assert!(texts(&result)[0].starts_with("print: "), "{result}");
+    }
+    assert_eq!(client.others(), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn a_tool_that_says_more_of_itself_is_listed_with_that_later() {
+    let workspace = Workspace::with_own_cache();
+    let probe = crate::support::guest("probe");
+    workspace.file(".kitbag/tools/probe.wasm", std::fs::read(probe).unwrap());
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let list = client.request("tools/list", json!({}));
+    let probe = |list: &serde_json::Value| {
+        let tools = list["result"]["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["name"] == "probe").unwrap().clone()
+    };
+    assert_eq!(probe(&list).get("description"), None);
+    client.notification("notifications/tools/list_changed");
+    let list = client.request("tools/list", json!({}));
+    assert!(probe(&list)["description"].is_string(), "{list}");
+}

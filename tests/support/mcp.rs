@@ -1,0 +1,212 @@
+//! A client of `kitbag serve`, as plain as can be: lines of JSON.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Workspace;
+
+/// How long anything may take before the test gives up. Nothing is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client that has started its server.
+pub(crate) struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    /// Messages that came while another was waited for.
+    earlier: VecDeque<Value>,
+    stderr: Option<JoinHandle<String>>,
+    /// What every request carries, in the stateless revisions.
+    meta: Option<Value>,
+    last_id: u64,
+}
+
+/// What a client says of itself in the stateless revisions.
+pub(crate) fn meta(capabilities: Value) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    })
+}
+
+impl Client {
+    /// Starts the server and says nothing yet.
+    pub(crate) fn start(workspace: &Workspace, arguments: &[&str]) -> Self {
+        let mut child = workspace
+            .command()
+            .arg("serve")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, messages) = channel();
+        let output = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let line = line.unwrap();
+                let message: Value = serde_json::from_str(&line)
+                    .unwrap_or_else(|error| panic!("this is no message: {error}: {line}"));
+                assert_eq!(message["jsonrpc"], "2.0", "{line}");
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut errors = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            text
+        });
+        let input = child.stdin.take();
+        Self {
+            child,
+            input,
+            messages,
+            earlier: VecDeque::new(),
+            stderr: Some(stderr),
+            meta: None,
+            last_id: 0,
+        }
+    }
+
+    /// A session with a handshake, of a client with these capabilities.
+    pub(crate) fn with_handshake(workspace: &Workspace, capabilities: Value) -> Self {
+        let mut client = Self::start(workspace, &[]);
+        let answer = client.request(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25",
+                "clientInfo": { "name": "test", "version": "1" },
+                "capabilities": capabilities,
+            }),
+        );
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        client.notify("notifications/initialized", json!({}));
+        client
+    }
+
+    /// A client of the stateless revision with these capabilities.
+    pub(crate) fn stateless(workspace: &Workspace, capabilities: Value) -> Self {
+        let mut client = Self::start(workspace, &[]);
+        client.meta = Some(meta(capabilities));
+        client
+    }
+
+    /// Writes a line as it is.
+    pub(crate) fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+    }
+
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) fn send(&mut self, method: &str, mut params: Value) -> u64 {
+        self.last_id += 1;
+        if let Some(meta) = &self.meta {
+            let own = std::mem::replace(&mut params["_meta"], meta.clone());
+            if let Value::Object(own) = own {
+                params["_meta"].as_object_mut().unwrap().extend(own);
+            }
+        }
+        let id = self.last_id;
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.write(&request.to_string());
+        id
+    }
+
+    /// Waits for the first message that is wanted; the others are kept.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.earlier.iter().position(&is_wanted) {
+            return self.earlier.remove(at).unwrap();
+        }
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+                panic!("no such message: {error}; there were {:?}", self.earlier)
+            });
+            if is_wanted(&message) {
+                return message;
+            }
+            self.earlier.push_back(message);
+        }
+    }
+
+    /// Waits for the answer to a request.
+    #[track_caller]
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
+        self.wait(|message| message["id"] == id && message.get("method").is_none())
+    }
+
+    /// Sends a request and waits for its answer.
+    #[track_caller]
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.answer(id)
+    }
+
+    /// Calls a tool and returns the result.
+    #[track_caller]
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let answer = self.request("tools/call", params);
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Waits for a request of the server's and answers it.
+    #[track_caller]
+    pub(crate) fn reply(&mut self, method: &str, result: Value) -> Value {
+        let request =
+            self.wait(|message| message["method"] == method && message.get("id").is_some());
+        let reply = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        self.write(&reply.to_string());
+        request["params"].clone()
+    }
+
+    /// Waits for a notification.
+    #[track_caller]
+    pub(crate) fn notification(&mut self, method: &str) -> Value {
+        let is_it = |message: &Value| message["method"] == method && message.get("id").is_none();
+        self.wait(is_it)["params"].clone()
+    }
+
+    /// The messages that nobody has waited for so far.
+    pub(crate) fn others(&mut self) -> Vec<Value> {
+        self.earlier.extend(self.messages.try_iter());
+        self.earlier.drain(..).collect()
+    }
+
+    /// The process, for those who want to look at it.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Closes the server's input and waits for its end: how it ended, and what
+    /// it wrote to standard error.
+    pub(crate) fn close(mut self) -> (ExitStatus, String) {
+        drop(self.input.take());
+        let status = self.child.wait().unwrap();
+        (status, self.stderr.take().unwrap().join().unwrap())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
