@@ -1,7 +1,9 @@
 //! `kitbag serve`, as its clients meet it.
 
+mod http;
 mod questions;
 mod reload;
+mod reports;
 mod resources;
 mod session;
 mod tools;

@@ -14,7 +14,7 @@ fn workspace() -> Workspace {
     workspace.file("skills/cook.md", "Cook.\n");
     workspace.config(
         "[knowledge.team]\nsubjects = \"notes\"\ndisabled = [\"secret\"]\n\
-         [knowledge.\"more/skills\"]\nsubjects = \"skills\"\nlearned = [\"cook\"]\n\
+         [knowledge.more-skills]\nsubjects = \"skills\"\nlearned = [\"cook\"]\n\
          [knowledge.gone]\nsubjects = \"gone\"\n",
     );
     workspace
@@ -30,7 +30,7 @@ fn subjects_are_listed_and_read() {
         ("resources/templates/list", json!({})),
         ("resources/read", json!({ "uri": "kb://team/rules/naming" })),
         ("resources/read", json!({ "uri": "kb://team/rules/naming%20two" })),
-        ("resources/read", json!({ "uri": "kb://more%2Fskills/cook" })),
+        ("resources/read", json!({ "uri": "kb://more-skills/cook" })),
         ("resources/read", json!({ "uri": "kb://team/hidden" })),
         ("resources/read", json!({ "uri": "kb://team/secret" })),
         ("resources/read", json!({ "uri": "kb://team/none" })),
@@ -60,7 +60,7 @@ fn topics_and_slugs_are_completed() {
         let answer = client.request("completion/complete", params);
         assert_eq!(answer["result"]["completion"]["values"], json!(expected), "{answer}");
     };
-    check("topic", "", json!({}), &["more/skills", "team"]);
+    check("topic", "", json!({}), &["more-skills", "team"]);
     check("topic", "T", json!({}), &["team"]);
     check("slug", "nam", json!({ "topic": "team" }), &["rules/naming", "rules/naming two"]);
     check("slug", "rules/naming t", json!({ "topic": "team" }), &["rules/naming two"]);

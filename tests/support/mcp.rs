@@ -190,11 +190,6 @@ impl Client {
         self.earlier.drain(..).collect()
     }
 
-    /// The process, for those who want to look at it.
-    pub(crate) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Closes the server's input and waits for its end: how it ended, and what
     /// it wrote to standard error.
     pub(crate) fn close(mut self) -> (ExitStatus, String) {

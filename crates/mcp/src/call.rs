@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_config::{Origin, Sourced};
-use kitbag_contract::{Action, Outcome, Question};
+use kitbag_contract::{Action, Answer, Outcome, Question};
 use kitbag_host::{Cancellation, Completion};
 use kitbag_toolbox::{Arguments, Session, ToolboxError};
 use rmcp::model::{
@@ -118,11 +118,14 @@ impl Call<'_> {
                 let binding = binding(&principal, &session);
                 session.resume(server.seal().open(&state, &binding).map_err(Stop::Protocol)?);
             }
-            session.offer(
-                given
-                    .into_iter()
-                    .map(|(id, value)| (id, Sourced { value, origin: Origin::Caller })),
-            );
+            session.offer(given.into_iter().map(|(id, value)| {
+                // What a model writes down for a person is taken as typed.
+                let value = match value {
+                    Value::String(text) => Answer::Text(text),
+                    value => Answer::Json(value),
+                };
+                (id, Sourced { value, origin: Origin::Caller })
+            }));
             let completion = session.run(&cancellation);
             Ok::<_, Stop>((session, completion))
         };

@@ -1,7 +1,7 @@
 //! What a call's end becomes in the protocol.
 
 use kitbag_contract::text::printable;
-use kitbag_contract::{ErrorInfo, Outcome};
+use kitbag_contract::{ErrorInfo, Outcome, Question};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{Session, ToolboxError};
 use rmcp::ErrorData;
@@ -45,7 +45,7 @@ pub(crate) fn result(
             Err(error) => Ok(failure(&error.to_string(), false)),
         },
         Ok(Outcome::Error(error)) => Ok(failure(&error.message, error.transient)),
-        Ok(Outcome::NeedsInput(question)) => Ok(unanswered(&question.id, &question.text)),
+        Ok(Outcome::NeedsInput(question)) => Ok(unanswered(&question)),
         Err(error) => refusal(error.into()),
     }
 }
@@ -91,13 +91,14 @@ pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
 }
 
 /// A question, for a client that cannot ask a person.
-fn unanswered(id: &str, text: &str) -> CallToolResult {
-    let example = json!({ "_answers": { id: "…" } });
+fn unanswered(question: &Question) -> CallToolResult {
+    let Question { id, text, answer_type, .. } = question;
+    let (expected, example) = (answer_type.expectation(), json!({ "_answers": { id: "…" } }));
     failure(
         &format!(
             "The tool needs an answer from the user before it does anything:\n\n{text}\n\n\
-             Ask the user, then call the tool again with the same arguments and the answer in \
-             `_answers`: {example}. Do not answer for the user."
+             Ask the user, then call the tool again with the same arguments and the answer, \
+             {expected}, in `_answers`: {example}. Do not answer for the user."
         ),
         false,
     )

@@ -34,7 +34,7 @@ pub struct Session {
     host: Host,
     source: Result<ComponentSource, ErrorInfo>,
     call: Call,
-    presets: BTreeMap<String, Sourced<Value>>,
+    presets: BTreeMap<String, Sourced<Answer>>,
     answers: Map<String, Value>,
     audience: Audience,
     cache_problems: Vec<CacheProblem>,
@@ -65,7 +65,7 @@ impl Session {
                 grants,
                 limits: tool.limits.limits(),
             },
-            presets: tool.answers.clone(),
+            presets: preset(&tool),
             answers: Map::new(),
             audience: Audience::default(),
             cache_problems: Vec::new(),
@@ -99,7 +99,7 @@ impl Session {
 
     /// Takes answers for questions that may come, by the question's id. What
     /// configuration answers it goes on answering.
-    pub fn offer(&mut self, answers: impl IntoIterator<Item = (String, Sourced<Value>)>) {
+    pub fn offer(&mut self, answers: impl IntoIterator<Item = (String, Sourced<Answer>)>) {
         for (id, answer) in answers {
             self.presets.entry(id).or_insert(answer);
         }
@@ -152,7 +152,7 @@ impl Session {
                 return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
             }
             let Some(preset) = self.presets.get(&question.id) else { return Ok(completion) };
-            let (question, preset) = (question.clone(), preset.clone().map(Answer::Json));
+            let (question, preset) = (question.clone(), preset.clone());
             self.answer(&question, preset)?;
         }
     }
@@ -181,6 +181,12 @@ impl Session {
         self.answers.insert(question.id.clone(), checked);
         Ok(())
     }
+}
+
+/// The answers that configuration gives.
+fn preset(tool: &Tool) -> BTreeMap<String, Sourced<Answer>> {
+    let answers = tool.answers.iter();
+    answers.map(|(id, answer)| (id.clone(), answer.clone().map(Answer::Json))).collect()
 }
 
 /// The question that a run ended with.

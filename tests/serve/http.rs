@@ -1,0 +1,232 @@
+//! `kitbag serve --http`.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::texts;
+use crate::support::Workspace;
+use crate::support::http::{HttpServer, Reply};
+
+const OPEN: &[&str] = &["--no-token"];
+
+fn echo(server: &HttpServer, headers: &str, text: &str) -> Reply {
+    let arguments = json!({ "do": "echo", "text": text });
+    server.message(headers, "tools/call", json!({ "name": "probe", "arguments": arguments }))
+}
+
+#[track_caller]
+fn check_echo(reply: &Reply, text: &str) {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(texts(&reply.message()["result"]), [text]);
+}
+
+#[test]
+fn who_does_not_show_the_token_gets_nothing() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, &[]);
+    let token = server.token.clone().unwrap();
+    check_echo(&echo(&server, &format!("Authorization: Bearer {token}\r\n"), "hello"), "hello");
+    check_echo(&echo(&server, &format!("authorization: bearer {token}\r\n"), "hello"), "hello");
+    let mut other = token.clone().into_bytes();
+    other[0] ^= 1;
+    let other = String::from_utf8(other).unwrap();
+    for headers in [
+        String::new(),
+        format!("Authorization: Bearer {other}\r\n"),
+        format!("Authorization: Basic {token}\r\n"),
+        format!("Authorization: {token}\r\n"),
+        "Authorization: Bearer \r\n".to_owned(),
+        format!("X-Authorization: Bearer {token}\r\n"),
+    ] {
+        let reply = echo(&server, &headers, "hello");
+        assert_eq!(reply.status, 401, "{headers}: {reply:?}");
+        assert!(reply.head.to_lowercase().contains("www-authenticate: bearer"), "{reply:?}");
+        assert!(!reply.body.contains(&token), "{reply:?}");
+        assert_eq!(server.send("GET", "/metrics", &headers, "").status, 401);
+    }
+    // Whether it lives may be asked by anybody.
+    assert_eq!(server.send("GET", "/healthz", "", "").body, "ok\n");
+    assert_eq!(server.send("GET", "/readyz", "", "").status, 200);
+    assert_eq!(server.send("GET", "/", "", "").status, 404);
+}
+
+#[test]
+fn the_token_of_a_file_is_the_token() {
+    let workspace = Workspace::with_probe("");
+    let file = workspace.outside().join("token");
+    std::fs::write(&file, "a-token-of-my-own-1234\n").unwrap();
+    let server = HttpServer::start(&workspace, &["--token-file", file.to_str().unwrap()]);
+    assert_eq!(server.token, None);
+    let headers = "Authorization: Bearer a-token-of-my-own-1234\r\n";
+    check_echo(&echo(&server, headers, "x"), "x");
+    assert_eq!(echo(&server, "", "x").status, 401);
+}
+
+#[test]
+fn a_server_that_would_let_anybody_in_does_not_start() {
+    let workspace = Workspace::new();
+    let short = workspace.outside().join("short");
+    std::fs::write(&short, "letmein\n").unwrap();
+    let short = short.to_str().unwrap();
+    for (arguments, expected) in [
+        (vec!["--http", "0.0.0.0:0"], "can be reached from other machines"),
+        (vec!["--http", "0.0.0.0:0", "--allow-host", "a.example", "--no-token"], "other machines"),
+        (vec!["--http", "[::]:0"], "can be reached from other machines"),
+        (vec!["--http", "127.0.0.1:0", "--token-file", short], "at least 16 characters"),
+        (vec!["--http", "127.0.0.1:0", "--token-file", "/nowhere"], "`/nowhere` cannot be read"),
+        (vec!["--http", "127.0.0.1:0", "--state-key-file", short], "at least 32"),
+        (vec!["--token-file", short], "--http"),
+    ] {
+        let run = workspace.run(&[&["serve"], &arguments[..]].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.shown());
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+}
+
+#[test]
+fn another_host_and_another_origin_are_refused() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let port = server.address.port();
+    check_echo(&echo(&server, &format!("Host: localhost:{port}\r\n"), "x"), "x");
+    for headers in [
+        "Host: evil.example\r\n".to_owned(),
+        format!("Host: evil.example:{port}\r\n"),
+        format!("Host: 127.0.0.1.evil.example:{port}\r\n"),
+        "Origin: http://evil.example\r\n".to_owned(),
+        "Origin: null\r\n".to_owned(),
+        format!("Origin: http://localhost.evil.example:{port}\r\n"),
+    ] {
+        let reply = echo(&server, &headers, "x");
+        assert_eq!(reply.status, 403, "{headers}: {reply:?}");
+    }
+    let arguments = ["--no-token", "--allow-origin", "https://app.example:443"];
+    let server = HttpServer::start(&workspace, &arguments);
+    check_echo(&echo(&server, "Origin: https://app.example\r\n", "x"), "x");
+    assert_eq!(echo(&server, "Origin: http://app.example\r\n", "x").status, 403);
+}
+
+#[test]
+fn what_is_too_large_or_no_plain_json_is_refused() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let headers = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+                   MCP-Protocol-Version: 2025-11-25\r\n";
+    let post = |body: &str| server.send("POST", "/mcp", headers, body);
+    assert_eq!(post(&format!("\"{}\"", "x".repeat(5 << 20))).status, 413);
+    let reply = post(r#"{"jsonrpc":"2.0","id":3,"method":"ping","method":"tools/list"}"#);
+    assert_eq!((reply.status, &reply.message()["id"]), (400, &json!(3)), "{reply:?}");
+    assert_eq!(post("no json").status, 400);
+    check_echo(&echo(&server, "", "still"), "still");
+}
+
+#[test]
+fn two_hundred_clients_at_once_get_their_own_answers() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    std::thread::scope(|scope| {
+        for client in 0..200 {
+            let server = &server;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let text = format!("{client}/{round}");
+                    check_echo(&echo(server, "", &text), &text);
+                }
+            });
+        }
+    });
+    let metrics = server.send("GET", "/metrics", "", "").body;
+    assert!(
+        metrics.contains(r#"kitbag_calls_total{tool="probe",outcome="success"} 1000"#),
+        "{metrics}"
+    );
+    assert!(metrics.contains("kitbag_calls_running 0"), "{metrics}");
+}
+
+#[test]
+fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let headers =
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "t", "version": "1" },
+        },
+    });
+    let reply = server.send("POST", "/mcp", headers, &hello.to_string());
+    assert_eq!(reply.message()["result"]["protocolVersion"], "2025-11-25");
+    let head = reply.head.to_lowercase();
+    let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let headers = format!("{headers}Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": { "name": "probe", "arguments": { "do": "echo", "text": "in a session" } },
+    });
+    check_echo(&server.send("POST", "/mcp", &headers, &call.to_string()), "in a session");
+    assert_eq!(server.send("DELETE", "/mcp", &headers, "").status / 100, 2);
+    let gone = server.send("POST", "/mcp", &headers, &call.to_string());
+    assert_eq!(gone.status, 404, "{gone:?}");
+}
+
+#[test]
+fn servers_with_the_same_key_take_over_from_each_other() {
+    let workspace = Workspace::with_probe("");
+    let key = workspace.outside().join("key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    let arguments = ["--no-token", "--state-key-file", key.to_str().unwrap()];
+    let first = HttpServer::start(&workspace, &arguments);
+    let second = HttpServer::start(&workspace, &arguments);
+    let stranger = HttpServer::start(&workspace, OPEN);
+    let call = |server: &HttpServer, more: &serde_json::Value| {
+        let mut params = json!({ "name": "probe", "arguments": { "do": "ask" } });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        // With forms this time.
+        params["_meta"] = crate::support::mcp::meta(json!({ "elicitation": { "form": {} } }));
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let headers = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+                       MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: probe\r\n";
+        server.send("POST", "/mcp", headers, &message.to_string()).message()
+    };
+    let asked = call(&first, &json!({}))["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answer = json!({
+        "requestState": asked["requestState"],
+        "inputResponses": { "go-on": { "action": "accept", "content": { "go-on": true } } },
+    });
+    assert_eq!(texts(&call(&second, &answer)["result"]), [r#"ask: {"go-on":true}"#]);
+    assert_eq!(call(&stranger, &answer)["error"]["code"], -32602);
+}
+
+#[test]
+fn a_server_that_is_told_to_end_answers_what_runs_first() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    let mut server = HttpServer::start(&workspace, OPEN);
+    let process = server.child.id().to_string();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let arguments = json!({ "do": "gather", "path": "here", "until": "go" });
+            let call = json!({ "name": "probe", "arguments": arguments });
+            server.message("", "tools/call", call)
+        });
+        while !workspace.path("here").exists() {
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+        // It listens no longer when it has begun to end.
+        while std::net::TcpStream::connect(server.address).is_ok() {
+            std::thread::yield_now();
+        }
+        workspace.file("go", "");
+        check_echo(&running.join().unwrap(), "gather here: let go");
+    });
+    let status = server.child.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", server.rest());
+}

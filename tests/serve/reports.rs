@@ -1,0 +1,96 @@
+//! What a tool tells and gives besides its text.
+
+use serde_json::{Value, json};
+
+use super::texts;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, snapshot};
+
+fn logs(others: &[Value]) -> Vec<String> {
+    let logs = others.iter().filter(|message| message["method"] == "notifications/message");
+    logs.map(|log| {
+        let params = &log["params"];
+        format!("{} {} {}", params["logger"], params["level"], params["data"])
+    })
+    .collect()
+}
+
+#[test]
+fn everything_that_a_tool_gives_is_a_content_block() {
+    let workspace = Workspace::with_probe("");
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    for (mut client, name) in [(old, "handshake"), (new, "stateless")] {
+        let result = client.call("probe", json!({ "do": "emit", "kind": "all", "title": "A" }));
+        snapshot(&format!("serve-content-{name}"), &format!("{result:#}\n"));
+    }
+}
+
+#[test]
+fn progress_goes_to_who_asked_for_it_and_rises() {
+    let workspace = Workspace::with_probe("");
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    for mut client in [old, new] {
+        let steps = json!({ "do": "progress", "steps": ["1", "NaN", "3", "2", "3.5"], "total": 4 });
+        let call = json!({ "name": "probe", "arguments": steps });
+        let quiet = client.request("tools/call", call.clone());
+        assert_eq!(texts(&quiet["result"]), ["progress: 5 steps"]);
+        assert_eq!(client.others(), Vec::<Value>::new());
+        let mut asking = call;
+        asking["_meta"] = json!({ "progressToken": "mine" });
+        client.request("tools/call", asking);
+        let told = client.others();
+        assert!(told.iter().all(|m| m["method"] == "notifications/progress"), "{told:?}");
+        assert!(told.iter().all(|m| m["params"]["progressToken"] == "mine"), "{told:?}");
+        let done: Vec<_> = told.iter().map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
+        // Those in between may have been passed over.
+        assert_eq!(done.last(), Some(&3.5), "{told:?}");
+        assert!(done.is_sorted_by(|one, next| one < next), "{told:?}");
+    }
+}
+
+#[test]
+fn what_a_tool_logs_goes_by_the_clients_level() {
+    let workspace = Workspace::with_probe("");
+    let call =
+        json!({ "name": "probe", "arguments": { "do": "log", "level": "all", "text": "x" } });
+    let all = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    let from = |least: &str| {
+        let at = all.iter().position(|level| *level == least).unwrap();
+        all[at..].iter().map(|level| format!(r#""probe" "{level}" "x""#)).collect::<Vec<_>>()
+    };
+    let mut old = Client::with_handshake(&workspace, json!({}));
+    old.request("tools/call", call.clone());
+    assert_eq!(logs(&old.others()), from("info"));
+    old.request("logging/setLevel", json!({ "level": "error" }));
+    old.request("tools/call", call.clone());
+    assert_eq!(logs(&old.others()), from("error"));
+
+    let mut new = Client::stateless(&workspace, json!({}));
+    new.request("tools/call", call.clone());
+    assert_eq!(logs(&new.others()), Vec::<String>::new());
+    let mut asking = call;
+    asking["_meta"] = json!({ "io.modelcontextprotocol/logLevel": "notice" });
+    new.request("tools/call", asking);
+    assert_eq!(logs(&new.others()), from("notice"));
+}
+
+#[test]
+fn a_flood_of_reports_is_bounded_and_ends_no_session() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let flood = json!({ "do": "log", "bytes": 1000, "repeat": 100_000 });
+    client.call("probe", flood);
+    let told = client.others();
+    assert!(told.len() <= 1_001, "{}", told.len());
+    let bytes: usize = told.iter().map(|message| message.to_string().len()).sum();
+    assert!(bytes < 1 << 20, "{bytes}");
+    let flood = json!({
+        "name": "probe",
+        "arguments": { "do": "progress", "steps": ["0"], "more": 1_000_000 },
+        "_meta": { "progressToken": 1 },
+    });
+    client.request("tools/call", flood);
+    assert_eq!(texts(&client.call("probe", json!({ "do": "echo", "text": "x" }))), ["x"]);
+}
