@@ -30,6 +30,8 @@ fn tools_are_listed_the_same_in_both_eras() {
     snapshot("serve-tools-list", &pretty(&list));
     assert_eq!(new.request("tools/list", json!({}))["result"]["tools"], list);
     assert_eq!(old.request("tools/list", json!({}))["result"]["tools"], list);
+    // The same as for who asks without a server.
+    assert_eq!(workspace.run(&["export", "--format", "mcp"]).json()["tools"], list);
 }
 
 #[test]

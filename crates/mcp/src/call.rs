@@ -136,7 +136,7 @@ impl Call<'_> {
                 Ok(Outcome::NeedsInput(question)) if self.can_ask() => question.clone(),
                 _ => {
                     generation.learned(&self.handler.server, &self.name);
-                    return Ok(outcome::result(&self.name, &session, ended, self.client)?.into());
+                    return Ok(outcome::result(&self.name, &session, ended)?.into());
                 }
             };
             match self.ask(&mut session, &question).await? {

@@ -16,7 +16,6 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use crate::catalog::for_handshake;
 use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
@@ -212,7 +211,7 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let generation = self.server.generation();
         let catalog = match generation.known_catalog() {
@@ -228,10 +227,7 @@ impl ServerHandler for Handler {
                 catalog
             }
         };
-        let (mut tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
-        if !Client::of(&context).is_stateless {
-            tools = tools.into_iter().map(for_handshake).collect();
-        }
+        let (tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
         Ok(result)

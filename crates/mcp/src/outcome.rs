@@ -6,10 +6,9 @@ use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{Session, ToolboxError};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::content::content_block;
-use crate::era::Client;
 
 /// Said where the same call may succeed later.
 const TRY_AGAIN: &str = "Trying again may help.";
@@ -26,7 +25,6 @@ pub(crate) fn result(
     tool: &str,
     session: &Session,
     completion: Completion,
-    client: Client,
 ) -> Result<CallToolResult, ErrorData> {
     report(tool, &completion);
     match completion.result {
@@ -37,9 +35,9 @@ pub(crate) fn result(
                     .then(|| ContentBlock::text(content));
                 let given = completion.emitted.iter().map(content_block);
                 let mut result = CallToolResult::success(text.into_iter().chain(given).collect());
-                // Before the stateless revisions it was always an object.
-                result.structured_content =
-                    structured.filter(|value| client.is_stateless || value.is_object());
+                // Before 2026-07-28 it was always an object, and no other schema is
+                // listed.
+                result.structured_content = structured.filter(Value::is_object);
                 Ok(result)
             }
             Err(error) => Ok(failure(&error.to_string(), false)),
