@@ -84,6 +84,11 @@ fn what_no_tool_needs_of_webassembly_is_refused() {
 fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
     let large = "(drop (i32.const 1))".repeat(400_000);
     check("large function", &crafted::tool_with_core("", &large));
+    // Few bytes each, and tens of gigabytes for a compiler.
+    let locals = format!("(func (local{}){})", " i32".repeat(50_000), "(loop)".repeat(50_000));
+    check("many locals in many loops", &crafted::tool_with_core(&locals, ""));
+    let wide = crafted::wide_branches(1_000);
+    check("many values to many targets", &crafted::tool_with_core(&wide, ""));
 }
 
 #[test]
@@ -265,6 +270,34 @@ fn a_hostile_cache_is_never_executed() {
         fs::remove_dir_all(workspace.cache()).unwrap();
         fs::write(workspace.cache(), "").unwrap();
     });
+}
+
+#[test]
+fn a_cache_of_somebody_else_is_never_used() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "odd"]).success();
+    let check = |cache: &Path, expected: &str| {
+        let cache = cache.to_str().unwrap();
+        let run = workspace.run_with(&["run", "odd"], "", &[("KITBAG_CACHE_DIR", cache)]);
+        assert_eq!((run.code, &*run.stdout), (0, "ok\n"), "{}", run.shown());
+        assert_eq!(run.stderr.contains("owned by somebody else"), !expected.is_empty());
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    };
+    let directory = "is not used: it is owned by somebody else";
+    if !rustix::process::geteuid().is_root() {
+        // Nobody but root can give something away; this is root's own.
+        return check(Path::new("/usr"), directory);
+    }
+    // Whole, private and right, but for whose it is.
+    let give_away = |path: &Path| std::os::unix::fs::chown(path, Some(1), None).unwrap();
+    let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap().path();
+    give_away(&entry);
+    check(workspace.cache(), "was owned by somebody else; it was compiled again and replaced");
+    check(workspace.cache(), "");
+    give_away(workspace.cache());
+    check(workspace.cache(), directory);
 }
 
 #[test]

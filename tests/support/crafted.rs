@@ -109,6 +109,20 @@ pub(crate) fn many_instances(count: usize) -> Vec<u8> {
     })
 }
 
+/// A core function of this many nested blocks, each with a thousand results that
+/// go on to any block around it.
+pub(crate) fn wide_branches(blocks: usize) -> String {
+    use std::fmt::Write as _;
+    let open = "(block (type $wide)".repeat(blocks);
+    let mut rest = format!("{} local.get 0", "local.get 0 ".repeat(1_000));
+    for outer in (0..blocks).rev() {
+        let targets: String = (0..=outer).map(|target| format!(" {target}")).collect();
+        let _ = write!(rest, " br_table{targets}) local.get 0");
+    }
+    let (results, drops) = (" i32".repeat(1_000), " drop".repeat(1_001));
+    format!("(type $wide (func (result{results}))) (func (param i32) {open} {rest} {drops})")
+}
+
 /// A component whose `run` has a type that is small, and gigabytes long when it
 /// is written out.
 pub(crate) fn long_type() -> Vec<u8> {
