@@ -132,7 +132,9 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
         let asked =
             poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
         assert!(asked);
-        let third = kitbag.call("probe", echo("x")).await.unwrap_err();
+        let third = kitbag.call("probe", echo("x"));
+        let third = tokio::time::timeout(Duration::from_secs(30), third).await.unwrap();
+        let third = third.unwrap_err();
         let text = third.to_string();
         let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
         assert!(text.starts_with(expected), "{text}");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
@@ -108,9 +110,15 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
             "10s",
         ),
         check("A short one is an error like any other.", &crafted::same_text_again(2, 3), "10s"),
-        check("Handles of its own, without end.", &crafted::own_handles(), "10s"),
+        check("Five hundred handles of its own.", &crafted::own_handles(500), "10s"),
+        check("Six hundred.", &crafted::own_handles(600), "10s"),
         check("A hundred core instances.", &crafted::many_instances(100), "10s"),
+        check("Three hundred.", &crafted::many_instances(300), "10s"),
         check("A thousand.", &crafted::many_instances(1_000), "10s"),
+        check("Sixteen memories.", &crafted::beside(&"(memory 0)".repeat(15)), "10s"),
+        check("Seventeen.", &crafted::beside(&"(memory 0)".repeat(16)), "10s"),
+        check("Sixteen tables.", &crafted::beside(&"(table 0 funcref)".repeat(16)), "10s"),
+        check("Seventeen.", &crafted::beside(&"(table 0 funcref)".repeat(17)), "10s"),
         check(
             "A table of four thousand million.",
             &crafted::tool_with_core("(table 0xfffffff0 funcref)", ""),
@@ -124,6 +132,23 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
         ),
     ];
     snapshot("components: odd", &report.concat());
+}
+
+#[test]
+fn a_tool_that_never_describes_itself_runs_all_the_same() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::endless_description());
+    let mut command = workspace.command();
+    let mut child = command.args(["run", "odd"]).stdout(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", child.kill());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"ok\n");
+    // It is asked again the next time.
+    assert_eq!(fs::read_dir(workspace.cache()).into_iter().flatten().count(), 0);
 }
 
 #[test]
