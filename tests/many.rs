@@ -154,6 +154,29 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
 }
 
 #[test]
+fn a_call_that_blocks_its_thread_takes_a_place_too() {
+    let _alone = alone();
+    let workspace = gathering();
+    let kitbag = kitbag(&workspace, 1, 0);
+    let call = |arguments: Value| {
+        let (nobody, ask) = (Cancellation::default(), |_: &_| Ok(kitbag::Answered::Nobody));
+        kitbag.toolbox().call_blocking("probe", arguments.into(), &nobody, ask).unwrap().result
+    };
+    std::thread::scope(|scope| {
+        let arguments = json!({ "do": "gather", "path": "/here/first", "until": "/here/go" });
+        let first = scope.spawn(|| call(arguments));
+        while !workspace.path("here/first").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let second = call(echo("x"));
+        fs::write(workspace.path("here/go"), "").unwrap();
+        let second = second.unwrap_err().to_string();
+        assert!(second.starts_with("busy: 1 calls run and 0 wait"), "{second}");
+        assert!(matches!(first.join().unwrap().unwrap(), Outcome::Success(_)));
+    });
+}
+
+#[test]
 fn a_thousand_instances_live_at_once() {
     const CALLS: usize = 1000;
     let _alone = alone();
