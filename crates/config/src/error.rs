@@ -270,7 +270,7 @@ pub enum Problem {
         /// The ceiling, as it would be typed, and who set it.
         ceiling: Box<Sourced<String>>,
         /// The ceiling that would do, as it stands in a file.
-        setting: String,
+        setting: Box<str>,
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },

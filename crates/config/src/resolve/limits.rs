@@ -199,7 +199,7 @@ impl Resolver<'_> {
                 value: show(&ceiling.value),
                 origin: ceiling.origin.clone(),
             }),
-            setting: set(value),
+            setting: set(value).into(),
             file: self.own_file.map(Arc::from),
         };
         self.report.at(At { file: at.file, span: at.span, value: at.value }, problem);
