@@ -204,6 +204,8 @@ pub(crate) fn output(data: &[u8]) {
 /// number of them, `**` any number of components.
 fn matches(pattern: &str, path: &str) -> bool {
     let components = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
+    // What ends in any number of components may end in a slash as well.
+    let pattern = if pattern.ends_with("**/") { &pattern[..pattern.len() - 1] } else { pattern };
     match_components(&components(pattern), &components(path))
 }
 
