@@ -153,11 +153,13 @@ pub(crate) fn learn(data: &[u8]) {
         });
     }
     let Ok(pattern) = std::str::from_utf8(data) else { return };
-    // Character classes and what is too long are left to the tool's own tests.
+    // Character classes and what is too long are left to the tool's own tests. A
+    // pattern that matches nothing is repeated, and is not to look like a document.
     if pattern.trim() != pattern || pattern.is_empty() || pattern.len() > 64 {
         return;
     }
-    if pattern.contains(['[', ']', ',', '\n', '{', '}', '!', '\\']) || pattern.contains("***") {
+    if pattern.contains(['[', ']', ',', '\n', '{', '}', '!', '\\', '<']) || pattern.contains("***")
+    {
         return;
     }
     let arguments = serde_json::json!({ "topic": "t", "subjects": pattern });
