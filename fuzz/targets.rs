@@ -153,11 +153,13 @@ pub(crate) fn learn(data: &[u8]) {
         });
     }
     let Ok(pattern) = std::str::from_utf8(data) else { return };
-    // Character classes and what is too long are left to the tool's own tests.
+    // Character classes and what is too long are left to the tool's own tests. A
+    // pattern that matches nothing is repeated, and is not to look like a document.
     if pattern.trim() != pattern || pattern.is_empty() || pattern.len() > 64 {
         return;
     }
-    if pattern.contains(['[', ']', ',', '\n', '{', '}', '!', '\\']) || pattern.contains("***") {
+    if pattern.contains(['[', ']', ',', '\n', '{', '}', '!', '\\', '<']) || pattern.contains("***")
+    {
         return;
     }
     let arguments = serde_json::json!({ "topic": "t", "subjects": pattern });
@@ -204,6 +206,8 @@ pub(crate) fn output(data: &[u8]) {
 /// number of them, `**` any number of components.
 fn matches(pattern: &str, path: &str) -> bool {
     let components = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
+    // What ends in any number of components may end in a slash as well.
+    let pattern = if pattern.ends_with("**/") { &pattern[..pattern.len() - 1] } else { pattern };
     match_components(&components(pattern), &components(path))
 }
 

@@ -132,7 +132,9 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
         let asked =
             poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;
         assert!(asked);
-        let third = kitbag.call("probe", echo("x")).await.unwrap_err();
+        let third = kitbag.call("probe", echo("x"));
+        let third = tokio::time::timeout(Duration::from_secs(30), third).await.unwrap();
+        let third = third.unwrap_err();
         let text = third.to_string();
         let expected = "busy: 1 calls run and 1 wait, which is as many as may; try again in ";
         assert!(text.starts_with(expected), "{text}");
@@ -148,6 +150,29 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
         let_go(&workspace, 1).await;
         assert!(matches!(first.await.unwrap().unwrap(), Outcome::Success(_)));
         assert!(matches!(second.await.unwrap(), Outcome::Success(_)));
+    });
+}
+
+#[test]
+fn a_call_that_blocks_its_thread_takes_a_place_too() {
+    let _alone = alone();
+    let workspace = gathering();
+    let kitbag = kitbag(&workspace, 1, 0);
+    let call = |arguments: Value| {
+        let (nobody, ask) = (Cancellation::default(), |_: &_| Ok(kitbag::Answered::Nobody));
+        kitbag.toolbox().call_blocking("probe", arguments.into(), &nobody, ask).unwrap().result
+    };
+    std::thread::scope(|scope| {
+        let arguments = json!({ "do": "gather", "path": "/here/first", "until": "/here/go" });
+        let first = scope.spawn(|| call(arguments));
+        while !workspace.path("here/first").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let second = call(echo("x"));
+        fs::write(workspace.path("here/go"), "").unwrap();
+        let second = second.unwrap_err().to_string();
+        assert!(second.starts_with("busy: 1 calls run and 0 wait"), "{second}");
+        assert!(matches!(first.join().unwrap().unwrap(), Outcome::Success(_)));
     });
 }
 

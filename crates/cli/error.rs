@@ -228,6 +228,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
 fn load_exit(error: &LoadError) -> Exit {
     match error {
         LoadError::NotFound { .. } => Exit::Configuration,
+        LoadError::Busy => Exit::Limit,
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
@@ -91,6 +93,11 @@ fn what_no_tool_needs_of_webassembly_is_refused() {
 fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
     let large = "(drop (i32.const 1))".repeat(400_000);
     check("large function", &crafted::tool_with_core("", &large));
+    // Few bytes each, and tens of gigabytes for a compiler.
+    let locals = format!("(func (local{}){})", " i32".repeat(50_000), "(loop)".repeat(50_000));
+    check("many locals in many loops", &crafted::tool_with_core(&locals, ""));
+    let wide = crafted::wide_branches(1_000);
+    check("many values to many targets", &crafted::tool_with_core(&wide, ""));
 }
 
 #[test]
@@ -110,9 +117,15 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
             "10s",
         ),
         check("A short one is an error like any other.", &crafted::same_text_again(2, 3), "10s"),
-        check("Handles of its own, without end.", &crafted::own_handles(), "10s"),
+        check("Five hundred handles of its own.", &crafted::own_handles(500), "10s"),
+        check("Six hundred.", &crafted::own_handles(600), "10s"),
         check("A hundred core instances.", &crafted::many_instances(100), "10s"),
+        check("Three hundred.", &crafted::many_instances(300), "10s"),
         check("A thousand.", &crafted::many_instances(1_000), "10s"),
+        check("Sixteen memories.", &crafted::beside(&"(memory 0)".repeat(15)), "10s"),
+        check("Seventeen.", &crafted::beside(&"(memory 0)".repeat(16)), "10s"),
+        check("Sixteen tables.", &crafted::beside(&"(table 0 funcref)".repeat(16)), "10s"),
+        check("Seventeen.", &crafted::beside(&"(table 0 funcref)".repeat(17)), "10s"),
         check(
             "A table of four thousand million.",
             &crafted::tool_with_core("(table 0xfffffff0 funcref)", ""),
@@ -126,6 +139,23 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
         ),
     ];
     snapshot("components: odd", &report.concat());
+}
+
+#[test]
+fn a_tool_that_never_describes_itself_runs_all_the_same() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::endless_description());
+    let mut command = workspace.command();
+    let mut child = command.args(["run", "odd"]).stdout(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", child.kill());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"ok\n");
+    // It is asked again the next time.
+    assert_eq!(fs::read_dir(workspace.cache()).into_iter().flatten().count(), 0);
 }
 
 #[test]
@@ -272,6 +302,34 @@ fn a_hostile_cache_is_never_executed() {
         fs::remove_dir_all(workspace.cache()).unwrap();
         fs::write(workspace.cache(), "").unwrap();
     });
+}
+
+#[test]
+fn a_cache_of_somebody_else_is_never_used() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "odd"]).success();
+    let check = |cache: &Path, expected: &str| {
+        let cache = cache.to_str().unwrap();
+        let run = workspace.run_with(&["run", "odd"], "", &[("KITBAG_CACHE_DIR", cache)]);
+        assert_eq!((run.code, &*run.stdout), (0, "ok\n"), "{}", run.shown());
+        assert_eq!(run.stderr.contains("owned by somebody else"), !expected.is_empty());
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    };
+    let directory = "is not used: it is owned by somebody else";
+    if !rustix::process::geteuid().is_root() {
+        // Nobody but root can give something away; this is root's own.
+        return check(Path::new("/usr"), directory);
+    }
+    // Whole, private and right, but for whose it is.
+    let give_away = |path: &Path| std::os::unix::fs::chown(path, Some(1), None).unwrap();
+    let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap().path();
+    give_away(&entry);
+    check(workspace.cache(), "was owned by somebody else; it was compiled again and replaced");
+    check(workspace.cache(), "");
+    give_away(workspace.cache());
+    check(workspace.cache(), directory);
 }
 
 #[test]

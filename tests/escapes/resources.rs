@@ -1,6 +1,8 @@
 //! Resources: whatever a tool uses up without end, the call ends, says which
 //! limit it was, and the next call works.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::Attempts;
@@ -18,7 +20,10 @@ fn a_tool_that_never_ends_is_ended() {
         json!({ "do": "spin-hostcall" }),
         json!({ "do": "sleep", "ms": 60_000 }),
     ] {
+        let start = Instant::now();
         attempts.attempt(arguments);
+        // Long before a sleep would end by itself.
+        assert!(start.elapsed() < Duration::from_secs(30));
     }
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));

@@ -83,15 +83,35 @@ pub(crate) fn dirty() -> Vec<u8> {
     )
 }
 
-/// A tool that makes handles of a resource of its own without end.
-pub(crate) fn own_handles() -> Vec<u8> {
+/// A tool that makes this many handles of a resource of its own.
+pub(crate) fn own_handles(count: usize) -> Vec<u8> {
+    let run = answer(&format!(
+        r#"(loop $again
+             (drop (call $new (i32.const 0)))
+             (local.set 9 (i32.add (local.get 9) (i32.const 1)))
+             (br_if $again (i32.lt_u (local.get 9) (i32.const {count}))))
+           i32.const 16"#
+    ));
     component(&Parts {
         package: "a:b/c",
         before: "(type $mine (resource (rep i32))) (core func $new (canon resource.new $mine))",
         with: r#"(with "host" (instance (export "new" (func $new))))"#,
         core: r#"(import "host" "new" (func $new (param i32) (result i32)))"#,
         ty: RUN,
-        run: &answer("(loop $again (drop (call $new (i32.const 0))) (br $again)) i32.const 16"),
+        run: &run,
+        ..Parts::default()
+    })
+}
+
+/// A tool that never ends when it is asked to describe itself.
+pub(crate) fn endless_description() -> Vec<u8> {
+    component(&Parts {
+        package: "a:b/c",
+        core: r#"(func (export "describe") (result i32) (loop (br 0)) unreachable)"#,
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: r#"(func (export "describe") (result string)
+          (canon lift (core func $guest "describe") (memory (core memory $guest "memory"))))"#,
         ..Parts::default()
     })
 }
@@ -107,6 +127,27 @@ pub(crate) fn many_instances(count: usize) -> Vec<u8> {
         after: &after,
         ..Parts::default()
     })
+}
+
+/// A core function of this many nested blocks, each with a thousand results that
+/// go on to any block around it.
+pub(crate) fn wide_branches(blocks: usize) -> String {
+    use std::fmt::Write as _;
+    let open = "(block (type $wide)".repeat(blocks);
+    let mut rest = format!("{} local.get 0", "local.get 0 ".repeat(1_000));
+    for outer in (0..blocks).rev() {
+        let targets: String = (0..=outer).map(|target| format!(" {target}")).collect();
+        let _ = write!(rest, " br_table{targets}) local.get 0");
+    }
+    let (results, drops) = (" i32".repeat(1_000), " drop".repeat(1_001));
+    format!("(type $wide (func (result{results}))) (func (param i32) {open} {rest} {drops})")
+}
+
+/// A tool with one more core instance, of a module with this text.
+pub(crate) fn beside(core: &str) -> Vec<u8> {
+    let after = format!("(core module $beside {core}) (core instance (instantiate $beside))");
+    let run = answer("i32.const 16");
+    component(&Parts { package: "a:b/c", ty: RUN, run: &run, after: &after, ..Parts::default() })
 }
 
 /// A component whose `run` has a type that is small, and gigabytes long when it

@@ -91,8 +91,7 @@ pub struct EffectiveLimits {
 /// What the files of a workspace may set a limit to, at most.
 ///
 /// The person's own file, the environment and the command line are not bound by
-/// it; a default is. Any budget of fuel is less than the default, which is none,
-/// so that fuel has no ceiling.
+/// it; a default is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceiling {
     /// Memory of one call. Default 64 MiB.
@@ -101,6 +100,8 @@ pub struct Ceiling {
     pub time: Sourced<Duration>,
     /// Size of what one call answers. Default 1 MiB.
     pub output: Sourced<ByteSize>,
+    /// Instructions of one call. `None`: any budget, and none where none is set.
+    pub fuel: Option<Sourced<u64>>,
 }
 
 /// The parameters of a tool, or the properties of an object, by name.
@@ -195,8 +196,8 @@ impl Default for EffectiveLimits {
 
 impl Default for Ceiling {
     fn default() -> Self {
-        let EffectiveLimits { memory, time, output, fuel: _ } = EffectiveLimits::default();
-        Self { memory, time, output }
+        let EffectiveLimits { memory, time, output, fuel } = EffectiveLimits::default();
+        Self { memory, time, output, fuel }
     }
 }
 

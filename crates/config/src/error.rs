@@ -257,7 +257,7 @@ pub enum Problem {
     /// A file of a workspace sets a limit above its ceiling.
     #[error(
         "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \
-         `{limit} = \"{value}\"` under `[ceiling]` in {}",
+         `{setting}` under `[ceiling]` in {}",
         ceiling.value,
         ceiling.origin,
         own_file(file)
@@ -269,8 +269,8 @@ pub enum Problem {
         value: String,
         /// The ceiling, as it would be typed, and who set it.
         ceiling: Box<Sourced<String>>,
-        /// The key of the ceiling.
-        limit: &'static str,
+        /// The ceiling that would do, as it stands in a file.
+        setting: Box<str>,
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },

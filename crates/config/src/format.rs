@@ -169,6 +169,9 @@ pub(crate) struct CeilingConfig {
     /// Size of what the tool answers: a number and a unit, such as `1MiB`.
     #[schemars(extend("default" = "1MiB"))]
     pub(crate) output: Option<Written<String>>,
+    /// WebAssembly instructions of the call: a positive integer, such as
+    /// `1000000`. Also the budget of a tool that has none. Default: no ceiling.
+    pub(crate) fuel: Option<Written<NonZeroU64>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.

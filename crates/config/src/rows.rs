@@ -120,13 +120,18 @@ impl Rows {
         self.size(key.key("memory"), &ceiling.memory);
         self.time(key.key("time"), &ceiling.time);
         self.size(key.key("output"), &ceiling.output);
+        self.fuel(key, &ceiling.fuel);
     }
 
     fn limits(&mut self, key: &KeyPath<'_>, limits: &EffectiveLimits) {
         self.size(key.key("memory"), &limits.memory);
         self.time(key.key("time"), &limits.time);
         self.size(key.key("output"), &limits.output);
-        if let Some(fuel) = &limits.fuel {
+        self.fuel(key, &limits.fuel);
+    }
+
+    fn fuel(&mut self, key: &KeyPath<'_>, fuel: &Option<Sourced<u64>>) {
+        if let Some(fuel) = fuel {
             self.add(key.key("fuel"), fuel, |fuel| (*fuel).into());
         }
     }

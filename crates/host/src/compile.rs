@@ -7,7 +7,11 @@
 
 use std::path::Path;
 #[cfg(feature = "compiler")]
-use std::{sync::mpsc::RecvTimeoutError, time::Duration};
+use std::{
+    sync::mpsc::RecvTimeoutError,
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
 
 use crate::engine::Metering;
 #[cfg(feature = "compiler")]
@@ -34,13 +38,19 @@ impl Compiled {
 #[cfg(feature = "compiler")]
 const TIME: Duration = Duration::from_secs(60);
 
+/// How many components this process compiles at once. Each may take 2 GiB of
+/// memory, also one that nobody waits for any longer.
+#[cfg(feature = "compiler")]
+static PLACES: Places = Places { free: Mutex::new(2), freed: Condvar::new() };
+
 /// Compiles a component for this machine, or for any processor of a target.
 ///
 /// `path` names the component in errors.
 ///
 /// # Errors
 ///
-/// [`LoadError::Invalid`] where it is no component that kitbag can run.
+/// [`LoadError::Invalid`] where it is no component that kitbag can run,
+/// [`LoadError::Busy`] where too many others are being compiled.
 pub(crate) fn compile(
     path: &Path,
     content: Vec<u8>,
@@ -57,8 +67,12 @@ pub(crate) fn compile(
     let compiled = {
         let engine =
             engine(metering, target).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let compiled = within(TIME, move || engine.precompile_component(&content))
-            .map_err(|error| LoadError::Engine(error.to_string()))?;
+        let place = PLACES.take(TIME)?;
+        let compiled = within(TIME, move || {
+            let _place = place;
+            engine.precompile_component(&content)
+        })
+        .map_err(|error| LoadError::Engine(error.to_string()))?;
         compiled
             .and_then(|artifact| {
                 artifact.map_err(|error| InvalidComponent::Compile(format!("{error:#}")))
@@ -99,9 +113,68 @@ fn within<T: Send + 'static>(
     }))
 }
 
+/// Places for compilations.
+#[cfg(feature = "compiler")]
+struct Places {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// A compilation's place; the next one may have it when this is dropped.
+#[cfg(feature = "compiler")]
+struct Place(&'static Places);
+
+#[cfg(feature = "compiler")]
+impl Places {
+    /// Waits for a place, and no longer than this.
+    fn take(&'static self, time: Duration) -> Result<Place, LoadError> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_timeout_while(free, time, |free| *free == 0);
+        let (mut free, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *free = free.checked_sub(1).ok_or(LoadError::Busy)?;
+        Ok(Place(self))
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Drop for Place {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}
+
 #[cfg(all(test, feature = "compiler"))]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn no_more_is_compiled_at_once_than_there_are_places() {
+        static ONE: Places = Places { free: Mutex::new(1), freed: Condvar::new() };
+        let moment = Duration::from_millis(10);
+        let (end, ended) = mpsc::channel::<()>();
+        let place = ONE.take(moment).unwrap();
+        let compiling = move || {
+            let _place = place;
+            let _ = ended.recv();
+        };
+        // Nobody waits for it any longer, and it is still there.
+        assert!(within(moment, compiling).unwrap().is_err());
+        assert!(matches!(ONE.take(moment), Err(LoadError::Busy)));
+        end.send(()).unwrap();
+        let place = ONE.take(TIME).unwrap();
+        let panics = move || {
+            let _place = place;
+            panic!("on purpose")
+        };
+        assert_eq!(
+            within(TIME, panics).unwrap(),
+            Err::<(), _>(InvalidComponent::Compile("the compiler panicked".into()))
+        );
+        assert!(ONE.take(TIME).is_ok());
+    }
 
     #[test]
     fn nobody_waits_for_a_compiler_that_does_not_end() {

@@ -106,6 +106,10 @@ pub enum LoadError {
          what another kitbag of the same version has compiled into the cache"
     )]
     NoCompiler,
+    /// It would have to be compiled, and as many components are being compiled as
+    /// may be at once.
+    #[error("busy: as many components are being compiled as may be at once; try again later")]
+    Busy,
     /// The engine could not be started.
     #[error("the engine cannot be started: {0}")]
     Engine(String),
@@ -200,6 +204,15 @@ pub enum InvalidComponent {
         /// The largest size.
         limit: ByteSize,
     },
+    /// One of its functions would take the compiler more memory than any that a
+    /// compiler makes.
+    #[error("a function of the component {what} than the {limit} that are compiled; split it")]
+    HeavyFunction {
+        /// What it has too much of.
+        what: &'static str,
+        /// How much of that may be.
+        limit: u64,
+    },
     /// Compiling it takes too long.
     #[error("the component takes longer than {} to compile", format_duration(*limit))]
     TooSlow {
@@ -216,7 +229,10 @@ impl CallError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Busy { .. } | Self::Cancelled | Self::Limit { kind: LimitKind::Time, .. }
+            Self::Busy { .. }
+                | Self::Load(LoadError::Busy)
+                | Self::Cancelled
+                | Self::Limit { kind: LimitKind::Time, .. }
         )
     }
 

@@ -4,6 +4,7 @@
 //! early and names what is wrong; `kitbag inspect` shows the same reading.
 
 mod host;
+mod weight;
 mod wit;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use wasmparser::{
     Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
 };
 
+use self::weight::Fault;
 use crate::error::{InvalidComponent, LoadError};
 use crate::{component, imports};
 
@@ -87,7 +89,7 @@ pub struct Export {
 /// form of the file, the version of the contract, the type of `run`, imports
 /// that are not offered.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
-    read(bytes, Bodies::LeftToTheCompiler)?.verdict()
+    read(bytes)?.verdict()
 }
 
 /// Reads a component from a file, whether kitbag can run it or not.
@@ -97,8 +99,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    read(&component::read(path)?, Bodies::Validated)
-        .map_err(|problem| LoadError::invalid(path, problem))
+    read(&component::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
 }
 
 impl Inspection {
@@ -162,15 +163,7 @@ fn offered_features() -> WasmFeatures {
 /// a fifth of it; what a compiler needs grows faster than the function.
 const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
 
-/// What becomes of function bodies. The compiler validates them too, so a
-/// component that is about to be compiled has them looked at once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Bodies {
-    LeftToTheCompiler,
-    Validated,
-}
-
-fn read(bytes: &[u8], bodies: Bodies) -> Result<Inspection, InvalidComponent> {
+fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
         [0x7f, b'E', b'L', b'F', ..] => return Err(InvalidComponent::Precompiled),
@@ -183,6 +176,7 @@ fn read(bytes: &[u8], bodies: Bodies) -> Result<Inspection, InvalidComponent> {
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0;
     let mut types = None;
+    let mut allocations = FuncValidatorAllocations::default();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(malformed)?;
         match &payload {
@@ -211,9 +205,12 @@ fn read(bytes: &[u8], bodies: Bodies) -> Result<Inspection, InvalidComponent> {
         }
         match validator.payload(&payload).map_err(malformed)? {
             ValidPayload::End(all) => types = Some(all),
-            ValidPayload::Func(function, body) if bodies == Bodies::Validated => {
-                let mut validator = function.into_validator(FuncValidatorAllocations::default());
-                validator.validate(&body).map_err(malformed)?;
+            ValidPayload::Func(function, body) => {
+                allocations =
+                    weight::check(function, &body, allocations).map_err(|fault| match fault {
+                        Fault::Malformed(error) => malformed(error),
+                        Fault::Heavy(problem) => problem,
+                    })?;
             }
             _ => {}
         }

@@ -21,6 +21,7 @@ pub(super) struct Ceilings {
     pub(super) memory: Option<Sourced<ByteSize>>,
     pub(super) time: Option<Sourced<Duration>>,
     pub(super) output: Option<Sourced<ByteSize>>,
+    pub(super) fuel: Option<Sourced<u64>>,
 }
 
 impl Ceilings {
@@ -30,14 +31,16 @@ impl Ceilings {
         damage: &Damage,
         report: &mut Report,
     ) -> Self {
-        let Ceiling { memory, time, output } = Ceiling::default();
+        let Ceiling { memory, time, output, fuel } = Ceiling::default();
         let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
         let own = own.and_then(|(file, config)| Some((*file, config.ceiling.as_ref()?)));
+        let own_fuel = own.and_then(|(file, table)| Some(table.fuel.as_ref()?.at(file)));
         let mut own = Own { table: own, damage, report };
         Self {
             memory: own.ceiling(&MEMORY, |table| table.memory.as_ref(), memory),
             time: own.ceiling(&TIME, |table| table.time.as_ref(), time),
             output: own.ceiling(&OUTPUT, |table| table.output.as_ref(), output),
+            fuel: own_fuel.map(|at| at.sourced(at.value.get())).or(fuel),
         }
     }
 
@@ -48,17 +51,19 @@ impl Ceilings {
             memory: lower(limits.memory, &self.memory),
             time: lower(limits.time, &self.time),
             output: lower(limits.output, &self.output),
-            fuel: limits.fuel,
+            // No budget is more than any.
+            fuel: self.fuel.clone().or(limits.fuel),
         }
     }
 
     /// The ceilings, with the default for one that was written wrong.
     pub(super) fn into_ceiling(self) -> Ceiling {
-        let Ceiling { memory, time, output } = Ceiling::default();
+        let Ceiling { memory, time, output, fuel } = Ceiling::default();
         Ceiling {
             memory: self.memory.unwrap_or(memory),
             time: self.time.unwrap_or(time),
             output: self.output.unwrap_or(output),
+            fuel: self.fuel.or(fuel),
         }
     }
 }

@@ -135,15 +135,19 @@ impl Resolver<'_> {
         under: &EffectiveLimits,
     ) -> EffectiveLimits {
         let mut limits = under.clone();
-        let Ceilings { memory, time, output } = self.ceilings;
+        let Ceilings { memory, time, output, fuel } = self.ceilings;
         for (file, layer) in layers {
             let at = |written| Written::at(written, file);
             self.limit(path, &MEMORY, layer.memory.as_ref().map(at), memory, &mut limits.memory);
             self.limit(path, &TIME, layer.time.as_ref().map(at), time, &mut limits.time);
             self.limit(path, &OUTPUT, layer.output.as_ref().map(at), output, &mut limits.output);
-            // No ceiling: any budget is less than none at all.
-            if let Some(fuel) = layer.fuel.as_ref().map(|fuel| fuel.at(file)) {
-                limits.fuel = Some(fuel.sourced(fuel.value.get()));
+            if let Some(at) = layer.fuel.as_ref().map(|fuel| fuel.at(file)) {
+                let value = at.value.get();
+                let key = path.key("fuel");
+                let set = |fuel: &u64| format!("fuel = {fuel}");
+                if self.is_below(&key, &at, &value, fuel, u64::to_string, set) {
+                    limits.fuel = Some(at.sourced(value));
+                }
             }
         }
         limits
@@ -164,24 +168,41 @@ impl Resolver<'_> {
             Ok(value) => value,
             Err(error) => return self.report.at(at, error),
         };
-        // Also where a stronger layer has the last word: what a file asks for is
-        // right or wrong by itself.
-        if at.file.layer() != Layer::User
-            && let Some(ceiling) = ceiling
-            && value > ceiling.value
-        {
-            let problem = Problem::AboveCeiling {
-                key: path.key(quantity.key).to_string(),
-                value: (quantity.show)(&value),
-                ceiling: Box::new(Sourced {
-                    value: (quantity.show)(&ceiling.value),
-                    origin: ceiling.origin.clone(),
-                }),
-                limit: quantity.key,
-                file: self.own_file.map(Arc::from),
-            };
-            return self.report.at(at, problem);
+        let key = path.key(quantity.key);
+        let set = |value: &T| format!("{} = \"{}\"", quantity.key, (quantity.show)(value));
+        if self.is_below(&key, &at, &value, ceiling, quantity.show, set) {
+            *limit = at.sourced(value);
         }
-        *limit = at.sourced(value);
+    }
+
+    /// Whether a layer may set a limit to this. Also where a stronger layer has
+    /// the last word: what a file asks for is right or wrong by itself.
+    ///
+    /// `show` writes a value as it is told, `set` as it stands in a file.
+    fn is_below<T: PartialOrd, U>(
+        &mut self,
+        key: &KeyPath<'_>,
+        at: &At<'_, U>,
+        value: &T,
+        ceiling: &Option<Sourced<T>>,
+        show: fn(&T) -> String,
+        set: impl Fn(&T) -> String,
+    ) -> bool {
+        let Some(ceiling) = ceiling else { return true };
+        if at.file.layer() == Layer::User || *value <= ceiling.value {
+            return true;
+        }
+        let problem = Problem::AboveCeiling {
+            key: key.to_string(),
+            value: show(value),
+            ceiling: Box::new(Sourced {
+                value: show(&ceiling.value),
+                origin: ceiling.origin.clone(),
+            }),
+            setting: set(value).into(),
+            file: self.own_file.map(Arc::from),
+        };
+        self.report.at(At { file: at.file, span: at.span, value: at.value }, problem);
+        false
     }
 }

@@ -231,14 +231,44 @@ fn a_limit_that_a_person_raised_is_no_ceiling_and_may_be_lowered() {
 }
 
 #[test]
-fn fuel_has_no_ceiling() {
+fn fuel_has_no_ceiling_unless_a_person_sets_one() {
     let fuel = "[tools.learn.limits]\nfuel = 18446744073709551615\n";
     let fixture = Fixture::new(fuel).user("[limits]\nfuel = 1\n");
     assert_eq!(fixture.load().tools["learn"].limits.limits().fuel, Some(u64::MAX));
+    let workspace = "[limits]\nfuel = 8\n[tools.learn.limits]\nfuel = 9\n";
+    let ceiling = "[ceiling]\nfuel = 8\n";
     check_problems_of(
-        &Fixture::empty().user("[ceiling]\nfuel = 1\n"),
-        &["/t/h/config.toml:2:1: unknown key `fuel` in `ceiling`; known keys: `memory`, `time`, \
-           `output`"],
+        &Fixture::new(workspace).user(ceiling),
+        &["C:4:8: `tools.learn.limits.fuel` is `9`, above the ceiling of `8` \
+           (/t/h/config.toml:2:8); lower it, or put `fuel = 9` under `[ceiling]` in your own \
+           `/t/h/config.toml`"],
+    );
+    // What the message tells, done.
+    let fixture = Fixture::new(workspace).user("[ceiling]\nfuel = 9\n");
+    check_rows(&fixture, "ceiling.fuel", &["ceiling.fuel = 9 # /t/h/config.toml:2:8"]);
+    assert_eq!(fixture.load().tools["learn"].limits.limits().fuel, Some(9));
+    // A person is not bound by it.
+    let own = format!("{ceiling}[limits]\nfuel = 10\n");
+    assert_eq!(Fixture::empty().user(&own).load().limits.limits().fuel, Some(10));
+    let fixture = Fixture::new("").user(ceiling).variable("KITBAG_LIMITS_FUEL", "11");
+    assert_eq!(fixture.load().tools["learn"].limits.limits().fuel, Some(11));
+}
+
+#[test]
+fn a_ceiling_of_fuel_is_the_budget_of_a_tool_that_has_none() {
+    let fixture = Fixture::new("[tools.learn.limits]\nfuel = 7\n").user("[ceiling]\nfuel = 8\n");
+    check_rows(&fixture, "limits.fuel", &["limits.fuel = 8 # /t/h/config.toml:2:8"]);
+    let learn = ["tools.learn.limits.fuel = 7 # .kitbag/config.toml:2:8"];
+    check_rows(&fixture, "tools.learn.limits.fuel", &learn);
+    let notes = ["tools.notes.limits.fuel = 8 # /t/h/config.toml:2:8"];
+    check_rows(&fixture, "tools.notes.limits.fuel", &notes);
+}
+
+#[test]
+fn a_ceiling_of_fuel_is_a_positive_integer() {
+    check_problems_of(
+        &Fixture::new("[limits]\nfuel = 9\n").user("[ceiling]\nfuel = 0\n"),
+        &["/t/h/config.toml:2:8: `ceiling.fuel` takes a positive integer, not the integer `0`"],
     );
 }
 

@@ -196,7 +196,13 @@ fn limits() -> BoxedStrategy<String> {
 
 fn ceiling() -> BoxedStrategy<String> {
     let size = || one_of(&["1 kb", "128MiB", "0"]);
-    table(vec![("memory", size()), ("time", one_of(&["1s", "1h", "x"])), ("output", size())])
+    let fuel = prop::sample::select(vec!["1", "0", "18446744073709551615"]);
+    table(vec![
+        ("memory", size()),
+        ("time", one_of(&["1s", "1h", "x"])),
+        ("output", size()),
+        ("fuel", fuel.prop_map(str::to_owned).boxed()),
+    ])
 }
 
 fn parameter(depth: u32) -> BoxedStrategy<String> {

@@ -1,0 +1,148 @@
+//! How soon a call ends that has to, and what one costs that only waits.
+//!
+//! `cargo bench --bench limits` prints both. A call ends from the moment it is
+//! told to, or its time is up, until whoever waits for it goes on.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kitbag::config::LimitFlags;
+use kitbag::{Answered, Cancellation, Completion, Concurrency, Kitbag, Outcome};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+const ROUNDS: u64 = 500;
+const PARKED: usize = 1000;
+/// The time of a call that is ended by it.
+const TIME: Duration = Duration::from_millis(20);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = directory.path();
+    fs::create_dir_all(workspace.join(".kitbag")).unwrap();
+    fs::create_dir_all(workspace.join("here")).unwrap();
+    let probe = Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm");
+    fs::copy(probe, workspace.join("probe.wasm")).unwrap();
+    let config = "[tools.probe]\n\
+                  source = \"local\"\n\
+                  wasm = \"probe.wasm\"\n\
+                  [tools.probe.grants]\n\
+                  filesystem = [{ host = \"here\", guest = \"/here\", mode = \"rw\" }]\n";
+    fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
+
+    // First, while no call has left anything behind.
+    let (before, during) = parked(workspace);
+    println!(
+        "{PARKED} parked instances: {before} KiB before, {during} KiB with them, {} KiB each\n",
+        (during - before) / PARKED
+    );
+    println!("{:44} {:>10} {:>10} {:>10}", "ends after", "p50", "p99", "max");
+    let spin = json!({ "do": "spin" });
+    let sleep = json!({ "do": "sleep", "ms": 60_000 });
+    let long = kitbag(workspace, HOUR, 16);
+    show("a loop, cancelled", || cancelled(&long, &spin));
+    show("a sleep, cancelled", || cancelled(&long, &sleep));
+    let short = kitbag(workspace, TIME, 16);
+    show("a loop, its time", || overdue(&short, &spin));
+    show("a sleep, its time", || overdue(&short, &sleep));
+    let others = Cancellation::default();
+    std::thread::scope(|scope| {
+        for _ in 0..processors() {
+            scope.spawn(|| call(&long, &spin, &others));
+        }
+        show("a loop, cancelled, all processors in loops", || cancelled(&long, &spin));
+        others.cancel();
+    });
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn kitbag(workspace: &Path, time: Duration, calls: usize) -> Kitbag {
+    let calls = NonZeroUsize::new(calls).unwrap();
+    let limits = LimitFlags { time: Some(time), ..LimitFlags::default() };
+    let builder = Kitbag::builder().workspace(workspace).limits(limits);
+    let kitbag = builder.concurrency(Concurrency { calls, waiting: 0 }).build().unwrap();
+    kitbag.toolbox().load("probe").unwrap();
+    kitbag
+}
+
+fn call(kitbag: &Kitbag, arguments: &Value, cancellation: &Cancellation) -> Completion {
+    let nobody = |_: &kitbag::Question| Ok(Answered::Nobody);
+    let toolbox = kitbag.toolbox();
+    toolbox.call_blocking("probe", arguments.clone().into(), cancellation, nobody).unwrap()
+}
+
+/// Cancels a call in its midst, and takes the time until it has ended.
+fn cancelled(kitbag: &Kitbag, arguments: &Value) -> Duration {
+    let cancellation = Cancellation::default();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let completion = call(kitbag, arguments, &cancellation);
+            let ended = Instant::now();
+            assert_eq!(completion.result.unwrap_err().to_string(), "cancelled");
+            ended
+        });
+        std::thread::sleep(TIME);
+        let told = Instant::now();
+        cancellation.cancel();
+        running.join().unwrap() - told
+    })
+}
+
+/// How much longer than its time a call takes.
+fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
+    let completion = call(kitbag, arguments, &Cancellation::default());
+    assert_eq!(completion.result.unwrap_err().to_string(), "limit: time (20ms)");
+    completion.usage.elapsed - TIME
+}
+
+fn show(title: &str, measure: impl Fn() -> Duration) {
+    let mut times: Vec<_> = (0..ROUNDS).map(|_| measure()).collect();
+    times.sort();
+    let [median, nearly_all] = [50, 99].map(|percent| times[times.len() * percent / 100]);
+    let longest = times[times.len() - 1];
+    println!("{title:44} {median:>10.1?} {nearly_all:>10.1?} {longest:>10.1?}");
+}
+
+/// Resident memory before and while so many instances wait, in KiB.
+fn parked(workspace: &Path) -> (usize, usize) {
+    // Each holds its directories open.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
+    let kitbag = kitbag(workspace, HOUR, PARKED);
+    let here = workspace.join("here");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        kitbag.call("probe", json!({ "do": "echo", "text": "warm" })).await.unwrap();
+        let before = resident();
+        let wait = |id: usize| {
+            let kitbag = kitbag.clone();
+            let path = format!("/here/{id}");
+            let arguments = json!({ "do": "gather", "path": path, "until": "/here/go" });
+            tokio::spawn(async move { kitbag.call("probe", arguments).await })
+        };
+        let calls: Vec<_> = (0..PARKED).map(wait).collect();
+        while fs::read_dir(&here).unwrap().count() < PARKED {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let during = resident();
+        fs::write(here.join("go"), "").unwrap();
+        for call in calls {
+            assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
+        }
+        (before, during)
+    })
+}
+
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    resident.trim().trim_end_matches(" kB").parse().unwrap()
+}
