@@ -88,10 +88,9 @@ impl CliError {
             Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
                 Some(format!("`kitbag describe {tool}` shows the arguments it takes"))
             }
-            Self::Toolbox(
-                ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))
-                | ToolboxError::Load { source: LoadError::NotFound { .. }, .. },
-            ) => Some("build the tool, or correct `wasm` in the configuration".into()),
+            Self::Toolbox(_) if self.is_missing_file() => {
+                Some("build the tool, or correct `wasm` in the configuration".into())
+            }
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
                 LimitKind::Memory | LimitKind::Time | LimitKind::Fuel => {
                     Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
@@ -171,13 +170,13 @@ impl CliError {
     }
 
     fn is_missing_file(&self) -> bool {
-        matches!(
-            self,
-            Self::Toolbox(
-                ToolboxError::Call(CallError::Load(LoadError::NotFound { .. }))
-                    | ToolboxError::Load { source: LoadError::NotFound { .. }, .. }
-            )
-        )
+        let Self::Toolbox(error) = self else { return false };
+        let load = match error {
+            ToolboxError::Call(CallError::Load(error)) => Some(error),
+            ToolboxError::Load { source, .. } => Some(&**source),
+            _ => None,
+        };
+        matches!(load, Some(LoadError::NotFound { .. }))
     }
 
     fn is_load_error(&self) -> bool {

@@ -139,7 +139,8 @@ impl Reply {
     /// The last message, whether the answer is JSON or a stream of events.
     pub(crate) fn message(&self) -> Value {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let text = data.filter(|data| !data.trim().is_empty()).last().unwrap_or(&self.body);
+        let mut texts = data.filter(|data| !data.trim().is_empty());
+        let text = texts.next_back().unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }

@@ -94,7 +94,7 @@ enum Next {
     /// It was answered; the tool is to be run again.
     Run,
     /// The call ends here, for now.
-    End(CallToolResponse),
+    End(Box<CallToolResponse>),
 }
 
 impl Call<'_> {
@@ -140,7 +140,7 @@ impl Call<'_> {
                 }
             };
             match self.ask(&mut session, &question).await? {
-                Next::End(response) => return Ok(response),
+                Next::End(response) => return Ok(*response),
                 Next::Run => {}
             }
             let cancellation = self.cancellation.clone();
@@ -163,7 +163,8 @@ impl Call<'_> {
                 true => match self.responses.remove(&question.id) {
                     Some(response) => read(question, response)?,
                     None => {
-                        return self.require(session, question, problem.as_deref()).map(Next::End);
+                        let required = self.require(session, question, problem.as_deref())?;
+                        return Ok(Next::End(Box::new(required)));
                     }
                 },
                 false => self.elicit(question, problem.as_deref()).await?,
@@ -171,9 +172,9 @@ impl Call<'_> {
             let answer = match asked {
                 Asked::Answer(answer) => answer,
                 Asked::Declined => {
-                    return Ok(Next::End(self.refused(question, "declined to answer")));
+                    return Ok(self.refused(question, "declined to answer"));
                 }
-                Asked::Dismissed => return Ok(Next::End(self.refused(question, "dismissed"))),
+                Asked::Dismissed => return Ok(self.refused(question, "dismissed")),
             };
             match session.answer(question, Sourced { value: answer, origin: Origin::Caller }) {
                 Ok(()) => return Ok(Next::Run),
@@ -183,7 +184,7 @@ impl Call<'_> {
         }
         let problem = problem.unwrap_or_default();
         let message = format!("the answer to `{}` does not fit: {problem}", question.id);
-        Ok(Next::End(outcome::failure(&message, false).into()))
+        Ok(failed(&message))
     }
 
     /// Asks in the result, as the stateless revisions do.
@@ -214,13 +215,13 @@ impl Call<'_> {
         }
     }
 
-    fn refused(&self, question: &Question, how: &str) -> CallToolResponse {
+    fn refused(&self, question: &Question, how: &str) -> Next {
         let message = format!(
             "the user {how} `{}` ({}); nothing was done",
             question.id,
             question.text.trim_end(),
         );
-        outcome::failure(&message, false).into()
+        failed(&message)
     }
 
     async fn offload<T: Send + 'static>(
@@ -280,6 +281,10 @@ fn read(question: &Question, response: Value) -> Result<Asked, Stop> {
             Err(Stop::Protocol(ErrorData::invalid_params(message, None)))
         }
     }
+}
+
+fn failed(message: &str) -> Next {
+    Next::End(Box::new(outcome::failure(message, false).into()))
 }
 
 fn cancelled() -> Stop {

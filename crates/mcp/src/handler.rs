@@ -54,9 +54,7 @@ impl Handler {
     async fn instructions(&self) -> Option<String> {
         let generation = self.server.generation();
         let toolbox = generation.toolbox.clone();
-        if toolbox.topics().next().is_none() {
-            return None;
-        }
+        toolbox.topics().next().map(drop)?;
         let work = move || toolbox.knowledge_prompt(&Cancellation::default());
         match generation.toolbox.host().offload(work).await {
             Ok(Ok(prompt)) => {

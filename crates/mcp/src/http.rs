@@ -208,33 +208,29 @@ impl Front {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
             },
-            ("/metrics", &Method::GET) => match self.authorise(&request) {
-                Ok(()) => self.metrics().await,
-                Err(refused) => refused,
-            },
-            (PATH, _) => match self.authorise(&request) {
-                Ok(()) => self.speak(request).await,
-                Err(refused) => refused,
-            },
+            ("/metrics" | PATH, _) if !self.is_authorised(&request) => self.unauthorised(),
+            ("/metrics", &Method::GET) => self.metrics().await,
+            (PATH, _) => self.speak(request).await,
             _ => text(StatusCode::NOT_FOUND, "not found; MCP is spoken at /mcp\n"),
         }
     }
 
-    fn authorise<B>(&self, request: &Request<B>) -> Result<(), Reply> {
-        let Some(token) = &self.options.token else { return Ok(()) };
+    fn is_authorised<B>(&self, request: &Request<B>) -> bool {
+        let Some(token) = &self.options.token else { return true };
         let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let shown = shown.and_then(|value| {
             let (scheme, token) = value.split_at_checked("Bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
         });
-        if shown.is_some_and(|shown| token.is(shown)) {
-            return Ok(());
-        }
+        shown.is_some_and(|shown| token.is(shown))
+    }
+
+    fn unauthorised(&self) -> Reply {
         self.server.metrics().refused("token");
         let mut refused =
             text(StatusCode::UNAUTHORIZED, "send the token as `Authorization: Bearer …`\n");
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Err(refused)
+        refused
     }
 
     /// Passes a request on to the protocol.

@@ -35,7 +35,7 @@ pub enum ToolboxError {
         tool: String,
         /// Why not.
         #[source]
-        source: LoadError,
+        source: Box<LoadError>,
     },
     /// The arguments do not fit the tool's schema.
     #[error("invalid arguments for `{tool}`{}", list(problems))]

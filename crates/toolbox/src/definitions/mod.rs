@@ -152,7 +152,7 @@ impl Toolbox {
             let mut tool = self.tool(name).map_err(|error| match error {
                 // Of several tools it has to be said which one.
                 ToolboxError::Call(CallError::Load(source)) => {
-                    ToolboxError::Load { tool: name.to_owned(), source }
+                    ToolboxError::Load { tool: name.to_owned(), source: Box::new(source) }
                 }
                 error => error,
             })?;
