@@ -2,6 +2,7 @@
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kitbag_contract::LogLevel;
 use kitbag_host::Cancellation;
@@ -20,6 +21,9 @@ use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
 use crate::{call, knowledge, told};
+
+/// How long the first answer may wait for the block of knowledge.
+const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
 
 /// Serves one connection.
 #[derive(Clone)]
@@ -50,28 +54,32 @@ impl Handler {
         }
     }
 
-    /// What the server tells a model of itself: the block of knowledge.
+    /// What the server tells a model of itself: the block of knowledge. Without
+    /// it, where that takes longer than a client wants to wait for a first word.
     async fn instructions(&self) -> Option<String> {
         let generation = self.server.generation();
         let toolbox = generation.toolbox.clone();
         toolbox.topics().next().map(drop)?;
-        let work = move || toolbox.knowledge_prompt(&Cancellation::default());
-        match generation.toolbox.host().offload(work).await {
-            Ok(Ok(prompt)) => {
+        let cancellation = Cancellation::default();
+        let until = cancellation.clone();
+        let work = move || toolbox.knowledge_prompt(&until);
+        let asked = generation.toolbox.host().offload(work);
+        let problem = match tokio::time::timeout(INSTRUCTIONS_TIME, asked).await {
+            Ok(Ok(Ok(prompt))) => {
                 for problem in &prompt.problems {
                     tracing::warn!("knowledge: {problem}");
                 }
-                (!prompt.text.is_empty()).then_some(prompt.text)
+                return (!prompt.text.is_empty()).then_some(prompt.text);
             }
-            Ok(Err(error)) => {
-                tracing::warn!("knowledge: {error}");
-                None
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => {
+                cancellation.cancel();
+                format!("it takes longer than {}s", INSTRUCTIONS_TIME.as_secs())
             }
-            Err(error) => {
-                tracing::warn!("knowledge: {error}");
-                None
-            }
-        }
+        };
+        tracing::warn!("the instructions are without the block of knowledge: {problem}");
+        None
     }
 
     /// Has the tools that have not told everything loaded, one after the other,
