@@ -37,6 +37,7 @@ fn main() {
 
     start(&binary, workspace);
     stdio(&binary, workspace);
+    end(&binary, workspace);
     http(&binary, workspace);
 }
 
@@ -53,6 +54,29 @@ fn start(binary: &Path, workspace: &Path) {
     }
     println!("start to `initialize` answered   {:>10.1?}", percentile(&mut initialized, 50));
     println!("start to the first result        {:>10.1?}", percentile(&mut called, 50));
+}
+
+/// From the end of the input to the end of the process, while loops run on every
+/// processor; and how long a `ping` takes meanwhile.
+fn end(binary: &Path, workspace: &Path) {
+    let (mut ended, mut answered) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        let mut session = Session::start(binary, workspace);
+        for _ in 0..16 {
+            session.send("tools/call", r#"{"name":"echo","arguments":{"do":"spin"}}"#);
+        }
+        for _ in 0..20 {
+            answered.push(time(|| {
+                session.send("ping", "{}");
+                session.receive();
+            }));
+        }
+        ended.push(session.end());
+    }
+    let (p50, most) = (percentile(&mut answered, 50), percentile(&mut answered, 100));
+    println!("`ping` while 16 loops run        {p50:>10.1?} p50 {most:>10.1?} most");
+    let (p50, most) = (percentile(&mut ended, 50), percentile(&mut ended, 100));
+    println!("closed input to the end          {p50:>10.1?} p50 {most:>10.1?} most");
 }
 
 fn stdio(binary: &Path, workspace: &Path) {
@@ -129,7 +153,7 @@ fn echo(bytes: usize) -> String {
 /// A client on standard input and output.
 struct Session {
     child: Child,
-    input: ChildStdin,
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     line: String,
     last_id: u64,
@@ -146,7 +170,7 @@ impl Session {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let input = child.stdin.take().unwrap();
+        let input = child.stdin.take();
         let output = BufReader::with_capacity(1 << 20, child.stdout.take().unwrap());
         Self { child, input, output, line: String::new(), last_id: 0 }
     }
@@ -176,7 +200,7 @@ impl Session {
             line,
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         );
-        self.input.write_all(line.as_bytes()).unwrap();
+        self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
     fn receive(&mut self) {
@@ -197,6 +221,14 @@ impl Session {
             }
         }
         calls as f64 / start.elapsed().as_secs_f64()
+    }
+
+    /// Closes the input and returns how long the process takes to end.
+    fn end(mut self) -> Duration {
+        let start = Instant::now();
+        drop(self.input.take());
+        self.child.wait().unwrap();
+        start.elapsed()
     }
 
     fn resident_kib(&self) -> u64 {

@@ -110,6 +110,17 @@ fn what_was_asked_before_the_input_is_closed_is_answered() {
 }
 
 #[test]
+fn what_comes_before_the_first_request_ends_no_session() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::start(&workspace, &[]);
+    client.notify("notifications/cancelled", json!({ "requestId": 7 }));
+    client.write(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#);
+    client.write("");
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    assert!(client.request("initialize", hello)["result"].is_object());
+}
+
+#[test]
 fn a_client_that_says_nothing_is_no_error() {
     let workspace = Workspace::new();
     let run = workspace.run(&["serve"]);
