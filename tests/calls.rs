@@ -215,6 +215,36 @@ fn a_person_at_a_terminal_is_asked_until_the_answer_fits() {
 }
 
 #[test]
+fn a_form_is_asked_a_field_at_a_time_or_answered_at_once() {
+    let workspace = Workspace::with_probe("");
+    let fields = r#"answer_type={"form":{"fields":[
+        {"id":"name","title":"Your name","type":"text","default":"Ann"},
+        {"id":"age","description":"in years","type":"integer","required":false},
+        {"id":"agrees","type":"boolean","default":true}
+    ]}}"#;
+    let ask = ["run", "probe", "do=ask", fields];
+    let (stdout, shown) = on_a_terminal(&workspace, &ask, "\nold\n\n\nyes\n");
+    assert_eq!(stdout, "ask: {\"go-on\":{\"name\":\"Ann\",\"agrees\":true}}\n", "{shown}");
+    for part in [
+        "Go on?\n",
+        "Your name\n(a text, or nothing for `Ann`) ",
+        "age: in years\n(a whole number, or nothing) ",
+        "`old` is not a whole number",
+        "agrees\n(`yes` or `no`) ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (stdout, _) = on_a_terminal(&workspace, &ask, "Bob\n\u{4}");
+    assert_eq!(stdout, "", "the end of the input in the middle of a form");
+    let answer = r#"go-on={"name":"Bob","agrees":false,"age":3}"#;
+    let run = workspace.run(&[&ask[..], &["--answer", answer]].concat());
+    assert_eq!(run.success(), "ask: {\"go-on\":{\"name\":\"Bob\",\"age\":3,\"agrees\":false}}\n");
+    let run = workspace.run(&[&ask[..], &["--answer", r#"go-on={"name":"Bob"}"#]].concat());
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("the field `agrees`: `nothing` is not `yes` or `no`"), "{run:?}");
+}
+
+#[test]
 fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");
     snapshot("calls: preset that does not fit", &workspace.session(&[&["run", "probe", "do=ask"]]));

@@ -90,7 +90,8 @@ impl Server {
                     _ = &mut waiting => {}
                     () = closing.cancelled() => {
                         end.cancel();
-                        let _ = waiting.await;
+                        // A client that reads no more is not waited for.
+                        let _ = tokio::time::timeout(GRACE / 2, waiting).await;
                     }
                 }
                 Ok(())
