@@ -144,12 +144,11 @@ fn two_hundred_clients_at_once_get_their_own_answers() {
     assert!(metrics.contains("kitbag_calls_running 0"), "{metrics}");
 }
 
-#[test]
-fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
-    let workspace = Workspace::with_probe("");
-    let server = HttpServer::start(&workspace, OPEN);
-    let headers =
-        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+const TYPES: &str =
+    "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+
+/// Begins a session with a handshake.
+fn begin(server: &HttpServer) -> Reply {
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -158,11 +157,40 @@ fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
             "clientInfo": { "name": "t", "version": "1" },
         },
     });
-    let reply = server.send("POST", "/mcp", headers, &hello.to_string());
-    assert_eq!(reply.message()["result"]["protocolVersion"], "2025-11-25");
+    server.send("POST", "/mcp", TYPES, &hello.to_string())
+}
+
+/// The headers of what comes after it.
+fn in_session(reply: &Reply) -> String {
     let head = reply.head.to_lowercase();
     let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
-    let headers = format!("{headers}Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+    format!("{TYPES}Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n")
+}
+
+#[test]
+fn no_more_sessions_begin_than_may_be_open() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, OPEN);
+    let first = begin(&server);
+    for _ in 1..1_000 {
+        assert_eq!(begin(&server).status, 200);
+    }
+    let refused = begin(&server);
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.head.to_lowercase().contains("retry-after: "), "{refused:?}");
+    // Who needs no session is served all the same.
+    assert_eq!(server.message("", "tools/list", json!({})).status, 200);
+    assert_eq!(server.send("DELETE", "/mcp", &in_session(&first), "").status / 100, 2);
+    assert_eq!(begin(&server).status, 200);
+}
+
+#[test]
+fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let reply = begin(&server);
+    assert_eq!(reply.message()["result"]["protocolVersion"], "2025-11-25");
+    let headers = in_session(&reply);
     let call = json!({
         "jsonrpc": "2.0", "id": 2, "method": "tools/call",
         "params": { "name": "probe", "arguments": { "do": "echo", "text": "in a session" } },
