@@ -231,8 +231,9 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         let description = component
             .description()
             .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
-        if description.name != name {
-            return Err(failed("described", &format!("it calls itself `{}`", description.name)));
+        let names: Vec<_> = description.tools.iter().map(|tool| &*tool.name).collect();
+        if names != [name] {
+            return Err(failed("described", &format!("it calls itself {names:?}")));
         }
         let json =
             serde_json::to_string(description).map_err(|error| failed("described", &error))?;

@@ -21,7 +21,10 @@ pub mod text;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field};
 pub use call::{Action, Context};
-pub use description::{Annotations, Description, DesiredDirectory, DesiredGrants};
+pub use description::{
+    Annotations, Description, DesiredDirectory, DesiredGrants, PromptArgument, PromptDescription,
+    ResourceDescription, ResourceTemplateDescription, ToolDescription,
+};
 pub use emitted::{
     Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
     ResourceLink,

@@ -9,6 +9,7 @@ mod arguments;
 pub mod definitions;
 mod error;
 mod knowledge;
+mod served;
 mod session;
 mod tool;
 
@@ -25,6 +26,9 @@ use kitbag_host::{
 pub use arguments::{ArgumentProblem, Arguments};
 pub use error::ToolboxError;
 pub use knowledge::{KnowledgePrompt, Subjects, TOPIC_GUEST_PATH};
+pub use served::{
+    KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
+};
 pub use session::{Answered, Session};
 pub use tool::{KnownTool, Summary, Tool};
 
@@ -99,8 +103,9 @@ impl Toolbox {
     /// [`ToolboxError`] where configuration names a built-in that is not in this
     /// binary.
     pub fn known_tools(&self) -> impl Iterator<Item = Result<KnownTool, ToolboxError>> {
-        self.enabled().map(|(_, configured)| {
-            let (tool, may_say_more) = tool::resolve_known(&self.0, configured)?;
+        let mut known = tool::Known::default();
+        self.enabled().map(move |(_, configured)| {
+            let (tool, may_say_more) = tool::resolve_known(&self.0, configured, &mut known)?;
             Ok(KnownTool { tool: self.for_model(configured, tool), may_say_more })
         })
     }

@@ -73,6 +73,12 @@ impl Session {
         })
     }
 
+    /// Calls the component by another name than its tool's.
+    pub(crate) fn named(mut self, name: String) -> Self {
+        self.call.name = name;
+        self
+    }
+
     /// Lets somebody hear what the tool tells while it runs, in all its runs: what
     /// it logs, and progress that rises from the first to the last. Whoever
     /// listened before does no longer.

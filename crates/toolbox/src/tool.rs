@@ -1,10 +1,12 @@
 //! One tool, with all that is known of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
-use kitbag_contract::{Access, Annotations, Description, DesiredGrants, Grants, ToolName};
-use kitbag_host::ComponentSource;
+use kitbag_contract::{
+    Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
+};
+use kitbag_host::{ComponentSource, Metering};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
@@ -100,6 +102,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 Some(_) => None,
                 None => inner.host.known_description(&source, metering(tool.limits.limits())),
             };
+            let says = says.map(|says| says.and_then(|says| says.tool(tool.name.as_str()).cloned()));
             (shown.display().to_string(), says)
         }
     };
@@ -115,7 +118,7 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
             let component = inner.host.component(&inner.component_source(tool)?, metering)?;
-            let says = component.description().cloned();
+            let says = component.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
             let mut resolved = with(inner, tool, says)?;
             resolved.cache_problems = component.cache_problems().to_vec();
             Ok(resolved)
@@ -124,17 +127,38 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
     }
 }
 
+/// What is known of components without loading them, each asked for once: one
+/// component may be many tools, and it is read to find it in the cache.
+#[derive(Default)]
+pub(crate) struct Known(HashMap<(ComponentSource, Metering), Option<Option<Description>>>);
+
+impl Known {
+    /// As [`kitbag_host::Host::known_description`].
+    pub(crate) fn description(
+        &mut self,
+        inner: &Inner,
+        source: ComponentSource,
+        metering: Metering,
+    ) -> Option<Option<&Description>> {
+        let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
+            inner.host.known_description(source, *metering)
+        });
+        known.as_ref().map(Option::as_ref)
+    }
+}
+
 /// Resolves a tool with what is known of it. Nothing is compiled and nothing
 /// runs; the second value says whether loading it could tell more.
 pub(crate) fn resolve_known(
     inner: &Inner,
     tool: &kitbag_config::Tool,
+    known: &mut Known,
 ) -> Result<(Tool, bool), ToolboxError> {
     let says = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
             let source = inner.component_source(tool)?;
-            match inner.host.known_description(&source, metering(tool.limits.limits())) {
-                Some(says) => says,
+            match known.description(inner, source, metering(tool.limits.limits())) {
+                Some(says) => says.and_then(|says| says.tool(tool.name.as_str())).cloned(),
                 None => return Ok((with(inner, tool, None)?, true)),
             }
         }
@@ -147,7 +171,7 @@ pub(crate) fn resolve_known(
 fn with(
     inner: &Inner,
     tool: &kitbag_config::Tool,
-    says: Option<Description>,
+    says: Option<ToolDescription>,
 ) -> Result<Tool, ToolboxError> {
     let (says, parameters, grants) = match &tool.source.value {
         ToolSource::Builtin { name } => {
@@ -199,8 +223,9 @@ fn is_said(tool: &kitbag_config::Tool, local: &LocalTool) -> bool {
 }
 
 /// What a built-in says of itself; `build.rs` has checked the form.
-fn describe_builtin(builtin: &Builtin) -> Description {
-    serde_json::from_str(builtin.description).unwrap_or_default()
+fn describe_builtin(builtin: &Builtin) -> ToolDescription {
+    let description: Description = serde_json::from_str(builtin.description).unwrap_or_default();
+    description.tool(builtin.name).cloned().unwrap_or_default()
 }
 
 /// Derives from the grants what they tell, whatever the tool claims.

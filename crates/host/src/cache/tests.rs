@@ -10,7 +10,8 @@ fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("deep/cache"));
     let key = Key::of(b"the component", Metering::Off);
-    let description = Description { name: "tool".into(), ..Description::default() };
+    let tool = kitbag_contract::ToolDescription { name: "tool".into(), ..Default::default() };
+    let description = Description { tools: vec![tool], ..Description::default() };
     cache.store(key, ARTIFACT, Some(&description)).unwrap();
     (parent, cache, key)
 }
@@ -49,7 +50,7 @@ fn what_is_stored_is_loaded() {
     let (_parent, cache, key) = fixture();
     let entry = cache.load(key).unwrap().unwrap();
     assert_eq!(entry.artifact().bytes(), ARTIFACT);
-    assert_eq!(entry.description.unwrap().name, "tool");
+    assert_eq!(entry.description.unwrap().tools[0].name, "tool");
     assert!(cache.load(Key::of(b"another component", Metering::Off)).unwrap().is_none());
 }
 

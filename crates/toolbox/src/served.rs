@@ -1,0 +1,321 @@
+//! What components serve besides calls: prompts and resources.
+//!
+//! Serving one is a run of the component with the grants, the limits and the
+//! answers of the tool that it is. Where several tools are the same component,
+//! that is the first of them by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kitbag_config::ToolSource;
+use kitbag_contract::text::shown;
+use kitbag_contract::{
+    Action, Description, PromptDescription, ResourceDescription, ResourceTemplateDescription,
+    ToolName,
+};
+use serde_json::{Map, Value, json};
+
+use crate::error::ToolboxError;
+use crate::session::Session;
+use crate::{Arguments, Toolbox, arguments, metering, tool};
+
+/// What the `name` of a call for a prompt begins with; the prompt's name follows.
+/// No tool's name holds a `/`.
+pub const PROMPT_PREFIX: &str = "prompt/";
+
+/// The `name` of a call for a resource.
+pub const RESOURCE_NAME: &str = "resource/read";
+
+/// The prompt with the block of knowledge, which is not a component's to serve.
+pub const KNOWLEDGE_PROMPT: &str = "knowledge";
+
+/// What the URI of a subject begins with; none of a component's does.
+pub const KNOWLEDGE_SCHEME: &str = "kb://";
+
+/// What the components of all enabled tools serve, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Prompts, by name.
+    pub prompts: Vec<ServedItem<PromptDescription>>,
+    /// Resources, by URI.
+    pub resources: Vec<ServedItem<ResourceDescription>>,
+    /// Forms of further resources, by template.
+    pub templates: Vec<ServedItem<ResourceTemplateDescription>>,
+    /// The tools that may serve something; loading them would tell.
+    pub untold: Vec<ToolName>,
+    /// What is left out, and why.
+    pub problems: Vec<String>,
+}
+
+/// Something that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedItem<T> {
+    /// The tool whose component serves it.
+    pub tool: ToolName,
+    /// What the component says of it. Untrusted text.
+    pub description: T,
+}
+
+impl Served {
+    /// Finds a prompt.
+    pub fn prompt(&self, name: &str) -> Option<&ServedItem<PromptDescription>> {
+        self.prompts.iter().find(|prompt| prompt.description.name == name)
+    }
+
+    /// Finds who serves a URI, by itself or with others of its form: the tool,
+    /// and the form of the content where that is known.
+    pub fn resource(&self, uri: &str) -> Option<(&ToolName, Option<&str>)> {
+        let resource = self.resources.iter().find(|resource| resource.description.uri == uri);
+        let resource = resource.map(|item| (&item.tool, item.description.mime_type.as_deref()));
+        resource.or_else(|| {
+            let template =
+                self.templates.iter().find(|item| has_form(&item.description.uri_template, uri))?;
+            Some((&template.tool, template.description.mime_type.as_deref()))
+        })
+    }
+}
+
+impl Toolbox {
+    /// What the components of all enabled tools serve besides calls. Nothing is
+    /// compiled and nothing runs, but what is cached of them is read.
+    pub fn known_served(&self) -> Served {
+        let mut served = Served::default();
+        let mut known = tool::Known::default();
+        let (mut files, mut offers) = (BTreeSet::new(), Offers::default());
+        for (name, configured) in self.enabled() {
+            let ToolSource::Local(local) = &configured.source.value else { continue };
+            if !files.insert(&local.wasm.value) {
+                continue;
+            }
+            let Ok(source) = self.0.component_source(configured) else { continue };
+            let metering = metering(configured.limits.limits());
+            match known.description(&self.0, source, metering) {
+                None => served.untold.push(name.clone()),
+                Some(None) => {}
+                Some(Some(description)) => offers.add(name, description, &mut served.problems),
+            }
+        }
+        served.prompts = offers.prompts.into_values().collect();
+        served.resources = offers.resources.into_values().collect();
+        served.templates = offers.templates.into_values().collect();
+        served
+    }
+
+    /// Whether the component of a tool serves anything besides calls, as far as
+    /// that is known.
+    pub fn serves_more(&self, tool: &str) -> bool {
+        let known = || {
+            let configured = self.find(tool).ok()?;
+            let source = self.0.component_source(configured).ok()?;
+            self.0.host.known_description(&source, metering(configured.limits.limits()))?
+        };
+        known().is_some_and(|description| description.serves_more())
+    }
+
+    /// Prepares the run that makes a prompt.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prepare`](Self::prepare) of the tool that serves it.
+    pub fn prepare_prompt(
+        &self,
+        prompt: &ServedItem<PromptDescription>,
+        arguments: Map<String, Value>,
+    ) -> Result<Session, ToolboxError> {
+        let name = format!("{PROMPT_PREFIX}{}", prompt.description.name);
+        let schema = schema(&prompt.description);
+        let arguments = Arguments::json(Value::Object(arguments));
+        let arguments = arguments::check(&name, &schema, arguments, |_| false)?;
+        self.prepare_other(&prompt.tool, name, arguments)
+    }
+
+    /// Prepares the run that reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prepare`](Self::prepare) of the tool that serves it.
+    pub fn prepare_resource(&self, tool: &ToolName, uri: &str) -> Result<Session, ToolboxError> {
+        let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
+        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments)
+    }
+
+    fn prepare_other(
+        &self,
+        tool: &ToolName,
+        name: String,
+        arguments: Map<String, Value>,
+    ) -> Result<Session, ToolboxError> {
+        let configured = self.find(tool.as_str())?;
+        let tool = tool::resolve(&self.0, configured)?;
+        let grants = tool.grants.value.clone();
+        let action = Action::Run;
+        let session = Session::new(&self.0, configured, tool, arguments, action, grants, None)?;
+        Ok(session.named(name))
+    }
+}
+
+/// What was found so far, by what it is asked for by.
+#[derive(Default)]
+struct Offers {
+    prompts: BTreeMap<String, ServedItem<PromptDescription>>,
+    resources: BTreeMap<String, ServedItem<ResourceDescription>>,
+    templates: BTreeMap<String, ServedItem<ResourceTemplateDescription>>,
+}
+
+impl Offers {
+    /// Adds what a component serves, unless something before it has its name.
+    fn add(&mut self, tool: &ToolName, description: &Description, problems: &mut Vec<String>) {
+        for prompt in &description.prompts {
+            let own = prompt.name == KNOWLEDGE_PROMPT;
+            add(&mut self.prompts, tool, ("prompt", &prompt.name, own), prompt, problems);
+        }
+        for resource in &description.resources {
+            let own = resource.uri.starts_with(KNOWLEDGE_SCHEME);
+            add(&mut self.resources, tool, ("resource", &resource.uri, own), resource, problems);
+        }
+        for template in &description.resource_templates {
+            let uri = &template.uri_template;
+            // Whatever a form may stand for, it does not stand for the start.
+            let own = uri.starts_with(KNOWLEDGE_SCHEME);
+            add(&mut self.templates, tool, ("resource template", uri, own), template, problems);
+        }
+    }
+}
+
+fn add<T: Clone>(
+    found: &mut BTreeMap<String, ServedItem<T>>,
+    tool: &ToolName,
+    (kind, name, is_own): (&str, &str, bool),
+    description: &T,
+    problems: &mut Vec<String>,
+) {
+    let left_out = match found.get(name) {
+        _ if is_own => "is kitbag's own".to_owned(),
+        Some(first) => format!("is served by `{}` already", first.tool),
+        None => {
+            let item = ServedItem { tool: tool.clone(), description: description.clone() };
+            found.insert(name.to_owned(), item);
+            return;
+        }
+    };
+    problems.push(format!("the {kind} `{}` of `{tool}` is left out: it {left_out}", shown(name)));
+}
+
+/// The JSON Schema of a prompt's arguments, which are texts.
+fn schema(prompt: &PromptDescription) -> Value {
+    let arguments = || prompt.arguments.iter();
+    let properties: Map<_, _> =
+        arguments().map(|argument| (argument.name.clone(), json!({ "type": "string" }))).collect();
+    let required: Vec<_> =
+        arguments().filter(|argument| argument.required).map(|argument| &argument.name).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// Whether a URI has the form of a template (RFC 6570). `{name}` stands for text
+/// without `/`, `?` and `#`, any other expression for any text: what exactly
+/// stands there is for the component to read.
+fn has_form(template: &str, uri: &str) -> bool {
+    // Where in the URI the part of the template so far may end.
+    let mut ends = vec![false; uri.len() + 1];
+    ends[0] = true;
+    let mut rest = template;
+    while !rest.is_empty() {
+        let (literal, expression, after) = match rest.split_once('{') {
+            None => (rest, None, ""),
+            Some((literal, tail)) => match tail.split_once('}') {
+                Some((expression, after)) => (literal, Some(expression), after),
+                None => return false,
+            },
+        };
+        let mut next = vec![false; ends.len()];
+        for at in (0..ends.len()).filter(|at| ends[*at]) {
+            if uri.as_bytes()[at..].starts_with(literal.as_bytes()) {
+                next[at + literal.len()] = true;
+            }
+        }
+        if let Some(expression) = expression {
+            next = stretched(&next, expression, uri.as_bytes());
+        }
+        (ends, rest) = (next, after);
+    }
+    ends[uri.len()]
+}
+
+/// Where an expression may end that begins at one of these places.
+fn stretched(starts: &[bool], expression: &str, uri: &[u8]) -> Vec<bool> {
+    let is_plain = !expression.starts_with(['+', '#', '.', '/', ';', '?', '&']);
+    let mut ends = match is_plain {
+        // A value that is empty would make another URI of it.
+        true => vec![false; starts.len()],
+        false => starts.to_vec(),
+    };
+    for at in 0..uri.len() {
+        let goes_on = !(is_plain && matches!(uri[at], b'/' | b'?' | b'#'));
+        ends[at + 1] |= goes_on && (starts[at] || ends[at]);
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_form(template: &str, uri: &str, expected: bool) {
+        assert_eq!(has_form(template, uri), expected, "{template} {uri}");
+    }
+
+    #[test]
+    fn a_uri_has_the_form_of_its_template_only() {
+        let template = "test://template/{id}/data";
+        check_form(template, "test://template/123/data", true);
+        check_form(template, "test://template//data", false);
+        check_form(template, "test://template/1/2/data", false);
+        check_form(template, "test://template/1/data/", false);
+        check_form("a:{x}-{y}", "a:1-2-3", true);
+        check_form("a:{x}-{y}", "a:-2", false);
+        check_form("a:{+path}.txt", "a:b/c.txt", true);
+        check_form("a:{+path}.txt", "a:b/c.text", false);
+        check_form("a:b{?q}", "a:b", true);
+        check_form("a:b{?q}", "a:b?q=1", true);
+        check_form("a:{x", "a:{x", false);
+        check_form("a:b", "a:b", true);
+        check_form("a:{größe}!", "a:ü!", true);
+        // As long as a message may be, and no longer to look at for that.
+        check_form(&"{+a}x".repeat(50), &"x".repeat(100_000), true);
+    }
+
+    #[test]
+    fn the_first_tool_that_serves_a_name_keeps_it() {
+        let description: Description = serde_json::from_value(json!({
+            "name": "t",
+            "prompts": [{ "name": "p" }, { "name": "knowledge" }],
+            "resources": [{ "uri": "a:b", "name": "b" }, { "uri": "kb://a/b", "name": "c" }],
+            "resourceTemplates": [{ "uriTemplate": "a:{b}", "name": "b" }],
+        }))
+        .unwrap();
+        let (mut offers, mut problems) = (Offers::default(), Vec::new());
+        for tool in ["one", "two"] {
+            offers.add(&ToolName::new(tool).unwrap(), &description, &mut problems);
+        }
+        let names = |tool: &str| offers.prompts["p"].tool.as_str() == tool;
+        assert!(names("one"));
+        assert_eq!((offers.prompts.len(), offers.resources.len(), offers.templates.len()), (1, 1, 1));
+        assert_eq!(
+            problems,
+            [
+                "the prompt `knowledge` of `one` is left out: it is kitbag's own",
+                "the resource `kb://a/b` of `one` is left out: it is kitbag's own",
+                "the prompt `p` of `two` is left out: it is served by `one` already",
+                "the prompt `knowledge` of `two` is left out: it is kitbag's own",
+                "the resource `a:b` of `two` is left out: it is served by `one` already",
+                "the resource `kb://a/b` of `two` is left out: it is kitbag's own",
+                "the resource template `a:{b}` of `two` is left out: it is served by `one` already",
+            ]
+        );
+    }
+}
