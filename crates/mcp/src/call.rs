@@ -1,4 +1,4 @@
-//! One `tools/call`, with the questions in between.
+//! One `tools/call`; and the questions in between, of any run of a component.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use kitbag_config::{Origin, Sourced};
 use kitbag_contract::{Action, Answer, Outcome, Question};
 use kitbag_host::{Cancellation, Completion};
-use kitbag_toolbox::{Arguments, Session, ToolboxError};
+use kitbag_toolbox::{Arguments, Session, Toolbox, ToolboxError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
     InputResponses,
@@ -21,6 +21,7 @@ use crate::handler::Handler;
 use crate::outcome;
 use crate::question::{self, Asked};
 use crate::seal::Binding;
+use crate::server::Generation;
 use crate::told::Ear;
 
 /// The argument in which a client without forms passes answers on.
@@ -48,34 +49,39 @@ pub(crate) async fn call(
         },
         _ => Map::new(),
     };
-    let mut call = Call {
-        handler,
-        context,
-        client,
-        name: request.name.into_owned(),
-        cancellation: Cancellation::default(),
-        ear: Ear::new(context.meta.get_progress_token(), handler.log_level(client, context)),
-        responses: request.input_responses.unwrap_or_default(),
-    };
+    let name = request.name.into_owned();
+    let mut call = Call::new(handler, context, &name, request.input_responses);
     let metrics = handler.server.metrics();
     let (_running, start) = (metrics.begin(), Instant::now());
-    let ended = call.run(arguments, given, request.request_state).await;
-    let response = match ended {
-        Ok(response) => Ok(response),
+    let prepare = {
+        let name = name.clone();
+        move |toolbox: &Toolbox| {
+            toolbox.prepare(&name, Arguments::json(Value::Object(arguments)), Action::Run)
+        }
+    };
+    let generation = handler.server.generation();
+    let response = match call.run(generation, prepare, given, request.request_state).await {
+        Ok(Ended::Done(session, completion)) => {
+            outcome::result(&name, &session, *completion).map(CallToolResponse::from)
+        }
+        Ok(Ended::Asks(asked)) => Ok(asked.into()),
+        Ok(Ended::Refused(message)) => Ok(outcome::failure(&message, false).into()),
         Err(Stop::Protocol(error)) => Err(error),
         Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
     };
     // A name that somebody made up is not counted: each one would be kept.
-    if handler.server.generation().toolbox.has_tool(&call.name) {
-        metrics.ended(&call.name, outcome::kind(&response), start.elapsed());
+    if handler.server.generation().toolbox.has_tool(&name) {
+        metrics.ended(&name, outcome::kind(&response), start.elapsed());
     }
     response
 }
 
-struct Call<'a> {
+/// A run of a component, with the questions in between.
+pub(crate) struct Call<'a> {
     handler: &'a Handler,
     context: &'a RequestContext<RoleServer>,
     client: Client,
+    /// The tool, as whoever listens hears of it.
     name: String,
     cancellation: Cancellation,
     ear: Ear,
@@ -83,8 +89,18 @@ struct Call<'a> {
     responses: InputResponses,
 }
 
+/// How a run ended.
+pub(crate) enum Ended {
+    /// It is over. A question is still open only where nobody can be asked.
+    Done(Box<Session>, Box<Completion>),
+    /// The client has to bring an answer.
+    Asks(InputRequiredResult),
+    /// There will be no answer; this says why.
+    Refused(String),
+}
+
 /// Why a call goes no further.
-enum Stop {
+pub(crate) enum Stop {
     Protocol(ErrorData),
     Toolbox(ToolboxError),
 }
@@ -94,25 +110,49 @@ enum Next {
     /// It was answered; the tool is to be run again.
     Run,
     /// The call ends here, for now.
-    End(Box<CallToolResponse>),
+    End(Ended),
 }
 
-impl Call<'_> {
-    async fn run(
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        handler: &'a Handler,
+        context: &'a RequestContext<RoleServer>,
+        tool: &str,
+        responses: Option<InputResponses>,
+    ) -> Self {
+        let client = Client::of(context);
+        Self {
+            handler,
+            context,
+            client,
+            name: tool.to_owned(),
+            cancellation: Cancellation::default(),
+            ear: Ear::new(context.meta.get_progress_token(), handler.log_level(client, context)),
+            responses: responses.unwrap_or_default(),
+        }
+    }
+
+    /// Runs what `prepare` prepares, until it is over or has to be asked. `given`
+    /// are answers that came with the arguments, `state` is what an earlier round
+    /// gave out.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop`], where it comes to no end of its own.
+    pub(crate) async fn run(
         &mut self,
-        arguments: Map<String, Value>,
+        generation: Arc<Generation>,
+        prepare: impl FnOnce(&Toolbox) -> Result<Session, ToolboxError> + Send + 'static,
         given: Map<String, Value>,
         state: Option<String>,
-    ) -> Result<CallToolResponse, Stop> {
-        let generation = self.handler.server.generation();
-        let (server, name) = (self.handler.server.clone(), self.name.clone());
+    ) -> Result<Ended, Stop> {
+        let server = self.handler.server.clone();
         let (principal, cancellation) = (self.handler.principal.clone(), self.cancellation.clone());
         let (toolbox, ear) = (generation.toolbox.clone(), Arc::new(self.ear.clone()));
         // Everything up to the first answer on the other thread: each way there
         // and back takes as long as a small call.
         let start = move || {
-            let arguments = Arguments::json(Value::Object(arguments));
-            let mut session = toolbox.prepare(&name, arguments, Action::Run)?;
+            let mut session = prepare(&toolbox)?;
             session.listen(ear);
             if let Some(state) = state {
                 let binding = binding(&principal, &session);
@@ -136,11 +176,11 @@ impl Call<'_> {
                 Ok(Outcome::NeedsInput(question)) if self.can_ask() => question.clone(),
                 _ => {
                     generation.learned(&self.handler.server, &self.name);
-                    return Ok(outcome::result(&self.name, &session, ended)?.into());
+                    return Ok(Ended::Done(Box::new(session), Box::new(ended)));
                 }
             };
             match self.ask(&mut session, &question).await? {
-                Next::End(response) => return Ok(*response),
+                Next::End(ended) => return Ok(ended),
                 Next::Run => {}
             }
             let cancellation = self.cancellation.clone();
@@ -163,8 +203,7 @@ impl Call<'_> {
                 true => match self.responses.remove(&question.id) {
                     Some(response) => read(question, response)?,
                     None => {
-                        let required = self.require(session, question, problem.as_deref())?;
-                        return Ok(Next::End(Box::new(required)));
+                        return self.require(session, question, problem.as_deref()).map(Next::End);
                     }
                 },
                 false => self.elicit(question, problem.as_deref()).await?,
@@ -172,9 +211,9 @@ impl Call<'_> {
             let answer = match asked {
                 Asked::Answer(answer) => answer,
                 Asked::Declined => {
-                    return Ok(self.refused(question, "declined to answer"));
+                    return Ok(Next::End(self.refused(question, "declined to answer")));
                 }
-                Asked::Dismissed => return Ok(self.refused(question, "dismissed")),
+                Asked::Dismissed => return Ok(Next::End(self.refused(question, "dismissed"))),
             };
             match session.answer(question, Sourced { value: answer, origin: Origin::Caller }) {
                 Ok(()) => return Ok(Next::Run),
@@ -184,7 +223,7 @@ impl Call<'_> {
         }
         let problem = problem.unwrap_or_default();
         let message = format!("the answer to `{}` does not fit: {problem}", question.id);
-        Ok(failed(&message))
+        Ok(Next::End(Ended::Refused(message)))
     }
 
     /// Asks in the result, as the stateless revisions do.
@@ -193,13 +232,13 @@ impl Call<'_> {
         session: &Session,
         question: &Question,
         problem: Option<&str>,
-    ) -> Result<CallToolResponse, Stop> {
+    ) -> Result<Ended, Stop> {
         let form = question::form(question, problem).map_err(internal)?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form));
         let binding = binding(&self.handler.principal, session);
         let state = self.handler.server.seal().close(session.answers(), &binding);
         let requests = [(question.id.clone(), request)].into();
-        Ok(InputRequiredResult::new(Some(requests), Some(state)).into())
+        Ok(Ended::Asks(InputRequiredResult::new(Some(requests), Some(state))))
     }
 
     /// Asks with a request to the client, as the revisions with a handshake do.
@@ -215,13 +254,12 @@ impl Call<'_> {
         }
     }
 
-    fn refused(&self, question: &Question, how: &str) -> Next {
-        let message = format!(
+    fn refused(&self, question: &Question, how: &str) -> Ended {
+        Ended::Refused(format!(
             "the user {how} `{}` ({}); nothing was done",
             question.id,
             question.text.trim_end(),
-        );
-        failed(&message)
+        ))
     }
 
     async fn offload<T: Send + 'static>(
@@ -281,10 +319,6 @@ fn read(question: &Question, response: Value) -> Result<Asked, Stop> {
             Err(Stop::Protocol(ErrorData::invalid_params(message, None)))
         }
     }
-}
-
-fn failed(message: &str) -> Next {
-    Next::End(Box::new(outcome::failure(message, false).into()))
 }
 
 fn cancelled() -> Stop {

@@ -11,8 +11,9 @@ use rmcp::model::{
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscriptionFilter,
+    ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -20,7 +21,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
-use crate::{call, knowledge, told};
+use crate::subscription::{self, Subscriptions};
+use crate::{call, knowledge, served, told};
 
 /// How long the first answer may wait for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
@@ -34,11 +36,18 @@ pub(crate) struct Handler {
     /// From which level up the client wants to hear what tools log, where it
     /// says so once for the session.
     level: Arc<Mutex<LogLevel>>,
+    /// The resources that the client wants to hear of, in a session.
+    subscriptions: Subscriptions,
 }
 
 impl Handler {
     pub(crate) fn new(server: Server, principal: &str) -> Self {
-        Self { server, principal: principal.into(), level: Arc::new(Mutex::new(LogLevel::Info)) }
+        Self {
+            server,
+            principal: principal.into(),
+            level: Arc::new(Mutex::new(LogLevel::Info)),
+            subscriptions: Subscriptions::default(),
+        }
     }
 
     /// From which level up the client wants to hear what this call logs. In the
@@ -85,19 +94,11 @@ impl Handler {
     /// Has the tools that have not told everything loaded, one after the other,
     /// so that the next list tells more.
     fn learn_more(&self) {
-        let handler = self.clone();
+        let server = self.server.clone();
         tokio::spawn(async move {
-            let generation = handler.server.generation();
+            let generation = server.generation();
             let Some(catalog) = generation.known_catalog() else { return };
-            for name in &catalog.untold {
-                let (toolbox, tool) = (generation.toolbox.clone(), name.clone());
-                let load = move || toolbox.load(&tool).map(drop);
-                match generation.toolbox.host().offload(load).await {
-                    Ok(Ok(())) => generation.learned(&handler.server, name),
-                    Ok(Err(error)) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
-                    Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
-                }
-            }
+            served::load(&server, &generation, &catalog.untold).await;
         });
     }
 }
@@ -111,6 +112,7 @@ impl ServerHandler for Handler {
             .enable_prompts_list_changed()
             .enable_resources()
             .enable_resources_list_changed()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -143,8 +145,9 @@ impl ServerHandler for Handler {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.server.changes();
-        let mut seen = *changes.borrow_and_update();
+        let mut seen = changes.borrow_and_update().clone();
         let closing = self.server.closing().clone();
+        let subscriptions = self.subscriptions.clone();
         tokio::spawn(async move {
             while let Some(now) = next(&mut changes, &closing).await {
                 let peer = &context.peer;
@@ -157,6 +160,10 @@ impl ServerHandler for Handler {
                     }
                     if now.resources != seen.resources {
                         peer.notify_resource_list_changed().await?;
+                    }
+                    for uri in subscriptions.updated(&seen, &now) {
+                        let updated = ResourceUpdatedNotificationParam::new(uri);
+                        peer.notify_resource_updated(updated).await?;
                     }
                     Ok::<_, rmcp::ServiceError>(())
                 };
@@ -172,12 +179,12 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
+        Some(subscription::accepted(&self.server, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = self.server.changes();
-        let mut seen = *changes.borrow_and_update();
+        let mut seen = changes.borrow_and_update().clone();
         loop {
             let now = tokio::select! {
                 now = next(&mut changes, self.server.closing()) => now,
@@ -195,6 +202,11 @@ impl ServerHandler for Handler {
                 }
                 if now.resources != seen.resources && wants(accepted.resources_list_changed) {
                     sink.notify_resource_list_changed().await?;
+                }
+                for uri in accepted.resource_subscriptions.iter().flatten() {
+                    if subscription::is_updated(uri, &seen, &now) {
+                        sink.notify_resource_updated(uri).await?;
+                    }
                 }
                 Ok::<_, rmcp::service::SubscriptionSendError>(())
             };
@@ -252,23 +264,40 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        knowledge::resources(&self.server, request).await
+        served::resources(&self.server, request).await
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(knowledge::templates(&self.server))
+        served::templates(&self.server, request).await
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(knowledge::read(&self.server, &request.uri).await?.into())
+        served::read(self, request, &context).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.add(&self.server, request.uri).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
     }
 
     async fn complete(
@@ -281,18 +310,18 @@ impl ServerHandler for Handler {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(knowledge::prompts(&self.server))
+        served::prompts(&self.server, request).await
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        Ok(knowledge::prompt(&self.server, &request.name).await?.into())
+        served::prompt(self, request, &context).await
     }
 
     async fn on_custom_request(
@@ -321,7 +350,9 @@ const METHODS: &[&str] = &[
     "prompts/list",
     "resources/list",
     "resources/read",
+    "resources/subscribe",
     "resources/templates/list",
+    "resources/unsubscribe",
     "server/discover",
     "subscriptions/listen",
     "tools/call",
@@ -334,7 +365,7 @@ async fn next(
     closing: &tokio_util::sync::CancellationToken,
 ) -> Option<Changes> {
     tokio::select! {
-        changed = changes.changed() => changed.ok().map(|()| *changes.borrow_and_update()),
+        changed = changes.changed() => changed.ok().map(|()| changes.borrow_and_update().clone()),
         () = closing.cancelled() => None,
     }
 }

@@ -6,23 +6,20 @@
 use kitbag_contract::Outcome;
 use kitbag_contract::text::shown;
 use kitbag_host::Cancellation;
-use kitbag_toolbox::{Toolbox, ToolboxError};
+use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Toolbox, ToolboxError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, Prompt,
-    PromptMessage, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
-    Role,
+    CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptResult, Prompt, PromptMessage,
+    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, Role,
 };
 
 use crate::handler::internal;
-use crate::page::page;
 use crate::server::Server;
 
-const SCHEME: &str = "kb://";
+const SCHEME: &str = KNOWLEDGE_SCHEME;
 const TEMPLATE: &str = "kb://{topic}/{+slug}";
-const PROMPT: &str = "knowledge";
+const PROMPT: &str = KNOWLEDGE_PROMPT;
 const MIME_TYPE: &str = "text/markdown";
 
 /// What stands for itself in a topic's or a slug's part of a URI.
@@ -30,11 +27,8 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Every listed subject of every topic.
-pub(crate) async fn resources(
-    server: &Server,
-    request: Option<PaginatedRequestParams>,
-) -> Result<ListResourcesResult, ErrorData> {
-    let all = ask(server, |toolbox| {
+pub(crate) async fn resources(server: &Server) -> Result<Vec<Resource>, ErrorData> {
+    ask(server, |toolbox| {
         let mut all = Vec::new();
         for topic in toolbox.topics() {
             let topic = match topic {
@@ -51,25 +45,19 @@ pub(crate) async fn resources(
                 Err(error) => tracing::warn!("knowledge: {}", error.message),
             }
         }
-        all.sort_by(|one, other| one.uri.cmp(&other.uri));
         Ok(all)
-    });
-    let (resources, next) = page(&all.await?, |resource| &resource.uri, request)?;
-    let mut result = ListResourcesResult::with_all_items(resources);
-    result.next_cursor = next;
-    Ok(result)
+    })
+    .await
 }
 
 /// The form of all those URIs, where there is a topic.
-pub(crate) fn templates(server: &Server) -> ListResourceTemplatesResult {
+pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "subject")
         .with_title("Subject of the knowledge base")
         .with_description("A subject of a topic, also one that is not listed.")
         .with_mime_type(MIME_TYPE);
     let has_topics = server.generation().toolbox.topics().next().is_some();
-    ListResourceTemplatesResult::with_all_items(
-        has_topics.then_some(template).into_iter().collect(),
-    )
+    has_topics.then_some(template)
 }
 
 /// Reads one subject.
@@ -78,12 +66,8 @@ pub(crate) fn templates(server: &Server) -> ListResourceTemplatesResult {
 ///
 /// For a URI that is not ours, and for what `learn` refuses.
 pub(crate) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let not_found = |why: &str| {
-        let message = format!("there is no resource `{}`: {why}", shown(uri));
-        ErrorData::resource_not_found(message, Some(serde_json::json!({ "uri": uri })))
-    };
     let Some((topic, slug)) = parse(uri) else {
-        return Err(not_found(&format!("resources are `{TEMPLATE}`")));
+        return Err(not_found(uri, &format!("a subject is `{TEMPLATE}`")));
     };
     let outcome =
         ask(server, move |toolbox| toolbox.subject(&topic, &slug, &Cancellation::default()));
@@ -92,9 +76,15 @@ pub(crate) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResul
             let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
             Ok(ReadResourceResult::new(vec![contents]))
         }
-        Outcome::Error(error) => Err(not_found(&error.message)),
-        Outcome::NeedsInput(question) => Err(not_found(&question.text)),
+        Outcome::Error(error) => Err(not_found(uri, &error.message)),
+        Outcome::NeedsInput(question) => Err(not_found(uri, &question.text)),
     }
+}
+
+/// The error for a URI that nothing is found under.
+pub(crate) fn not_found(uri: &str, why: &str) -> ErrorData {
+    let message = format!("there is no resource `{}`: {why}", shown(uri));
+    ErrorData::resource_not_found(message, Some(serde_json::json!({ "uri": uri })))
 }
 
 /// Completes the topic and the slug of a URI.
@@ -140,11 +130,11 @@ pub(crate) async fn complete(
 }
 
 /// The prompt with the block of knowledge, where there is a topic.
-pub(crate) fn prompts(server: &Server) -> ListPromptsResult {
+pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
     let description = "What the knowledge base holds, and what of it everybody should know.";
     let prompt = Prompt::new(PROMPT, Some(description), None).with_title("Knowledge");
     let has_topics = server.generation().toolbox.topics().next().is_some();
-    ListPromptsResult::with_all_items(has_topics.then_some(prompt).into_iter().collect())
+    has_topics.then_some(prompt)
 }
 
 /// # Errors
@@ -153,14 +143,18 @@ pub(crate) fn prompts(server: &Server) -> ListPromptsResult {
 pub(crate) async fn prompt(server: &Server, name: &str) -> Result<GetPromptResult, ErrorData> {
     let has_topics = server.generation().toolbox.topics().next().is_some();
     if name != PROMPT || !has_topics {
-        let message = format!("there is no prompt `{}`", shown(name));
-        return Err(ErrorData::invalid_params(message, None));
+        return Err(no_prompt(name));
     }
     let block = ask(server, |toolbox| toolbox.knowledge_prompt(&Cancellation::default())).await?;
     for problem in &block.problems {
         tracing::warn!("knowledge: {problem}");
     }
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, block.text)]))
+}
+
+/// The error for a name that is no prompt.
+pub(crate) fn no_prompt(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("there is no prompt `{}`", shown(name)), None)
 }
 
 /// Asks the toolbox on a thread for calls.
@@ -183,7 +177,8 @@ fn uri(topic: &str, slug: &str) -> String {
     format!("{SCHEME}{topic}/{}", utf8_percent_encode(slug, PLAIN_PATH))
 }
 
-fn parse(uri: &str) -> Option<(String, String)> {
+/// The topic and the slug of a subject's URI.
+pub(crate) fn parse(uri: &str) -> Option<(String, String)> {
     let (topic, slug) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let decode = |text| percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned());
     let (topic, slug) = (decode(topic)?, decode(slug)?);

@@ -20,8 +20,10 @@ mod question;
 mod rate;
 mod reload;
 mod seal;
+mod served;
 mod server;
 mod stdio;
+mod subscription;
 mod token;
 mod told;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::content::content_block;
 
 /// Said where the same call may succeed later.
-const TRY_AGAIN: &str = "Trying again may help.";
+pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 
 /// The result of a call that has ended without a question.
 ///
@@ -42,7 +42,11 @@ pub(crate) fn result(
             }
             Err(error) => Ok(failure(&error.to_string(), false)),
         },
-        Ok(Outcome::Error(error)) => Ok(failure(&error.message, error.transient)),
+        Ok(Outcome::Error(error)) => {
+            let mut result = failure(&error.message, error.transient);
+            result.content.extend(completion.emitted.iter().map(content_block));
+            Ok(result)
+        }
         Ok(Outcome::NeedsInput(question)) => Ok(unanswered(&question)),
         Err(error) => refusal(error.into()),
     }
@@ -103,7 +107,7 @@ fn unanswered(question: &Question) -> CallToolResult {
 }
 
 /// An error with its causes.
-fn told(error: &dyn std::error::Error) -> String {
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -115,7 +119,7 @@ fn told(error: &dyn std::error::Error) -> String {
 }
 
 /// Tells whoever looks after the server what the model does not see.
-fn report(tool: &str, completion: &Completion) {
+pub(crate) fn report(tool: &str, completion: &Completion) {
     let elapsed_us = completion.usage.elapsed.as_micros() as u64;
     match &completion.result {
         Ok(Outcome::Success(_)) => tracing::debug!(tool, elapsed_us, "success"),

@@ -188,22 +188,51 @@ fn reload(server: &Server, paths: &[PathBuf]) {
             changes.tools += changed.tools;
             changes.prompts += changed.prompts;
             changes.resources += changed.resources;
+            changes.components += changed.components;
+            for (topic, count) in changed.topics {
+                *changes.topics.entry(topic).or_default() += count;
+            }
         });
     }
 }
 
-/// Which lists are different.
+/// What is different.
 fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes {
     let mut changes = Changes::default();
     // What nobody has asked for is no news.
     if let Some(known) = old.known_catalog() {
         changes.tools = u64::from(!is_same(&known, &new.catalog()));
     }
+    if let Some(known) = old.served.known() {
+        let served = new.served.get(new);
+        changes.prompts = u64::from(known.prompts != served.prompts);
+        let is_same = known.resources == served.resources && known.templates == served.templates;
+        changes.resources = u64::from(!is_same);
+    }
     let (old, new) = (old.toolbox.config(), new.toolbox.config());
-    let are_documents =
-        |path: &PathBuf| documents(new).any(|directory| path.starts_with(directory));
-    changes.prompts = u64::from(old.topics != new.topics);
-    changes.resources = changes.prompts | u64::from(paths.iter().any(are_documents));
+    if old.topics != new.topics {
+        (changes.prompts, changes.resources) = (1, 1);
+    }
+    // Where events were lost, anything may have changed.
+    let is_changed = |path: &Path| {
+        paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path))
+    };
+    for (id, topic) in old.topics.iter().chain(&new.topics) {
+        if old.topics.get(id) != new.topics.get(id) || is_changed(&topic.subjects.value) {
+            changes.topics.insert(id.to_string(), 1);
+            changes.resources = 1;
+        }
+    }
+    let components = |config: &Config| {
+        let tools = config.tools.values().filter(|tool| tool.enable.value);
+        let files = tools.filter_map(|tool| match &tool.source.value {
+            ToolSource::Local(local) => Some(local.wasm.value.clone()),
+            ToolSource::Builtin { .. } => None,
+        });
+        files.collect::<BTreeSet<_>>()
+    };
+    let (before, now) = (components(old), components(new));
+    changes.components = u64::from(before != now || now.iter().any(|file| is_changed(file)));
     changes
 }
 

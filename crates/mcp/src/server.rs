@@ -1,5 +1,6 @@
 //! What all connections share: the toolbox of the moment, and what changes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Catalog;
 use crate::metrics::Metrics;
 use crate::seal::Seal;
+use crate::served::Slot;
 
 /// Puts the toolbox together anew when its files have changed. The error is for a
 /// person.
@@ -42,17 +44,23 @@ impl WeakServer {
     }
 }
 
-/// How often each list has changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How often each list has changed, and what can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) tools: u64,
     pub(crate) resources: u64,
     pub(crate) prompts: u64,
+    /// The documents of topics, by the topic's id.
+    pub(crate) topics: BTreeMap<String, u64>,
+    /// The components that tools are.
+    pub(crate) components: u64,
 }
 
 /// One state of the files: calls that run keep theirs to the end.
 pub(crate) struct Generation {
     pub(crate) toolbox: Toolbox,
+    /// What is served besides tools.
+    pub(crate) served: Slot,
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
@@ -131,7 +139,7 @@ impl Server {
 
 impl Generation {
     pub(crate) fn new(toolbox: Toolbox) -> Self {
-        Self { toolbox, catalog: Mutex::default() }
+        Self { toolbox, served: Slot::default(), catalog: Mutex::default() }
     }
 
     /// The tools, read at the first time.
@@ -154,8 +162,9 @@ impl Generation {
             catalog.as_ref().is_some_and(|c| c.untold.iter().any(|untold| untold == name));
         if is_news {
             *catalog = None;
-            drop(catalog);
             server.tell(|changes| changes.tools += 1);
         }
+        drop(catalog);
+        self.served.learned(self, server, name);
     }
 }

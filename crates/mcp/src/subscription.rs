@@ -1,0 +1,84 @@
+//! Clients that want to hear when a resource changes.
+//!
+//! What changes is a topic's documents, or a component. Which of a topic's
+//! documents it was is not told apart: whoever hears too much reads once more.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::ErrorData;
+use rmcp::model::SubscriptionFilter;
+
+use crate::knowledge::{self, not_found};
+use crate::served;
+use crate::server::{Changes, Server};
+
+/// How many resources one client may listen for.
+const SUBSCRIPTIONS: usize = 1_000;
+
+/// The resources of one session. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Subscriptions(Arc<Mutex<BTreeSet<String>>>);
+
+impl Subscriptions {
+    /// # Errors
+    ///
+    /// For a URI that nobody serves, and for one too many.
+    pub(crate) async fn add(&self, server: &Server, uri: String) -> Result<(), ErrorData> {
+        let is_served = match knowledge::parse(&uri) {
+            Some((topic, _)) => has_topic(server, &topic),
+            None => served::find(server, |served| served.resource(&uri).map(drop)).await?.is_some(),
+        };
+        if !is_served {
+            return Err(not_found(&uri, "no resource is listed so"));
+        }
+        let mut uris = self.uris();
+        if uris.len() >= SUBSCRIPTIONS && !uris.contains(&uri) {
+            let message = format!("a session has at most {SUBSCRIPTIONS} subscriptions");
+            return Err(ErrorData::invalid_request(message, None));
+        }
+        uris.insert(uri);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, uri: &str) {
+        self.uris().remove(uri);
+    }
+
+    /// Those that have changed.
+    pub(crate) fn updated(&self, seen: &Changes, now: &Changes) -> Vec<String> {
+        self.uris().iter().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
+    }
+
+    fn uris(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What of a stateless client's wishes is granted: all but subjects of topics
+/// that there are not, and one too many.
+pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let mut accepted = requested.clone();
+    if let Some(uris) = &mut accepted.resource_subscriptions {
+        uris.retain(|uri| match knowledge::parse(uri) {
+            Some((topic, _)) => has_topic(server, &topic),
+            // What a component serves may not be known yet.
+            None => true,
+        });
+        uris.truncate(SUBSCRIPTIONS);
+    }
+    accepted
+}
+
+/// Whether what is read under a URI may be another now.
+pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
+    match knowledge::parse(uri) {
+        Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),
+        None => seen.components != now.components,
+    }
+}
+
+fn has_topic(server: &Server, id: &str) -> bool {
+    let toolbox = &server.generation().toolbox;
+    toolbox.config().topics.values().any(|topic| topic.enable.value && *topic.id == *id)
+}
