@@ -46,6 +46,9 @@ pub struct Field {
     pub default: Option<Value>,
     /// Whether it has to be answered. Default: yes.
     pub is_required: bool,
+    /// Whether options are titled in the way that clients read before there was
+    /// one that is part of JSON Schema. Default: no.
+    pub is_legacy: bool,
 }
 
 /// One option of a question.
@@ -318,6 +321,10 @@ fn field(field: &Value) -> Option<Field> {
             None => true,
             Some(required) => required.as_bool()?,
         },
+        is_legacy: match member(field, "legacy") {
+            None => false,
+            Some(legacy) => legacy.as_bool()?,
+        },
     })
 }
 
@@ -377,6 +384,9 @@ impl Field {
         field.extend(self.default.clone().map(|default| ("default".to_owned(), default)));
         if !self.is_required {
             field.insert("required".into(), false.into());
+        }
+        if self.is_legacy {
+            field.insert("legacy".into(), true.into());
         }
         Value::Object(field)
     }
@@ -517,15 +527,17 @@ mod tests {
 
     fn forms() -> impl Strategy<Value = AnswerType> {
         let text = || prop::option::of(".*");
-        let field = (text(), text(), simple_kinds(), prop::option::of(any::<i32>()), any::<bool>());
+        let flags = any::<(bool, bool)>();
+        let field = (text(), text(), simple_kinds(), prop::option::of(any::<i32>()), flags);
         prop::collection::vec(field, 1..4).prop_map(|fields| {
-            let field = |(at, (title, description, kind, default, is_required))| Field {
+            let field = |(at, (title, description, kind, default, flags))| Field {
                 id: format!("field-{at}"),
                 title,
                 description,
                 kind,
                 default: Option::map(default, Value::from),
-                is_required,
+                is_required: flags.0,
+                is_legacy: flags.1,
             };
             AnswerType::Form(fields.into_iter().enumerate().map(field).collect())
         })

@@ -41,7 +41,10 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
     match &question.answer_type {
         AnswerType::Form(fields) => {
             for field in fields {
-                let mut property = property(&field.kind);
+                let mut property = match &field.kind {
+                    AnswerType::Select(choices) if field.is_legacy => titled_as_before(choices),
+                    kind => property(kind),
+                };
                 let texts = [("title", &field.title), ("description", &field.description)];
                 for (key, text) in texts {
                     if let Some(text) = text {
@@ -100,6 +103,13 @@ fn property(kind: &AnswerType) -> Value {
             json!({ "type": "array", "items": { "anyOf": titled(choices) } })
         }
     }
+}
+
+/// Options with titles as clients read them before 2025-11-25.
+fn titled_as_before(choices: &[Choice]) -> Value {
+    let titles = choices.iter().map(|choice| &*choice.title).collect::<Vec<_>>();
+    let names = choices.iter().map(name).collect::<Vec<_>>();
+    json!({ "type": "string", "enum": names, "enumNames": titles })
 }
 
 /// An option's name in a form, where options are texts. `AnswerType::check` finds

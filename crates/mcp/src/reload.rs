@@ -214,9 +214,8 @@ fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes 
         (changes.prompts, changes.resources) = (1, 1);
     }
     // Where events were lost, anything may have changed.
-    let is_changed = |path: &Path| {
-        paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path))
-    };
+    let is_changed =
+        |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
     for (id, topic) in old.topics.iter().chain(&new.topics) {
         if old.topics.get(id) != new.topics.get(id) || is_changed(&topic.subjects.value) {
             changes.topics.insert(id.to_string(), 1);

@@ -304,7 +304,10 @@ mod tests {
         }
         let names = |tool: &str| offers.prompts["p"].tool.as_str() == tool;
         assert!(names("one"));
-        assert_eq!((offers.prompts.len(), offers.resources.len(), offers.templates.len()), (1, 1, 1));
+        assert_eq!(
+            (offers.prompts.len(), offers.resources.len(), offers.templates.len()),
+            (1, 1, 1)
+        );
         assert_eq!(
             problems,
             [

@@ -102,7 +102,8 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 Some(_) => None,
                 None => inner.host.known_description(&source, metering(tool.limits.limits())),
             };
-            let says = says.map(|says| says.and_then(|says| says.tool(tool.name.as_str()).cloned()));
+            let says =
+                says.map(|says| says.and_then(|says| says.tool(tool.name.as_str()).cloned()));
             (shown.display().to_string(), says)
         }
     };
@@ -118,7 +119,8 @@ pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool,
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
             let component = inner.host.component(&inner.component_source(tool)?, metering)?;
-            let says = component.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
+            let says =
+                component.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
             let mut resolved = with(inner, tool, says)?;
             resolved.cache_problems = component.cache_problems().to_vec();
             Ok(resolved)

@@ -36,8 +36,8 @@ pub struct Choice {
     pub title: Option<String>,
 }
 
-/// What a question can be answered with: `bool`, `String`, `i64`, `f64` or
-/// `Vec<String>`.
+/// What a question can be answered with: `bool`, `String`, `i64`, `f64`,
+/// `Vec<String>`, and a JSON object for a form.
 pub trait Answer: Sized + sealed::Sealed {
     /// Reads an answer; `None` where it is of another type.
     #[doc(hidden)]
@@ -99,6 +99,30 @@ impl Ask<Vec<String>> {
         options: impl IntoIterator<Item = C>,
     ) -> Self {
         Self::of_options(id, text, "multi-select", options)
+    }
+}
+
+impl Ask<Map<String, Value>> {
+    /// Asks several things at once. Each field is a JSON object as the contract
+    /// has it: `id`, `type`, and optionally `title`, `description`, `default`,
+    /// `required`. The answer has those that were answered, by id.
+    ///
+    /// ```
+    /// use kitbag_sdk::{Ask, json};
+    ///
+    /// let sizes = json!({ "select": { "options": ["small", "large"] } });
+    /// let ask = Ask::form("order", "What shall it be?", [
+    ///     json!({ "id": "name", "type": "text" }),
+    ///     json!({ "id": "size", "type": sizes, "default": "small", "required": false }),
+    /// ]);
+    /// ```
+    pub fn form(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        fields: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        let fields: Vec<_> = fields.into_iter().collect();
+        Self::new(id, text, json!({ "form": { "fields": fields } }).to_string(), None)
     }
 }
 
@@ -237,7 +261,19 @@ impl Answer for Vec<String> {
     }
 }
 
+impl Answer for Map<String, Value> {
+    fn from_json(answer: &Value) -> Option<Self> {
+        answer.as_object().cloned()
+    }
+
+    fn to_default(&self) -> String {
+        Value::Object(self.clone()).to_string()
+    }
+}
+
 mod sealed {
+    use serde_json::{Map, Value};
+
     /// Keeps the kinds of answer to those that the contract has.
     pub trait Sealed {}
 
@@ -246,6 +282,7 @@ mod sealed {
     impl Sealed for f64 {}
     impl Sealed for String {}
     impl Sealed for Vec<String> {}
+    impl Sealed for Map<String, Value> {}
 }
 
 #[cfg(test)]
@@ -285,6 +322,11 @@ mod tests {
             r#"{"multi-select":{"options":["a","b"]}}"#,
             Some(r#"["a","b"]"#),
         );
+        check_type(
+            &Ask::form("q", "", [json!({ "id": "a", "type": "text" })]),
+            r#"{"form":{"fields":[{"id":"a","type":"text"}]}}"#,
+            None,
+        );
     }
 
     #[test]
@@ -302,6 +344,8 @@ mod tests {
         check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["b"]), Some(vec!["b".into()]));
         check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["b", 1]), None);
         check_answer(Ask::multi_select("q", "", ["a", "b"]), json!(["c"]), None);
+        check_answer(Ask::form("q", "", []), json!({}), Some(Map::new()));
+        check_answer(Ask::form("q", "", []), json!("a"), None);
     }
 
     #[test]

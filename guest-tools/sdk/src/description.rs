@@ -1,4 +1,4 @@
-//! What a tool says about itself.
+//! What a component says about itself.
 
 use std::fmt;
 
@@ -23,6 +23,24 @@ impl Description {
     /// Begins with the tool's name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(Map::new()).with("name", Value::String(name.into()))
+    }
+
+    /// Describes a component that can be several tools: each that is configured
+    /// takes the entry of its own name. [`Call::target`](crate::Call::target) tells
+    /// which one is called.
+    ///
+    /// ```
+    /// use kitbag_sdk::{Description, json};
+    ///
+    /// let description = Description::tools([
+    ///     Description::new("add").description("Add numbers."),
+    ///     Description::new("multiply").description("Multiply numbers."),
+    /// ])
+    /// .prompt(json!({ "name": "practise", "description": "Practise sums." }));
+    /// ```
+    pub fn tools(tools: impl IntoIterator<Item = Self>) -> Self {
+        let tools = tools.into_iter().map(|tool| Value::Object(tool.0)).collect();
+        Self(Map::new()).with("tools", Value::Array(tools))
     }
 
     /// Sets the name for people.
@@ -63,6 +81,35 @@ impl Description {
         self.with("grants", grants)
     }
 
+    /// Adds a prompt that the component serves, as the Model Context Protocol has
+    /// it: `name`, `title`, `description`, `arguments`.
+    #[must_use]
+    pub fn prompt(self, prompt: Value) -> Self {
+        self.adding("prompts", prompt)
+    }
+
+    /// Adds a resource that the component serves, as the Model Context Protocol
+    /// has it: `uri`, `name`, `title`, `description`, `mimeType`.
+    #[must_use]
+    pub fn resource(self, resource: Value) -> Self {
+        self.adding("resources", resource)
+    }
+
+    /// Adds a form of further resources, as the Model Context Protocol has it:
+    /// `uriTemplate`, `name`, `title`, `description`, `mimeType`.
+    #[must_use]
+    pub fn resource_template(self, template: Value) -> Self {
+        self.adding("resourceTemplates", template)
+    }
+
+    fn adding(mut self, key: &str, value: Value) -> Self {
+        let list = self.0.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.push(value);
+        }
+        self
+    }
+
     fn with(mut self, key: &str, value: Value) -> Self {
         self.0.insert(key.to_owned(), value);
         self
@@ -101,6 +148,23 @@ mod tests {
                 "outputSchema": true,
                 "annotations": { "readOnlyHint": true },
                 "grants": { "env": ["LANG"] },
+            })
+        );
+    }
+    #[test]
+    fn several_tools_and_what_else_is_served_are_lists() {
+        let description = Description::tools([Description::new("a"), Description::new("b")])
+            .prompt(json!({ "name": "p" }))
+            .prompt(json!({ "name": "q" }))
+            .resource(json!({ "uri": "a:b", "name": "r" }))
+            .resource_template(json!({ "uriTemplate": "a:{b}", "name": "t" }));
+        assert_eq!(
+            serde_json::from_str::<Value>(&description.to_string()).unwrap(),
+            json!({
+                "tools": [{ "name": "a" }, { "name": "b" }],
+                "prompts": [{ "name": "p" }, { "name": "q" }],
+                "resources": [{ "uri": "a:b", "name": "r" }],
+                "resourceTemplates": [{ "uriTemplate": "a:{b}", "name": "t" }],
             })
         );
     }

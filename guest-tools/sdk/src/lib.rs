@@ -130,6 +130,19 @@ pub struct Call {
     answers: String,
 }
 
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// The tool of this name.
+    Tool(&'a str),
+    /// The prompt of this name, with its own arguments. The text becomes a message
+    /// of the user's, after those of what is emitted.
+    Prompt(&'a str),
+    /// The resource whose `uri` is in the arguments. The text is what is in it, or
+    /// what is emitted.
+    Resource,
+}
+
 /// What ends a call before there is a result. `?` makes one of an [`ErrorInfo`]
 /// or a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +174,15 @@ impl Call {
     /// several tools.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What the call is for, in a component that serves prompts and resources too.
+    pub fn target(&self) -> Target<'_> {
+        match (self.name.strip_prefix("prompt/"), &*self.name) {
+            (Some(prompt), _) => Target::Prompt(prompt),
+            (None, "resource/read") => Target::Resource,
+            (None, tool) => Target::Tool(tool),
+        }
     }
 
     /// The directory to work in, as a guest path: `/workspace` where that is
@@ -380,6 +402,17 @@ mod tests {
     #[test]
     fn a_description_is_a_json_object() {
         assert_eq!(<Repeat as Guest>::describe(), r#"{"name":"repeat","title":"Repeat"}"#);
+    }
+
+    #[test]
+    fn the_name_of_a_call_tells_what_it_is_for() {
+        let check = |name: &str, expected: Target<'_>| {
+            assert_eq!(Call::new(name, "/", "{}", "{}").target(), expected);
+        };
+        check("resource", Target::Tool("resource"));
+        check("resource/read", Target::Resource);
+        check("prompt", Target::Tool("prompt"));
+        check("prompt/a/b", Target::Prompt("a/b"));
     }
 
     #[test]
