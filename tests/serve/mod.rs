@@ -1,5 +1,6 @@
 //! `kitbag serve`, as its clients meet it.
 
+mod fixtures;
 mod http;
 mod questions;
 mod reload;

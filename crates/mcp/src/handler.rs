@@ -13,7 +13,7 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -220,8 +220,9 @@ impl ServerHandler for Handler {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        of_session("logging/setLevel", &context)?;
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = told::read(request.level);
         Ok(())
     }
@@ -249,6 +250,13 @@ impl ServerHandler for Handler {
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
         Ok(result)
+    }
+
+    /// For the headers of HTTP that repeat arguments: what nobody has listed yet,
+    /// nobody knows to repeat.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let catalog = self.server.generation().known_catalog()?;
+        catalog.tools.iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
@@ -286,16 +294,18 @@ impl ServerHandler for Handler {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        of_session("resources/subscribe", &context)?;
         self.subscriptions.add(&self.server, request.uri).await
     }
 
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        of_session("resources/unsubscribe", &context)?;
         self.subscriptions.remove(&request.uri);
         Ok(())
     }
@@ -327,16 +337,14 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // A method of the protocol comes here when its parameters cannot be read.
         let method = &request.method;
-        Err(match METHODS.contains(&&**method) {
+        let is_gone = Client::of(&context).is_stateless && OF_SESSIONS.contains(&&**method);
+        Err(match METHODS.contains(&&**method) && !is_gone {
             true => ErrorData::invalid_params(format!("invalid parameters of `{method}`"), None),
-            false => {
-                let message = format!("there is no method `{method}`");
-                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
-            }
+            false => no_method(method),
         })
     }
 }
@@ -358,6 +366,23 @@ const METHODS: &[&str] = &[
     "tools/call",
     "tools/list",
 ];
+
+/// Those that the stateless revisions do not have.
+const OF_SESSIONS: &[&str] =
+    &["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// Refuses a method that there is in sessions only.
+fn of_session(method: &str, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    match Client::of(context).is_stateless {
+        true => Err(no_method(method)),
+        false => Ok(()),
+    }
+}
+
+fn no_method(method: &str) -> ErrorData {
+    let message = format!("there is no method `{method}`");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
 
 /// Waits for the next change; nothing, when the server ends.
 async fn next(

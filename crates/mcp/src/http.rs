@@ -55,7 +55,8 @@ pub struct HttpOptions {
     /// Names, with or without a port, by which clients may call the server,
     /// beside those of the loopback interface.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call it. None are by default.
+    /// Origins of web pages that may call it. On a loopback address its own is
+    /// one; else none are by default.
     pub allowed_origins: Vec<String>,
     /// The largest request. Default: 4 MiB.
     pub body_bytes: usize,
@@ -99,7 +100,8 @@ impl Server {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let places = Arc::new(Semaphore::new(options.connections));
-        let front = Arc::new(Front::new(self, options));
+        let own = own_origins(&listener.local_addr()?);
+        let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
         loop {
             let accepted = tokio::select! {
@@ -170,13 +172,13 @@ struct Front {
 }
 
 impl Front {
-    fn new(server: &Server, options: HttpOptions) -> Self {
+    fn new(server: &Server, options: HttpOptions, own_origins: Vec<String>) -> Self {
         let streams = CancellationToken::new();
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let hosts = loopback.into_iter().chain(options.allowed_hosts.iter().cloned());
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
-            .with_allowed_origins(options.allowed_origins.iter().cloned())
+            .with_allowed_origins(own_origins.into_iter().chain(options.allowed_origins.clone()))
             .enforce_origin_validation()
             .with_cancellation_token(streams.clone())
             .with_max_request_body_bytes(options.body_bytes);
@@ -315,6 +317,15 @@ impl Drop for Running<'_> {
         if self.0.running.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.idle.notify_waiters();
         }
+    }
+}
+
+/// The origins of pages that come from a loopback address itself. There are none,
+/// so what shows one is a client that follows the letter.
+fn own_origins(address: &SocketAddr) -> Vec<String> {
+    match is_loopback(address) {
+        true => vec![format!("http://{address}"), format!("http://localhost:{}", address.port())],
+        false => Vec::new(),
     }
 }
 

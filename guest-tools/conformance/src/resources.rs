@@ -11,7 +11,7 @@ const STATIC_BINARY: &str = "test://static-binary";
 const WATCHED: &str = "test://watched-resource";
 
 /// Read with an answer only; the suite knows of none.
-const ASKING: &str = "test://asking";
+const WITH_QUESTION: &str = "test://with-question";
 
 /// The two parts of a URI around what stands in it.
 const TEMPLATE: (&str, &str) = ("test://template/", "/data");
@@ -28,7 +28,12 @@ pub(crate) fn describe(description: Description) -> Description {
         .resource(resource(STATIC_TEXT, "Static text", "A text.", "text/plain"))
         .resource(resource(STATIC_BINARY, "Static image", "One red pixel.", "image/png"))
         .resource(resource(WATCHED, "Watched text", "A text to subscribe to.", "text/plain"))
-        .resource(resource(ASKING, "Asking text", "A text that takes an answer.", "text/plain"))
+        .resource(resource(
+            WITH_QUESTION,
+            "Text for an answer",
+            "A text that takes an answer.",
+            "text/plain",
+        ))
         .resource_template(template)
 }
 
@@ -45,7 +50,7 @@ pub(crate) fn read(call: &Call, arguments: &Value) -> Result<String, Stop> {
             Ok(String::new())
         }
         WATCHED => Ok("This is the content of the watched resource.".to_owned()),
-        ASKING => {
+        WITH_QUESTION => {
             let answer = call.ask(Ask::boolean("sure", "Really read it?"))?;
             Ok(format!("The answer is {answer}."))
         }

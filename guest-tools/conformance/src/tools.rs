@@ -35,7 +35,8 @@ const TOOLS: &[(&str, &str, Fixture)] = &[
     ("test_input_required_result_multi_round", "A text, after two forms.", input_rounds),
     ("test_trigger_tool_change", "Has the list of tools changed.", trigger_tools),
     ("test_trigger_prompt_change", "Has the list of prompts changed.", trigger_prompts),
-    ("json_schema_2020_12_tool", "Its schema has all that schemas can have.", schema),
+    ("test_custom_headers", "A text, from an argument that is a header too.", arguments),
+    ("json_schema_2020_12_tool", "Its schema has all that schemas can have.", arguments),
 ];
 
 pub(crate) fn find(name: &str) -> Option<Fixture> {
@@ -52,6 +53,15 @@ pub(crate) fn describe() -> impl Iterator<Item = Description> {
                     "message": { "type": "string", "description": "What to ask." },
                 },
                 "required": ["message"],
+                "additionalProperties": false,
+            }),
+            "test_custom_headers" => json!({
+                "type": "object",
+                "properties": {
+                    "region": { "type": "string", "x-mcp-header": "Region" },
+                    "query": { "type": "string" },
+                },
+                "required": ["region"],
                 "additionalProperties": false,
             }),
             _ => json!({ "type": "object", "additionalProperties": false }),
@@ -242,6 +252,6 @@ fn trigger(what: &str) -> Result<String, Stop> {
     Ok(format!("The list of {what} is to change."))
 }
 
-fn schema(call: &Call, _: &Value) -> Result<String, Stop> {
+fn arguments(call: &Call, _: &Value) -> Result<String, Stop> {
     Ok(format!("The arguments are {}", call.arguments_json()))
 }
