@@ -4,8 +4,10 @@ Every expectation is about content, so that nothing passes for want of a tool.
 """
 
 import asyncio
+import os
 import pathlib
 import sys
+import warnings
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters
@@ -142,7 +144,7 @@ async def main():
 
 
 if __name__ == "__main__":
-    import os
-
+    # One of the eras is deprecated by the other.
+    warnings.simplefilter("ignore")
     ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "KITBAG_CACHE_DIR")}
     asyncio.run(main())

@@ -530,15 +530,16 @@ mod tests {
         let flags = any::<(bool, bool)>();
         let field = (text(), text(), simple_kinds(), prop::option::of(any::<i32>()), flags);
         prop::collection::vec(field, 1..4).prop_map(|fields| {
-            let field = |(at, (title, description, kind, default, flags))| Field {
-                id: format!("field-{at}"),
-                title,
-                description,
-                kind,
-                default: Option::map(default, Value::from),
-                is_required: flags.0,
-                is_legacy: flags.1,
-            };
+            let field =
+                |(at, (title, description, kind, default, (is_required, is_legacy)))| Field {
+                    id: format!("field-{at}"),
+                    title,
+                    description,
+                    kind,
+                    default: Option::map(default, Value::from),
+                    is_required,
+                    is_legacy,
+                };
             AnswerType::Form(fields.into_iter().enumerate().map(field).collect())
         })
     }
