@@ -531,3 +531,30 @@ fn what_was_given_before_an_error_comes_with_it() {
         assert_eq!(result["content"][1]["type"], "image", "{result}");
     }
 }
+
+#[test]
+fn content_with_a_schema_is_structured_and_fits_it() {
+    let workspace = workspace(&["test_structured_content"]);
+    for mut client in both(&workspace, &json!({})) {
+        let list = client.request("tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["name"] == "test_structured_content").unwrap();
+        assert_eq!(tool["outputSchema"]["required"], json!(["count"]), "{tool}");
+        let mut call = |text: &str| client.call("test_structured_content", json!({ "text": text }));
+        let result = call(r#"{ "count": 3 }"#);
+        assert_eq!(result["structuredContent"], json!({ "count": 3 }), "{result}");
+        assert_eq!(texts(&result), [r#"{ "count": 3 }"#]);
+        for (text, expected) in [
+            ("three", "\n  it is not JSON: expected ident at line 1 column 2"),
+            (r#"{"count":"3"}"#, "\n  `/count`: must be an integer, but is the string `3`"),
+            (r#"{"count":3,"cuont":4}"#, "\n  `/cuont`: is unknown; did you mean `count`?"),
+            ("[3]", "\n  must be an object, but is an array"),
+        ] {
+            let result = call(text);
+            assert_eq!(result["isError"], true, "{result}");
+            assert_eq!(result.get("structuredContent"), None, "{result}");
+            let schema = "the answer of `test_structured_content` does not fit its output schema";
+            assert_eq!(texts(&result), [format!("{schema}{expected}")]);
+        }
+    }
+}

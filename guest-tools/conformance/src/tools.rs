@@ -37,6 +37,8 @@ const TOOLS: &[(&str, &str, Fixture)] = &[
     ("test_trigger_prompt_change", "Has the list of prompts changed.", trigger_prompts),
     ("test_custom_headers", "A text, from an argument that is a header too.", arguments),
     ("json_schema_2020_12_tool", "Its schema has all that schemas can have.", arguments),
+    // The suite has none with an output schema.
+    ("test_structured_content", "The text that it is given, which should be a count.", given),
 ];
 
 pub(crate) fn find(name: &str) -> Option<Fixture> {
@@ -64,10 +66,29 @@ pub(crate) fn describe() -> impl Iterator<Item = Description> {
                 "required": ["region"],
                 "additionalProperties": false,
             }),
+            "test_structured_content" => json!({
+                "type": "object",
+                "properties": { "text": { "type": "string" } },
+                "required": ["text"],
+                "additionalProperties": false,
+            }),
             _ => json!({ "type": "object", "additionalProperties": false }),
         };
-        Description::new(*name).description(*description).input_schema(schema)
+        let tool = Description::new(*name).description(*description).input_schema(schema);
+        match *name {
+            "test_structured_content" => tool.output_schema(json!({
+                "type": "object",
+                "properties": { "count": { "type": "integer" } },
+                "required": ["count"],
+                "additionalProperties": false,
+            })),
+            _ => tool,
+        }
     })
+}
+
+fn given(_: &Call, arguments: &Value) -> Result<String, Stop> {
+    Ok(text(arguments, "text").to_owned())
 }
 
 fn rich_schema() -> Value {
