@@ -239,6 +239,29 @@ fn a_prompt_is_messages_of_what_was_given_and_then_of_the_text() {
 }
 
 #[test]
+fn what_is_served_holds_to_the_limits_of_the_first_tool_by_name() {
+    let workspace = workspace(&["test_simple_text", "test_image_content"]);
+    let config = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
+    let limited = |tool: &str| format!("{config}[tools.{tool}.limits]\nfuel = 1000\n");
+    for (tool, is_limited) in [("test_simple_text", false), ("test_image_content", true)] {
+        workspace.config(&limited(tool));
+        workspace.run(&["check"]).success();
+        let mut client = Client::stateless(&workspace, json!({}));
+        for (method, params) in [
+            ("prompts/get", json!({ "name": "test_simple_prompt" })),
+            ("resources/read", json!({ "uri": "test://static-text" })),
+        ] {
+            let answer = client.request(method, params);
+            assert_eq!(answer.get("error").is_some(), is_limited, "{tool}: {answer}");
+            if is_limited {
+                assert_eq!(answer["error"]["code"], -32603, "{answer}");
+                assert!(answer["error"]["message"].to_string().contains("fuel"), "{answer}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_no_prompt_is_an_error_of_the_protocol() {
     let workspace = workspace(&["test_simple_text"]);
     for mut client in both(&workspace, &json!({})) {

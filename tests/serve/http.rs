@@ -97,9 +97,14 @@ fn another_host_and_another_origin_are_refused() {
         "Origin: http://evil.example\r\n".to_owned(),
         "Origin: null\r\n".to_owned(),
         format!("Origin: http://localhost.evil.example:{port}\r\n"),
+        format!("Origin: http://127.0.0.1:{}\r\n", port ^ 1),
     ] {
         let reply = echo(&server, &headers, "x");
         assert_eq!(reply.status, 403, "{headers}: {reply:?}");
+    }
+    // Its own, under either name.
+    for host in ["localhost", "127.0.0.1"] {
+        check_echo(&echo(&server, &format!("Origin: http://{host}:{port}\r\n"), "x"), "x");
     }
     let arguments = ["--no-token", "--allow-origin", "https://app.example:443"];
     let server = HttpServer::start(&workspace, &arguments);
