@@ -184,7 +184,7 @@ impl<'a> Call<'a> {
                 Next::Run => {}
             }
             let cancellation = self.cancellation.clone();
-            let again = move || run(session, &cancellation);
+            let again = move || session.run_owned(&cancellation);
             (session, completion) = self.offload(again).await?;
         }
     }
@@ -296,14 +296,6 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.cancellation.cancel();
     }
-}
-
-fn run(
-    mut session: Session,
-    cancellation: &Cancellation,
-) -> (Session, Result<Completion, ToolboxError>) {
-    let completion = session.run(cancellation);
-    (session, completion)
 }
 
 fn binding(principal: &str, session: &Session) -> Binding {

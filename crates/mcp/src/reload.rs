@@ -14,7 +14,6 @@ use kitbag_config::{Config, ToolSource};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::catalog::Catalog;
 use crate::server::{Changes, Generation, Server};
 
 /// How long nothing may change before the change is taken to be whole.
@@ -201,7 +200,7 @@ fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes 
     let mut changes = Changes::default();
     // What nobody has asked for is no news.
     if let Some(known) = old.known_catalog() {
-        changes.tools = u64::from(!is_same(&known, &new.catalog()));
+        changes.tools = u64::from(known.tools != new.catalog().tools);
     }
     if let Some(known) = old.served.known() {
         let served = new.served.get(new);
@@ -233,8 +232,4 @@ fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes 
     let (before, now) = (components(old), components(new));
     changes.components = u64::from(before != now || now.iter().any(|file| is_changed(file)));
     changes
-}
-
-fn is_same(one: &Catalog, other: &Catalog) -> bool {
-    one.tools == other.tools
 }

@@ -219,13 +219,9 @@ impl Input {
     }
 
     fn finish(&mut self, line: Vec<u8>) -> Read {
-        match self.skim.take() {
+        let is_too_long = line.len() > LINE_BYTES;
+        match self.skim.take().or_else(|| is_too_long.then(Skim::default)) {
             Some(mut skim) => {
-                skim.feed(&line);
-                Read::TooLong(skim)
-            }
-            None if line.len() > LINE_BYTES => {
-                let mut skim = Skim::default();
                 skim.feed(&line);
                 Read::TooLong(skim)
             }

@@ -238,7 +238,7 @@ impl Toolbox {
             if let Some(listener) = listener {
                 session.listen(listener);
             }
-            Ok::<_, ToolboxError>(run_session(session, &first))
+            Ok::<_, ToolboxError>(session.run_owned(&first))
         };
         let (mut session, mut completion) = self.0.host.offload(start).await??;
         loop {
@@ -249,7 +249,7 @@ impl Toolbox {
                 Answered::Nobody => return Ok(ended),
             }
             let again = cancellation.clone();
-            let run = move || run_session(session, &again);
+            let run = move || session.run_owned(&again);
             (session, completion) = self.0.host.offload(run).await?;
         }
     }
@@ -315,15 +315,6 @@ impl Toolbox {
             }
         }
     }
-}
-
-/// Runs a session and gives it back with how that ended.
-fn run_session(
-    mut session: Session,
-    cancellation: &Cancellation,
-) -> (Session, Result<Completion, ToolboxError>) {
-    let completion = session.run(cancellation);
-    (session, completion)
 }
 
 /// Whether these limits have a call's instructions counted.

@@ -163,6 +163,16 @@ impl Session {
         }
     }
 
+    /// As [`run`](Self::run), for a session that goes to another thread: it comes
+    /// back with how the run ended.
+    pub fn run_owned(
+        mut self,
+        cancellation: &Cancellation,
+    ) -> (Self, Result<Completion, ToolboxError>) {
+        let completion = self.run(cancellation);
+        (self, completion)
+    }
+
     /// What was wrong with the disk cache when the tool was loaded.
     pub fn cache_problems(&self) -> &[CacheProblem] {
         &self.cache_problems
