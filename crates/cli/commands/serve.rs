@@ -9,14 +9,18 @@ use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
 use kitbag_mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
+#[cfg(feature = "otlp")]
+use kitbag_mcp::{Otlp, OtlpError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
+#[cfg(not(feature = "otlp"))]
+use tracing_subscriber::layer::Identity;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
@@ -58,12 +62,41 @@ pub(crate) struct Args {
     state_key_file: Option<PathBuf>,
     #[command(flatten)]
     limits: Limits,
+    #[cfg(feature = "otlp")]
+    #[command(flatten)]
+    otlp: OtlpArgs,
     /// Say on standard error what happens, from this level up
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Warn)]
     log: LogLevel,
     /// The form of what is said
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+}
+
+/// Where spans go.
+#[cfg(feature = "otlp")]
+#[derive(Debug, clap::Args)]
+struct OtlpArgs {
+    /// Send a span of each request to the OpenTelemetry collector at this
+    /// address, such as http://localhost:4318; without an address, to where the
+    /// variables OTEL_EXPORTER_OTLP_* say
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    otlp: Option<Option<String>>,
+    /// Let the spans of calls hold arguments and results
+    #[arg(long, requires = "otlp")]
+    otlp_content: bool,
+}
+
+#[cfg(feature = "otlp")]
+impl OtlpArgs {
+    fn exporter(&self) -> Result<Option<Otlp>, CliError> {
+        let Some(address) = &self.otlp else { return Ok(None) };
+        match Otlp::new(address.as_deref()) {
+            Ok(otlp) => Ok(Some(otlp)),
+            Err(error @ OtlpError::Address(_)) => Err(CliError::Usage(error.to_string())),
+            Err(error) => Err(CliError::Serve("the server cannot start".into(), error.into())),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,7 +119,13 @@ enum LogFormat {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        self.start_log();
+        // Until the end, when it sends what is left.
+        #[cfg(feature = "otlp")]
+        let exporter = self.otlp.exporter()?;
+        #[cfg(feature = "otlp")]
+        self.start_log(exporter.as_ref().map(Otlp::layer));
+        #[cfg(not(feature = "otlp"))]
+        self.start_log(Identity::new());
         let limits = self.limits;
         let toolbox = global.builder().limits(limits.into()).build()?.toolbox().clone();
         let host = toolbox.host().clone();
@@ -100,6 +139,10 @@ impl Args {
         let key = self.state_key_file.as_deref().map(read_key).transpose()?;
         let server = Server::new(toolbox, load, key.as_deref())
             .map_err(|error| failed("the server cannot start", error))?;
+        #[cfg(feature = "otlp")]
+        if self.otlp.otlp_content {
+            server.trace_content();
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed("the server cannot start", error))?;
         if let Err(error) = server.watch() {
@@ -147,10 +190,10 @@ impl Args {
         })
     }
 
-    /// Says what happens on standard error. What the protocol's own library says
-    /// of every message holds arguments and answers, so that comes with `trace`
-    /// only.
-    fn start_log(&self) {
+    /// Says what happens on standard error, and to another listener. What the
+    /// protocol's own library says of every message holds arguments and answers,
+    /// so that comes with `trace` only.
+    fn start_log(&self, other: impl Layer<Registry> + Send + Sync) {
         let level = match self.log {
             LogLevel::Off => LevelFilter::OFF,
             LogLevel::Error => LevelFilter::ERROR,
@@ -167,7 +210,7 @@ impl Args {
             LogFormat::Text => layer.boxed(),
             LogFormat::Json => layer.json().boxed(),
         };
-        tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+        tracing_subscriber::registry().with(other).with(layer.with_filter(filter)).init();
     }
 }
 

@@ -22,6 +22,7 @@ use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
 use crate::subscription::{self, Subscriptions};
+use crate::trace::{Target, Trace};
 use crate::{call, knowledge, served, told};
 
 /// How long the first answer may wait for the block of knowledge.
@@ -91,6 +92,30 @@ impl Handler {
         None
     }
 
+    async fn tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let generation = self.server.generation();
+        let catalog = match generation.known_catalog() {
+            Some(catalog) => catalog,
+            // It reads what is cached of local tools.
+            None => {
+                let read = move || generation.catalog();
+                let read = tokio::task::spawn_blocking(read).await;
+                let catalog = read.map_err(|error| internal(&error))?;
+                if !catalog.untold.is_empty() {
+                    self.learn_more();
+                }
+                catalog
+            }
+        };
+        let (tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
     /// Has the tools that have not told everything loaded, one after the other,
     /// so that the next list tells more.
     fn learn_more(&self) {
@@ -128,19 +153,25 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        let mut info = self.negotiate_initialize(&request)?;
-        info.instructions = self.instructions().await;
-        Ok(info)
+        let work = async {
+            let mut info = self.negotiate_initialize(&request)?;
+            info.instructions = self.instructions().await;
+            Ok(info)
+        };
+        Trace::begin("initialize", Target::Nothing, &context).run(work).await
     }
 
     async fn discover(
         &self,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let mut info = self.get_info();
-        info.instructions = self.instructions().await;
-        let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, info))
+        let work = async {
+            let mut info = self.get_info();
+            info.instructions = self.instructions().await;
+            let versions = self.supported_protocol_versions().into_owned();
+            Ok(DiscoverResult::from_server_info(versions, info))
+        };
+        Trace::begin("server/discover", Target::Nothing, &context).run(work).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -230,26 +261,10 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let generation = self.server.generation();
-        let catalog = match generation.known_catalog() {
-            Some(catalog) => catalog,
-            // It reads what is cached of local tools.
-            None => {
-                let read = move || generation.catalog();
-                let read = tokio::task::spawn_blocking(read).await;
-                let catalog = read.map_err(|error| internal(&error))?;
-                if !catalog.untold.is_empty() {
-                    self.learn_more();
-                }
-                catalog
-            }
-        };
-        let (tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
-        let mut result = ListToolsResult::with_all_items(tools);
-        result.next_cursor = next;
-        Ok(result)
+        let trace = Trace::begin("tools/list", Target::Nothing, &context);
+        trace.run(self.tools(request)).await
     }
 
     /// For the headers of HTTP that repeat arguments: what nobody has listed yet,
@@ -264,23 +279,38 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        call::call(self, request, &context).await
+        let trace = Trace::begin("tools/call", Target::Tool(&request.name), &context);
+        #[cfg(feature = "otlp")]
+        if self.server.traces_content() {
+            trace.content("gen_ai.tool.call.arguments", &request.arguments);
+        }
+        let response = trace.run(call::call(self, request, &context)).await?;
+        trace.tool_result(&response);
+        #[cfg(feature = "otlp")]
+        if let CallToolResponse::Complete(result) = &response
+            && self.server.traces_content()
+        {
+            trace.content("gen_ai.tool.call.result", &result.content);
+        }
+        Ok(response)
     }
 
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        served::resources(&self.server, request).await
+        let trace = Trace::begin("resources/list", Target::Nothing, &context);
+        trace.run(served::resources(&self.server, request)).await
     }
 
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        served::templates(&self.server, request).await
+        let trace = Trace::begin("resources/templates/list", Target::Nothing, &context);
+        trace.run(served::templates(&self.server, request)).await
     }
 
     async fn read_resource(
@@ -288,7 +318,8 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        served::read(self, request, &context).await
+        let trace = Trace::begin("resources/read", Target::Resource(&request.uri), &context);
+        trace.run(served::read(self, request, &context)).await
     }
 
     async fn subscribe(
@@ -313,17 +344,19 @@ impl ServerHandler for Handler {
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        knowledge::complete(&self.server, request).await
+        let trace = Trace::begin("completion/complete", Target::Nothing, &context);
+        trace.run(knowledge::complete(&self.server, request)).await
     }
 
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        served::prompts(&self.server, request).await
+        let trace = Trace::begin("prompts/list", Target::Nothing, &context);
+        trace.run(served::prompts(&self.server, request)).await
     }
 
     async fn get_prompt(
@@ -331,7 +364,8 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        served::prompt(self, request, &context).await
+        let trace = Trace::begin("prompts/get", Target::Prompt(&request.name), &context);
+        trace.run(served::prompt(self, request, &context)).await
     }
 
     async fn on_custom_request(

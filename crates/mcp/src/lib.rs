@@ -14,6 +14,8 @@ mod http;
 mod knowledge;
 mod message;
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod outcome;
 mod page;
 mod question;
@@ -26,9 +28,12 @@ mod stdio;
 mod subscription;
 mod token;
 mod told;
+mod trace;
 
 pub use content::content_json;
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
+#[cfg(feature = "otlp")]
+pub use otlp::{Otlp, OtlpError};
 pub use server::{KEY_BYTES, Load, Server};
 pub use stdio::{LINE_BYTES, StdioError, take_over_stdio};
 pub use token::{Token, TokenError};

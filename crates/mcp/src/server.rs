@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+#[cfg(feature = "otlp")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use kitbag_toolbox::Toolbox;
@@ -33,6 +35,8 @@ struct Inner {
     seal: Seal,
     metrics: Metrics,
     closing: CancellationToken,
+    #[cfg(feature = "otlp")]
+    traces_content: AtomicBool,
 }
 
 /// A server that may be gone.
@@ -92,7 +96,21 @@ impl Server {
             seal,
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
+            #[cfg(feature = "otlp")]
+            traces_content: AtomicBool::new(false),
         })))
+    }
+
+    /// Has the spans of calls hold arguments and results from now on. Without
+    /// this they say of a call only that it was made, and how it ended.
+    #[cfg(feature = "otlp")]
+    pub fn trace_content(&self) {
+        self.0.traces_content.store(true, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "otlp")]
+    pub(crate) fn traces_content(&self) -> bool {
+        self.0.traces_content.load(Ordering::Relaxed)
     }
 
     /// A handle that keeps nothing alive.

@@ -1,0 +1,121 @@
+//! A span for each request, named as OpenTelemetry's conventions for MCP say.
+//!
+//! Source: <https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/>.
+
+use rmcp::model::{CallToolResponse, ErrorCode};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+/// The target of the spans, by which they are told from everything else.
+#[cfg(feature = "otlp")]
+pub(crate) const TARGET: &str = module_path!();
+
+/// What a request is about, besides its method.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'a> {
+    Tool(&'a str),
+    Prompt(&'a str),
+    Resource(&'a str),
+    Nothing,
+}
+
+/// The span of a request. It holds neither arguments nor results, unless the
+/// server was told to send those.
+pub(crate) struct Trace(Span);
+
+impl Trace {
+    pub(crate) fn begin(
+        method: &'static str,
+        target: Target<'_>,
+        context: &RequestContext<RoleServer>,
+    ) -> Self {
+        let span = tracing::debug_span!(
+            "request",
+            otel.name = Empty,
+            otel.kind = "server",
+            otel.status_code = Empty,
+            mcp.method.name = method,
+            mcp.protocol.version = Empty,
+            mcp.session.id = Empty,
+            mcp.resource.uri = Empty,
+            jsonrpc.request.id = %context.id,
+            gen_ai.operation.name = Empty,
+            gen_ai.tool.name = Empty,
+            gen_ai.prompt.name = Empty,
+            network.transport = Empty,
+            error.type = Empty,
+            rpc.response.status_code = Empty,
+        );
+        if span.is_disabled() {
+            return Self(span);
+        }
+        let mut named = None;
+        match target {
+            Target::Tool(name) => {
+                span.record("gen_ai.operation.name", "execute_tool");
+                span.record("gen_ai.tool.name", *named.insert(name));
+            }
+            Target::Prompt(name) => drop(span.record("gen_ai.prompt.name", *named.insert(name))),
+            Target::Resource(uri) => drop(span.record("mcp.resource.uri", uri)),
+            Target::Nothing => {}
+        }
+        match named {
+            Some(name) => span.record("otel.name", format!("{method} {name}")),
+            None => span.record("otel.name", method),
+        };
+        if let Some(version) = context.protocol_version() {
+            span.record("mcp.protocol.version", version.as_str());
+        }
+        let http = context.extensions.get::<http::request::Parts>();
+        span.record("network.transport", if http.is_some() { "tcp" } else { "pipe" });
+        let header = |name: &str| http?.headers.get(name)?.to_str().ok();
+        if let Some(session) = header("mcp-session-id") {
+            span.record("mcp.session.id", session);
+        }
+        // What the message itself carries is nearer than what carries the message.
+        #[cfg(feature = "otlp")]
+        crate::otlp::set_parent(&span, |name| {
+            context.meta.get(name).and_then(|value| value.as_str()).or_else(|| header(name))
+        });
+        Self(span)
+    }
+
+    /// Does the work of the request inside its span, and notes how it ended.
+    pub(crate) async fn run<T>(
+        &self,
+        work: impl Future<Output = Result<T, ErrorData>>,
+    ) -> Result<T, ErrorData> {
+        if self.0.is_disabled() {
+            return work.await;
+        }
+        let result = work.instrument(self.0.clone()).await;
+        if let Err(error) = &result {
+            let ErrorCode(code) = error.code;
+            self.0.record("rpc.response.status_code", code.to_string());
+            self.fail(&code.to_string());
+        }
+        result
+    }
+
+    /// Notes what a tool answered.
+    pub(crate) fn tool_result(&self, response: &CallToolResponse) {
+        if let CallToolResponse::Complete(result) = response
+            && result.is_error == Some(true)
+        {
+            self.fail("tool_error");
+        }
+    }
+
+    fn fail(&self, kind: &str) {
+        self.0.record("error.type", kind);
+        self.0.record("otel.status_code", "ERROR");
+    }
+
+    /// Puts the arguments and the result of a call into its span.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn content(&self, key: &'static str, content: &impl serde::Serialize) {
+        crate::otlp::set_json(&self.0, key, content);
+    }
+}
