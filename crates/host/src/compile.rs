@@ -8,6 +8,8 @@
 use std::path::Path;
 #[cfg(feature = "compiler")]
 use std::{
+    fmt::Display,
+    num::NonZeroUsize,
     sync::mpsc::RecvTimeoutError,
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
@@ -38,6 +40,10 @@ impl Compiled {
 #[cfg(feature = "compiler")]
 const TIME: Duration = Duration::from_secs(60);
 
+/// The stack of a thread that compiles, which is what a main thread has.
+#[cfg(feature = "compiler")]
+const STACK_BYTES: usize = 8 << 20;
+
 /// How many components this process compiles at once. Each may take 2 GiB of
 /// memory, also one that nobody waits for any longer.
 #[cfg(feature = "compiler")]
@@ -57,20 +63,29 @@ pub(crate) fn compile(
     metering: Metering,
     target: Option<&str>,
 ) -> Result<Compiled, LoadError> {
-    crate::inspect::check(&content).map_err(|problem| LoadError::invalid(path, problem))?;
+    let heaviest =
+        crate::inspect::check(&content).map_err(|problem| LoadError::invalid(path, problem))?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
-        let _ = (metering, target);
+        let _ = (heaviest, metering, target);
         Err(LoadError::NoCompiler)
     };
     #[cfg(feature = "compiler")]
     let compiled = {
-        let engine =
-            engine(metering, target).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = processors.min(heaviest.at_once());
+        let failed = |error: &dyn Display| LoadError::Engine(format!("{error:#}"));
+        let engine = engine(metering, target, threads).map_err(|error| failed(&error))?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .stack_size(STACK_BYTES)
+            .thread_name(|_| "kitbag-compile".into())
+            .build()
+            .map_err(|error| failed(&error))?;
         let place = PLACES.take(TIME)?;
         let compiled = within(TIME, move || {
             let _place = place;
-            engine.precompile_component(&content)
+            pool.install(|| engine.precompile_component(&content))
         })
         .map_err(|error| LoadError::Engine(error.to_string()))?;
         compiled
@@ -83,11 +98,15 @@ pub(crate) fn compile(
     compiled
 }
 
-/// The engine for one compilation.
+/// The engine for one compilation, on so many threads.
 #[cfg(feature = "compiler")]
-fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
+fn engine(
+    metering: Metering,
+    target: Option<&str>,
+    threads: usize,
+) -> wasmtime::Result<wasmtime::Engine> {
     let mut config = crate::engine::config(metering);
-    config.enable_compiler(true);
+    config.enable_compiler(true).parallel_compilation(threads > 1);
     if let Some(target) = target {
         config.target(target)?;
     }
@@ -104,8 +123,7 @@ fn within<T: Send + 'static>(
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::Builder::new()
         .name("kitbag-compile".into())
-        // What a main thread has.
-        .stack_size(8 << 20)
+        .stack_size(STACK_BYTES)
         .spawn(move || sender.send(work()))?;
     Ok(receiver.recv_timeout(time).map_err(|error| match error {
         RecvTimeoutError::Timeout => InvalidComponent::TooSlow { limit: time },

@@ -1,12 +1,13 @@
 //! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::Description;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
@@ -19,6 +20,7 @@ use crate::error::{CallError, LoadError};
 use crate::limiter;
 use crate::queue::{Concurrency, Queue};
 use crate::report::Audience;
+use crate::threads::Threads;
 use crate::timer::{Cancellation, Timer};
 
 /// The sandbox: loads components and runs calls.
@@ -52,7 +54,7 @@ struct Inner {
     timer: Lazy<Timer>,
     components: Components,
     queue: Arc<Queue>,
-    threads: Lazy<Runtime>,
+    threads: Threads,
 }
 
 /// Whether a component counts the instructions it runs.
@@ -79,7 +81,9 @@ impl Host {
             timer: Lazy::new(),
             components: Components::default(),
             queue,
-            threads: Lazy::new(),
+            threads: Threads::new(
+                std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            ),
         }))
     }
 
@@ -198,23 +202,18 @@ impl Host {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let place = Arc::new(Mutex::new(Some(self.0.queue.enter().await?)));
-        // Held until the work has ended, whether or not somebody still waits for
-        // it.
-        let held = Arc::clone(&place);
+        let place = self.0.queue.enter().await?;
+        let (sender, done) = oneshot::channel();
         let work = move || {
-            let _place = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-            work()
+            IS_OURS.set(true);
+            let done = work();
+            // Held until the work has ended, whether or not somebody still waits
+            // for it.
+            drop(place);
+            let _ = sender.send(done);
         };
-        let make = || threads(self.0.options.concurrency);
-        let threads = self.0.threads.get_or_try(make).map_err(CallError::internal)?;
-        // tokio panics where the system has no thread left.
-        let started = catch_unwind(AssertUnwindSafe(|| threads.spawn_blocking(work)));
-        let started = started.map_err(|_| {
-            drop(place.lock().unwrap_or_else(PoisonError::into_inner).take());
-            CallError::internal("no thread can be started")
-        })?;
-        started.await.map_err(CallError::internal)
+        self.0.threads.run(work).map_err(CallError::internal)?;
+        done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 
     /// Compiles a component to what [`EmbeddedArtifact::new`] takes.
@@ -294,7 +293,7 @@ impl<T> Lazy<T> {
 /// Does work that waits: on this thread, or on one of its own where this one
 /// belongs to somebody's runtime, in which waiting would panic.
 fn waiting<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
-    if Handle::try_current().is_err() || IS_OURS.get() {
+    if Handle::try_current().is_err() {
         return Ok(work());
     }
     std::thread::scope(|scope| {
@@ -303,28 +302,10 @@ fn waiting<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     })
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Dropping a runtime waits for its threads, which must not happen on an
-        // executor's thread; those that still run end with their calls.
-        if let Some(threads) = self.threads.cell.take() {
-            threads.shutdown_background();
-        }
-    }
-}
-
 thread_local! {
-    /// Whether this is one of the threads that [`Host::offload`] keeps. They
-    /// belong to a runtime, and yet may wait.
+    /// Whether this is one of the threads that [`Host::offload`] keeps, whose work
+    /// has its place among the calls that run.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-fn threads(concurrency: Concurrency) -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .thread_name("kitbag-call")
-        .on_thread_start(|| IS_OURS.set(true))
-        .max_blocking_threads(concurrency.calls.get())
-        .build()
 }
 
 /// Names the settings below, for the key of the disk cache. To be changed

@@ -9,7 +9,7 @@ mod wit;
 
 use std::path::Path;
 
-use kitbag_contract::{ByteSize, PACKAGE, VERSION};
+use kitbag_contract::{PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
     ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId,
@@ -20,6 +20,7 @@ use wasmparser::{
 };
 
 use self::weight::Fault;
+pub(crate) use self::weight::Heaviest;
 use crate::error::{InvalidComponent, LoadError};
 use crate::{component, imports};
 
@@ -58,6 +59,8 @@ pub struct Inspection {
     run_shape: Option<String>,
     #[serde(skip)]
     mismatch: Option<InvalidComponent>,
+    #[serde(skip)]
+    heaviest: Heaviest,
 }
 
 /// Something that a component imports.
@@ -88,8 +91,9 @@ pub struct Export {
 /// [`InvalidComponent`] says what stands in the way, the first thing first: the
 /// form of the file, the version of the contract, the type of `run`, imports
 /// that are not offered.
-pub(crate) fn check(bytes: &[u8]) -> Result<(), InvalidComponent> {
-    read(bytes)?.verdict()
+pub(crate) fn check(bytes: &[u8]) -> Result<Heaviest, InvalidComponent> {
+    let inspection = read(bytes)?;
+    inspection.verdict().map(|()| inspection.heaviest)
 }
 
 /// Reads a component from a file, whether kitbag can run it or not.
@@ -159,10 +163,6 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
-/// The largest function that is compiled. The interpreter's loop of CPython has
-/// a fifth of it; what a compiler needs grows faster than the function.
-const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
-
 fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
@@ -177,6 +177,7 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
     let mut depth = 0;
     let mut types = None;
     let mut allocations = FuncValidatorAllocations::default();
+    let mut heaviest = Heaviest::default();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(malformed)?;
         match &payload {
@@ -195,28 +196,23 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
                     exports.push(export.map_err(malformed)?.name.name.to_owned());
                 }
             }
-            Payload::CodeSectionEntry(body) => {
-                let size = ByteSize::bytes(body.range().len() as u64);
-                if size > FUNCTION_BYTES {
-                    return Err(InvalidComponent::LargeFunction { size, limit: FUNCTION_BYTES });
-                }
-            }
             _ => {}
         }
         match validator.payload(&payload).map_err(malformed)? {
             ValidPayload::End(all) => types = Some(all),
             ValidPayload::Func(function, body) => {
-                allocations =
-                    weight::check(function, &body, allocations).map_err(|fault| match fault {
-                        Fault::Malformed(error) => malformed(error),
-                        Fault::Heavy(problem) => problem,
-                    })?;
+                let checked = weight::check(function, &body, allocations, &mut heaviest);
+                allocations = checked.map_err(|fault| match fault {
+                    Fault::Malformed(error) => malformed(error),
+                    Fault::Heavy(problem) => problem,
+                })?;
             }
             _ => {}
         }
     }
     let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;
-    Ok(Inspection::new(bytes.len() as u64, &types, imports, exports))
+    let inspection = Inspection::new(bytes.len() as u64, &types, imports, exports);
+    Ok(Inspection { heaviest, ..inspection })
 }
 
 impl Inspection {
@@ -249,6 +245,7 @@ impl Inspection {
         );
         Self {
             size,
+            heaviest: Heaviest::default(),
             run_shape,
             mismatch,
             contract: contract.cloned(),

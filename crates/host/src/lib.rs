@@ -25,6 +25,7 @@ mod limiter;
 mod queue;
 mod random;
 mod report;
+mod threads;
 mod timer;
 
 pub use artifact::EmbeddedArtifact;

@@ -53,6 +53,7 @@ pub(crate) async fn call(
     let mut call = Call::new(handler, context, &name, request.input_responses);
     let metrics = handler.server.metrics();
     let (_running, start) = (metrics.begin(), Instant::now());
+    handler.server.alert().stay();
     let prepare = {
         let name = name.clone();
         move |toolbox: &Toolbox| {
@@ -69,6 +70,7 @@ pub(crate) async fn call(
         Err(Stop::Protocol(error)) => Err(error),
         Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
     };
+    handler.server.alert().stay();
     // A name that somebody made up is not counted: each one would be kept.
     if handler.server.generation().toolbox.has_tool(&name) {
         metrics.ended(&name, outcome::kind(&response), start.elapsed());

@@ -103,6 +103,7 @@ impl Server {
         let own = own_origins(&listener.local_addr()?);
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
+        let _alert = self.keep_alert();
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&listener, &places) => accepted,

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::alert::Alert;
 use crate::catalog::Catalog;
 use crate::metrics::Metrics;
 use crate::seal::Seal;
@@ -35,6 +37,7 @@ struct Inner {
     seal: Seal,
     metrics: Metrics,
     closing: CancellationToken,
+    alert: Alert,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
 }
@@ -96,6 +99,7 @@ impl Server {
             seal,
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
+            alert: Alert::default(),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
         })))
@@ -143,6 +147,18 @@ impl Server {
     /// Cancelled when everything is to end.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
+    }
+
+    pub(crate) fn alert(&self) -> &Alert {
+        &self.0.alert
+    }
+
+    /// Lets the [`alert`](Self::alert) have its effect on this runtime, as long as
+    /// what is returned lives.
+    pub(crate) fn keep_alert(&self) -> JoinSet<()> {
+        let (mut task, server) = (JoinSet::new(), self.clone());
+        task.spawn(async move { server.alert().keep().await });
+        task
     }
 
     /// Tells of every change from now on.

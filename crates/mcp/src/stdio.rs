@@ -77,6 +77,7 @@ impl Server {
         let closing = self.closing().clone();
         let transport = Stdio::new(input, output, closing.clone())?;
         let handler = Handler::new(self.clone(), "stdio");
+        let _alert = self.keep_alert();
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
             () = closing.cancelled() => return Ok(()),

@@ -4,6 +4,7 @@
 //! of every local at every point where control flow meets, and a value wherever
 //! one is handed over: a few kilobytes of WebAssembly can ask for many gigabytes.
 
+use kitbag_contract::ByteSize;
 use wasmparser::{
     BinaryReaderError, FuncToValidate, FuncValidatorAllocations, FunctionBody, Operator,
     ValidatorResources,
@@ -20,6 +21,31 @@ const CELLS: u64 = 1 << 27;
 /// its bytes, of which there are half as many at most.
 const VALUES: u64 = 1 << 21;
 
+/// The largest function that is compiled. The interpreter's loop of CPython has
+/// a fifth of it; what a compiler needs grows faster than the function.
+const FUNCTION_BYTES: ByteSize = ByteSize::mib(1);
+
+/// The most that one function of a component asks of a compiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heaviest {
+    cells: u64,
+    values: u64,
+    bytes: u64,
+}
+
+impl Heaviest {
+    /// How many functions may be compiled at once, so that together they take no
+    /// more than one that is just allowed.
+    #[cfg(any(feature = "compiler", test))]
+    pub(crate) fn at_once(self) -> usize {
+        let times = |heaviest: u64, limit: u64| limit / heaviest.max(1);
+        let at_once = times(self.cells, CELLS)
+            .min(times(self.values, VALUES))
+            .min(times(self.bytes, FUNCTION_BYTES.as_u64()));
+        usize::try_from(at_once).unwrap_or(usize::MAX)
+    }
+}
+
 /// What is wrong with a function.
 pub(super) enum Fault {
     Malformed(BinaryReaderError),
@@ -33,11 +59,18 @@ impl From<BinaryReaderError> for Fault {
 }
 
 /// Checks one function, and gives the validator's memory back for the next.
+/// `heaviest` is kept.
 pub(super) fn check(
     function: FuncToValidate<ValidatorResources>,
     body: &FunctionBody<'_>,
     allocations: FuncValidatorAllocations,
+    heaviest: &mut Heaviest,
 ) -> Result<FuncValidatorAllocations, Fault> {
+    let size = ByteSize::bytes(body.range().len() as u64);
+    if size > FUNCTION_BYTES {
+        let limit = FUNCTION_BYTES;
+        return Err(Fault::Heavy(InvalidComponent::LargeFunction { size, limit }));
+    }
     let mut validator = function.into_validator(allocations);
     validator.read_locals(&mut body.get_binary_reader())?;
     let (mut meetings, mut values) = (1, 0);
@@ -64,12 +97,16 @@ pub(super) fn check(
         meetings += meeting_points(&operator);
     }
     operators.finish()?;
-    if u64::from(validator.len_locals()) * meetings > CELLS {
+    let cells = u64::from(validator.len_locals()) * meetings;
+    if cells > CELLS {
         return Err(Fault::Heavy(InvalidComponent::HeavyFunction {
             what: "has more locals times branches",
             limit: CELLS,
         }));
     }
+    heaviest.cells = heaviest.cells.max(cells);
+    heaviest.values = heaviest.values.max(values);
+    heaviest.bytes = heaviest.bytes.max(size.as_u64());
     Ok(validator.into_allocations())
 }
 
@@ -149,6 +186,21 @@ mod tests {
         };
         check(&function(2_000), None);
         check(&function(2_200), Some("passes on more values"));
+    }
+
+    #[test]
+    fn heavy_functions_are_compiled_one_at_a_time() {
+        let at_once = |cells, values, bytes| Heaviest { cells, values, bytes }.at_once();
+        assert_eq!(at_once(0, 0, 0), 1 << 20);
+        assert_eq!(at_once(CELLS, 1, 1), 1);
+        assert_eq!(at_once(1, VALUES / 2, 1), 2);
+        assert_eq!(at_once(1, 1, FUNCTION_BYTES.as_u64() / 2 + 1), 1);
+        // What is kept is the most of each function.
+        let function = format!("(func (local{}) {})", " i32".repeat(100), "(block)".repeat(99));
+        let text = format!("(component (core module (func) {function} (func)))");
+        let bytes = wat::parse_str(text).unwrap();
+        let heaviest = crate::inspect::read(&bytes).unwrap().heaviest;
+        assert_eq!((heaviest.cells, heaviest.bytes), (10_000, 302));
     }
 
     #[test]

@@ -1,0 +1,292 @@
+//! Threads that run calls.
+//!
+//! A call runs on a thread of its own because a guest in an endless loop, or in a
+//! file operation that does not return, would hold an executor's. Waking a thread
+//! takes longer than a small call, so one that has nothing to do looks for work a
+//! little longer before it sleeps: in a row of calls none has to be woken.
+
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a thread looks for work before it sleeps. Whoever else wants the
+/// processor has it meanwhile.
+const LOOKING: Duration = Duration::from_micros(200);
+
+/// How long a job waits for one of the threads that run, where each processor has
+/// one: most calls are over by then, and more threads would only take turns.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// How long a thread sleeps before it ends.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads, started as they are needed.
+pub(crate) struct Threads(Arc<Shared>);
+
+struct Shared {
+    processors: usize,
+    state: Mutex<State>,
+    /// Wakes those that sleep.
+    calls: Condvar,
+    /// How many jobs wait; what is looked at without taking the lock.
+    waiting: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// How many jobs were taken so far.
+    taken: u64,
+    running: usize,
+    /// Whether a thread is up to take the next job, or on its way: one at a time.
+    has_next: bool,
+    sleeping: usize,
+    /// How many of those that sleep are to get up.
+    called: usize,
+    is_over: bool,
+}
+
+impl Threads {
+    /// Makes threads for a machine with so many processors.
+    pub(crate) fn new(processors: NonZeroUsize) -> Self {
+        let shared = Shared {
+            processors: processors.get(),
+            state: Mutex::default(),
+            calls: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+        };
+        Self(Arc::new(shared))
+    }
+
+    /// Has a job done, on a thread that does nothing else meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no thread left. The job is dropped.
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let mut state = self.0.lock();
+        self.0.have_next(&mut state)?;
+        state.jobs.push_back(Box::new(job));
+        self.0.waiting.store(state.jobs.len(), Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    /// Those that still run end with their calls; nobody waits for them.
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.calls.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that a thread comes for the next job.
+    fn have_next(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+        if state.has_next {
+            return Ok(());
+        }
+        if state.sleeping > state.called {
+            state.called += 1;
+            self.calls.notify_one();
+        } else {
+            let shared = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("kitbag-call".into());
+            thread.spawn(move || shared.work())?;
+        }
+        state.has_next = true;
+        Ok(())
+    }
+
+    /// What a thread does, which begins as the next one.
+    fn work(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            let found;
+            (state, found) = self.find(state);
+            state.has_next = false;
+            if let Some(mut job) = found {
+                state.running += 1;
+                loop {
+                    if !state.jobs.is_empty() {
+                        // Without a thread the others go on one after the other.
+                        let _ = self.have_next(&mut state);
+                    }
+                    drop(state);
+                    // Whoever waits for it hears of it, as what it holds is dropped.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                    state = self.lock();
+                    match self.take(&mut state) {
+                        Some(next) => job = next,
+                        None => break,
+                    }
+                }
+                state.running -= 1;
+                if !state.has_next {
+                    state.has_next = true;
+                    continue;
+                }
+            }
+            let is_called;
+            (state, is_called) = self.sleep(state);
+            if !is_called {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a job as the next thread; nothing, if none comes for some time.
+    fn find<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, Option<Job>) {
+        let until = Instant::now() + LOOKING;
+        loop {
+            let (is_busy, taken) = (state.running >= self.processors, state.taken);
+            if !is_busy && !state.jobs.is_empty() {
+                let job = self.take(&mut state);
+                return (state, job);
+            }
+            if state.jobs.is_empty() && Instant::now() >= until || state.is_over {
+                return (state, None);
+            }
+            drop(state);
+            if is_busy {
+                std::thread::sleep(PATIENCE);
+            } else {
+                while self.waiting.load(Ordering::Acquire) == 0 && Instant::now() < until {
+                    std::thread::yield_now();
+                }
+            }
+            state = self.lock();
+            // Those that run have taken none: they are at something longer.
+            if is_busy && state.taken == taken && !state.jobs.is_empty() {
+                let job = self.take(&mut state);
+                return (state, job);
+            }
+        }
+    }
+
+    fn take(&self, state: &mut State) -> Option<Job> {
+        let job = state.jobs.pop_front()?;
+        state.taken += 1;
+        self.waiting.store(state.jobs.len(), Ordering::Release);
+        Some(job)
+    }
+
+    /// Sleeps until this thread is called as the next one; false, if it is not for
+    /// long.
+    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        state.sleeping += 1;
+        let is_idle = |state: &mut State| state.called == 0 && !state.is_over;
+        let slept = self.calls.wait_timeout_while(state, IDLE, is_idle);
+        (state, _) = slept.unwrap_or_else(PoisonError::into_inner);
+        state.sleeping -= 1;
+        let is_called = state.called > 0;
+        state.called -= usize::from(is_called);
+        (state, is_called)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::mpsc;
+    use std::thread::ThreadId;
+
+    use super::*;
+
+    fn threads() -> Threads {
+        Threads::new(NonZeroUsize::new(2).unwrap())
+    }
+
+    fn id(threads: &Threads) -> ThreadId {
+        let (sender, ids) = mpsc::channel();
+        threads.run(move || sender.send(std::thread::current().id()).unwrap()).unwrap();
+        ids.recv().unwrap()
+    }
+
+    /// Waits until the threads are as they are wanted.
+    fn wait(threads: &Threads, is_wanted: impl Fn(&State) -> bool) {
+        while !is_wanted(&threads.0.lock()) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn jobs_at_once_have_a_thread_each_and_later_ones_have_the_same() {
+        let threads = threads();
+        let (sender, started) = mpsc::channel();
+        let ends: Vec<_> = (0..8)
+            .map(|_| {
+                let (end, ended) = mpsc::channel::<()>();
+                let sender = sender.clone();
+                let job = move || {
+                    sender.send(std::thread::current().id()).unwrap();
+                    let _ = ended.recv();
+                };
+                threads.run(job).unwrap();
+                end
+            })
+            .collect();
+        let ids: HashSet<_> = (0..8).map(|_| started.recv().unwrap()).collect();
+        assert_eq!(ids.len(), 8);
+        drop(ends);
+        wait(&threads, |state| state.running == 0);
+        // Whether one still looks for work or all sleep already.
+        for has_next in [true, false, true, false] {
+            if !has_next {
+                wait(&threads, |state| !state.has_next && state.sleeping >= 8);
+            }
+            assert!(ids.contains(&id(&threads)));
+        }
+    }
+
+    #[test]
+    fn every_one_of_many_jobs_is_done() {
+        let threads = threads();
+        let (sender, done) = mpsc::channel();
+        for round in 0..200 {
+            for number in 0..20 {
+                let sender = sender.clone();
+                threads.run(move || sender.send(number).unwrap()).unwrap();
+            }
+            let mut numbers: Vec<_> = (0..20).map(|_| done.recv().unwrap()).collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+            if round % 20 == 0 {
+                wait(&threads, |state| !state.has_next);
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_that_panics_takes_no_thread_with_it() {
+        let threads = threads();
+        let first = id(&threads);
+        threads.run(|| panic!("on purpose")).unwrap();
+        wait(&threads, |state| state.jobs.is_empty() && state.running == 0);
+        assert_eq!(id(&threads), first);
+    }
+
+    #[test]
+    fn threads_end_with_what_they_belong_to() {
+        let threads = threads();
+        id(&threads);
+        let shared = Arc::downgrade(&threads.0);
+        drop(threads);
+        while shared.strong_count() > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
