@@ -72,7 +72,7 @@ pub struct Builder {
     places: Places,
     limits: LimitFlags,
     is_single_call: bool,
-    concurrency: Concurrency,
+    concurrency: Option<Concurrency>,
     host: Option<Host>,
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
@@ -184,7 +184,7 @@ impl Builder {
     /// How many calls run at once, and how many wait for one to end.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.concurrency = concurrency;
+        self.concurrency = Some(concurrency);
         self
     }
 
@@ -269,7 +269,11 @@ impl Builder {
                 cache: self.places.cache.clone().map(DiskCache::new),
                 private: self.places.private(),
                 pool: !self.is_single_call,
-                concurrency: self.concurrency,
+                concurrency: match (self.concurrency, self.is_single_call) {
+                    (Some(concurrency), _) => concurrency,
+                    (None, true) => Concurrency::ONE,
+                    (None, false) => Concurrency::default(),
+                },
             })
         });
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS);

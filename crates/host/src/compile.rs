@@ -9,7 +9,6 @@ use std::path::Path;
 #[cfg(feature = "compiler")]
 use std::{
     fmt::Display,
-    num::NonZeroUsize,
     sync::mpsc::RecvTimeoutError,
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
@@ -19,6 +18,8 @@ use crate::engine::Metering;
 #[cfg(feature = "compiler")]
 use crate::error::InvalidComponent;
 use crate::error::LoadError;
+#[cfg(feature = "compiler")]
+use crate::queue::processors;
 
 /// Native code that this process has compiled, in wasmtime's own format.
 pub(crate) struct Compiled(Vec<u8>);
@@ -72,8 +73,7 @@ pub(crate) fn compile(
     };
     #[cfg(feature = "compiler")]
     let compiled = {
-        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = processors.min(heaviest.at_once());
+        let threads = processors().get().min(heaviest.at_once());
         let failed = |error: &dyn Display| LoadError::Engine(format!("{error:#}"));
         let engine = engine(metering, target, threads).map_err(|error| failed(&error))?;
         let pool = rayon::ThreadPoolBuilder::new()

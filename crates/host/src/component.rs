@@ -80,6 +80,11 @@ impl Component {
         self.0.compiled
     }
 
+    /// Whether this is the very same component, loaded once.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         self.0.instance.engine()
     }

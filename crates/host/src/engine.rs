@@ -1,7 +1,7 @@
 //! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
-use std::num::NonZeroUsize;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::code_memory::InPlace;
 use crate::component::{self, Component, ComponentSource, Components};
 use crate::error::{CallError, LoadError};
 use crate::limiter;
-use crate::queue::{Concurrency, Queue};
+use crate::queue::{Concurrency, Queue, processors};
 use crate::report::Audience;
 use crate::threads::Threads;
 use crate::timer::{Cancellation, Timer};
@@ -54,7 +54,7 @@ struct Inner {
     timer: Lazy<Timer>,
     components: Components,
     queue: Arc<Queue>,
-    threads: Threads,
+    threads: Lazy<Threads>,
 }
 
 /// Whether a component counts the instructions it runs.
@@ -81,9 +81,7 @@ impl Host {
             timer: Lazy::new(),
             components: Components::default(),
             queue,
-            threads: Threads::new(
-                std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-            ),
+            threads: Lazy::new(),
         }))
     }
 
@@ -212,7 +210,9 @@ impl Host {
             drop(place);
             let _ = sender.send(done);
         };
-        self.0.threads.run(work).map_err(CallError::internal)?;
+        let make = || Ok::<_, Infallible>(Threads::new(processors()));
+        let threads = self.0.threads.get_or_try(make).map_err(CallError::internal)?;
+        threads.run(work).map_err(CallError::internal)?;
         done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 

@@ -35,11 +35,24 @@ pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
+/// How many processors this process may use. The system is asked with a dozen
+/// calls, so not before that matters.
+pub(crate) fn processors() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// How many calls wait unless somebody says.
+const WAITING: usize = 1024;
+
+impl Concurrency {
+    /// One call after the other.
+    pub const ONE: Self = Self { calls: NonZeroUsize::MIN, waiting: WAITING };
+}
+
 impl Default for Concurrency {
     fn default() -> Self {
         const PER_PROCESSOR: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
-        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { calls: processors.saturating_mul(PER_PROCESSOR), waiting: 1024 }
+        Self { calls: processors().saturating_mul(PER_PROCESSOR), waiting: WAITING }
     }
 }
 

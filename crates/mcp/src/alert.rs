@@ -52,3 +52,30 @@ impl Alert {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_runtime_is_awake_for_a_moment_and_then_sleeps() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let alert = Arc::new(Alert::default());
+        let kept = Arc::clone(&alert);
+        runtime.spawn(async move { kept.keep().await });
+        let is_awake = || alert.until.lock().unwrap().is_some();
+        for _ in 0..3 {
+            alert.stay();
+            // Another time while it is awake makes it no more than longer.
+            alert.stay();
+            assert!(is_awake());
+            runtime.block_on(async {
+                while is_awake() {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+}

@@ -54,6 +54,7 @@ struct Inner {
     host: Host,
     config: Config,
     builtins: &'static [Builtin],
+    resolved: tool::Resolved,
 }
 
 impl Toolbox {
@@ -61,7 +62,7 @@ impl Toolbox {
     ///
     /// `config` was loaded with the names of `builtins`.
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
-        Self(Arc::new(Inner { host, config, builtins }))
+        Self(Arc::new(Inner { host, config, builtins, resolved: tool::Resolved::default() }))
     }
 
     /// The configuration in effect.
@@ -91,7 +92,8 @@ impl Toolbox {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
         let configured = self.find(name)?;
-        Ok(self.for_model(configured, tool::resolve(&self.0, configured)?))
+        let tool = tool::resolve(&self.0, configured)?;
+        Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
     /// Every enabled tool, by name, with what is known of it without loading it.

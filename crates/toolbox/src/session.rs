@@ -38,14 +38,14 @@ pub struct Session {
     answers: Map<String, Value>,
     audience: Audience,
     cache_problems: Vec<CacheProblem>,
-    tool: Tool,
+    tool: Arc<Tool>,
 }
 
 impl Session {
     pub(crate) fn new(
         inner: &Inner,
         configured: &kitbag_config::Tool,
-        tool: Tool,
+        tool: Arc<Tool>,
         arguments: Map<String, Value>,
         action: Action,
         grants: Grants,

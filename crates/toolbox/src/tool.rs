@@ -1,12 +1,13 @@
 //! One tool, with all that is known of it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{ComponentSource, Metering};
+use kitbag_host::{Component, ComponentSource, Metering};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
@@ -112,21 +113,47 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
     Summary { name: tool.name.clone(), source, description }
 }
 
+/// What tools were resolved to: the same for every call, until a component that
+/// was asked is another one.
+#[derive(Default)]
+pub(crate) struct Resolved(Mutex<HashMap<ToolName, ResolvedTool>>);
+
+/// A tool, and the component that was asked for it.
+struct ResolvedTool {
+    asked: Option<Component>,
+    tool: Arc<Tool>,
+}
+
 /// Resolves a tool. A local one is loaded where its configuration leaves
 /// something to the tool itself.
-pub(crate) fn resolve(inner: &Inner, tool: &kitbag_config::Tool) -> Result<Tool, ToolboxError> {
-    match &tool.source.value {
+pub(crate) fn resolve(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+) -> Result<Arc<Tool>, ToolboxError> {
+    let asked = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
-            let component = inner.host.component(&inner.component_source(tool)?, metering)?;
-            let says =
-                component.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
-            let mut resolved = with(inner, tool, says)?;
-            resolved.cache_problems = component.cache_problems().to_vec();
-            Ok(resolved)
+            Some(inner.host.component(&inner.component_source(tool)?, metering)?)
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } => with(inner, tool, None),
+        ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
+    };
+    let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known().get(&tool.name)
+        && match (&known.asked, &asked) {
+            (Some(of), Some(asked)) => of.is(asked),
+            (of, asked) => of.is_none() && asked.is_none(),
+        }
+    {
+        return Ok(Arc::clone(&known.tool));
     }
+    let says = asked.as_ref().and_then(Component::description);
+    let says = says.and_then(|says| says.tool(tool.name.as_str())).cloned();
+    let mut resolved = with(inner, tool, says)?;
+    resolved.cache_problems =
+        asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
+    let resolved = Arc::new(resolved);
+    known().insert(tool.name.clone(), ResolvedTool { asked, tool: Arc::clone(&resolved) });
+    Ok(resolved)
 }
 
 /// What is known of components without loading them, each asked for once: one
