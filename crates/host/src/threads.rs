@@ -273,9 +273,11 @@ mod tests {
     #[test]
     fn a_job_that_panics_takes_no_thread_with_it() {
         let threads = threads();
+        let is_free = |state: &State| state.jobs.is_empty() && state.running == 0;
         let first = id(&threads);
+        wait(&threads, is_free);
         threads.run(|| panic!("on purpose")).unwrap();
-        wait(&threads, |state| state.jobs.is_empty() && state.running == 0);
+        wait(&threads, is_free);
         assert_eq!(id(&threads), first);
     }
 

@@ -200,7 +200,7 @@ mod tests {
         let text = format!("(component (core module (func) {function} (func)))");
         let bytes = wat::parse_str(text).unwrap();
         let heaviest = crate::inspect::read(&bytes).unwrap().heaviest;
-        assert_eq!((heaviest.cells, heaviest.bytes), (10_000, 302));
+        assert_eq!((heaviest.cells, heaviest.bytes), (10_000, 301));
     }
 
     #[test]
