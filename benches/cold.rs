@@ -1,7 +1,8 @@
 //! The cold start: `kitbag run learn` as a whole process, against a static
 //! native program that does the same, in turn, in one run.
 //!
-//! `cargo bench --bench cold` prints the median of each and their ratio. The
+//! `cargo bench --bench cold` prints the median of each and their ratio; another
+//! binary can be named, `cargo bench --bench cold -- target/release/kitbag`. The
 //! ratio is what can be compared; absolute times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -25,7 +26,9 @@ fn main() {
     let config = "[knowledge.topic]\nsubjects = \"kb\"\n";
     std::fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
     let baseline = installed(&build_baseline(workspace), "native");
-    let binary = installed(Path::new(env!("CARGO_BIN_EXE_kitbag")), "kitbag");
+    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let given = given.unwrap_or_else(|| env!("CARGO_BIN_EXE_kitbag").to_owned());
+    let binary = installed(Path::new(&given), "kitbag");
     println!("{:24} {:>12} {:>12} {:>8}", "cold, whole process", "kitbag", "native", "ratio");
     for (title, subject) in [("list 10 subjects", None), ("load one of 4 KB", Some("subject-3"))] {
         let kitbag = || {
