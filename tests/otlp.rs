@@ -100,6 +100,7 @@ fn session(workspace: &Workspace, arguments: &[&str]) {
         }),
     );
     client.notify("notifications/initialized", json!({}));
+    client.request("logging/setLevel", json!({ "level": "error" }));
     let echo = json!({
         "name": "probe",
         "arguments": { "do": "echo", "text": "an argument" },
@@ -118,14 +119,14 @@ fn a_span_of_each_request_follows_the_conventions() {
     let (workspace, collector) = (Workspace::with_probe(""), Collector::start());
     session(&workspace, &["--otlp", &collector.url()]);
     let batch = collector.batch();
-    for name in ["initialize", "tools/call probe", "tools/call no-such-tool"] {
+    for name in ["initialize", "logging/setLevel", "tools/call probe", "tools/call no-such-tool"] {
         assert!(batch.holds(name), "{name}");
     }
     for (key, value) in [
         ("service.name", "kitbag"),
         ("mcp.method.name", "tools/call"),
         ("mcp.protocol.version", "2025-11-25"),
-        ("jsonrpc.request.id", "2"),
+        ("jsonrpc.request.id", "3"),
         ("gen_ai.operation.name", "execute_tool"),
         ("gen_ai.tool.name", "probe"),
         ("network.transport", "pipe"),

@@ -253,9 +253,12 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        of_session("logging/setLevel", &context)?;
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = told::read(request.level);
-        Ok(())
+        let work = async {
+            of_session("logging/setLevel", &context)?;
+            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = told::read(request.level);
+            Ok(())
+        };
+        Trace::begin("logging/setLevel", Target::Nothing, &context).run(work).await
     }
 
     async fn list_tools(
@@ -327,8 +330,12 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        of_session("resources/subscribe", &context)?;
-        self.subscriptions.add(&self.server, request.uri).await
+        let trace = Trace::begin("resources/subscribe", Target::Resource(&request.uri), &context);
+        let work = async {
+            of_session("resources/subscribe", &context)?;
+            self.subscriptions.add(&self.server, request.uri).await
+        };
+        trace.run(work).await
     }
 
     async fn unsubscribe(
@@ -336,9 +343,13 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        of_session("resources/unsubscribe", &context)?;
-        self.subscriptions.remove(&request.uri);
-        Ok(())
+        let trace = Trace::begin("resources/unsubscribe", Target::Resource(&request.uri), &context);
+        let work = async {
+            of_session("resources/unsubscribe", &context)?;
+            self.subscriptions.remove(&request.uri);
+            Ok(())
+        };
+        trace.run(work).await
     }
 
     async fn complete(

@@ -31,54 +31,42 @@ impl Trace {
         target: Target<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Self {
+        let (tool, prompt, uri) = match target {
+            Target::Tool(name) => (Some(name), None, None),
+            Target::Prompt(name) => (None, Some(name), None),
+            Target::Resource(uri) => (None, None, Some(uri)),
+            Target::Nothing => (None, None, None),
+        };
+        let http = || context.extensions.get::<http::request::Parts>();
+        let header = |name: &str| http()?.headers.get(name)?.to_str().ok();
+        // What stands here is looked up only where somebody listens.
         let span = tracing::debug_span!(
             "request",
-            otel.name = Empty,
+            otel.name = match tool.or(prompt) {
+                Some(name) => format!("{method} {name}"),
+                None => method.to_owned(),
+            },
             otel.kind = "server",
             otel.status_code = Empty,
             mcp.method.name = method,
-            mcp.protocol.version = Empty,
-            mcp.session.id = Empty,
-            mcp.resource.uri = Empty,
+            mcp.protocol.version = context.protocol_version().map(display),
+            mcp.session.id = header("mcp-session-id"),
+            mcp.resource.uri = uri,
             jsonrpc.request.id = %context.id,
-            gen_ai.operation.name = Empty,
-            gen_ai.tool.name = Empty,
-            gen_ai.prompt.name = Empty,
-            network.transport = Empty,
+            gen_ai.operation.name = tool.map(|_| "execute_tool"),
+            gen_ai.tool.name = tool,
+            gen_ai.prompt.name = prompt,
+            network.transport = if http().is_some() { "tcp" } else { "pipe" },
             error.type = Empty,
             rpc.response.status_code = Empty,
         );
-        if span.is_disabled() {
-            return Self(span);
-        }
-        let mut named = None;
-        match target {
-            Target::Tool(name) => {
-                span.record("gen_ai.operation.name", "execute_tool");
-                span.record("gen_ai.tool.name", *named.insert(name));
-            }
-            Target::Prompt(name) => drop(span.record("gen_ai.prompt.name", *named.insert(name))),
-            Target::Resource(uri) => drop(span.record("mcp.resource.uri", uri)),
-            Target::Nothing => {}
-        }
-        match named {
-            Some(name) => span.record("otel.name", format!("{method} {name}")),
-            None => span.record("otel.name", method),
-        };
-        if let Some(version) = context.protocol_version() {
-            span.record("mcp.protocol.version", version.as_str());
-        }
-        let http = context.extensions.get::<http::request::Parts>();
-        span.record("network.transport", if http.is_some() { "tcp" } else { "pipe" });
-        let header = |name: &str| http?.headers.get(name)?.to_str().ok();
-        if let Some(session) = header("mcp-session-id") {
-            span.record("mcp.session.id", session);
-        }
         // What the message itself carries is nearer than what carries the message.
         #[cfg(feature = "otlp")]
-        crate::otlp::set_parent(&span, |name| {
-            context.meta.get(name).and_then(|value| value.as_str()).or_else(|| header(name))
-        });
+        if !span.is_disabled() {
+            crate::otlp::set_parent(&span, |name| {
+                context.meta.get(name).and_then(|value| value.as_str()).or_else(|| header(name))
+            });
+        }
         Self(span)
     }
 
