@@ -1,8 +1,8 @@
 //! Warm calls in the library: how long one takes from a checked argument to its
 //! answer, in an instance of its own each, and how many a machine does.
 //!
-//! `cargo bench --bench warm` prints times, their ratio to the same work done by a
-//! process each, and what more threads give. The ratio is what can be compared;
+//! `cargo bench --bench warm` prints times, their ratio to a process that does
+//! nothing, and what more threads give. The ratio is what can be compared;
 //! absolute times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 

@@ -189,7 +189,8 @@ impl Builder {
     }
 
     /// Expects one call and no more, as on a command line: memory is not set
-    /// aside for many.
+    /// aside for many, and one that comes meanwhile waits, unless
+    /// [`concurrency`](Self::concurrency) says otherwise.
     #[must_use]
     pub fn single_call(mut self) -> Self {
         self.is_single_call = true;

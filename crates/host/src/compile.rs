@@ -73,16 +73,15 @@ pub(crate) fn compile(
     };
     #[cfg(feature = "compiler")]
     let compiled = {
-        let threads = processors().get().min(heaviest.at_once());
         let failed = |error: &dyn Display| LoadError::Engine(format!("{error:#}"));
-        let engine = engine(metering, target, threads).map_err(|error| failed(&error))?;
+        let engine = engine(metering, target).map_err(|error| failed(&error))?;
+        let place = PLACES.take(TIME)?;
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(processors().get().min(heaviest.at_once()))
             .stack_size(STACK_BYTES)
             .thread_name(|_| "kitbag-compile".into())
             .build()
             .map_err(|error| failed(&error))?;
-        let place = PLACES.take(TIME)?;
         let compiled = within(TIME, move || {
             let _place = place;
             pool.install(|| engine.precompile_component(&content))
@@ -98,15 +97,11 @@ pub(crate) fn compile(
     compiled
 }
 
-/// The engine for one compilation, on so many threads.
+/// The engine for one compilation.
 #[cfg(feature = "compiler")]
-fn engine(
-    metering: Metering,
-    target: Option<&str>,
-    threads: usize,
-) -> wasmtime::Result<wasmtime::Engine> {
+fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
     let mut config = crate::engine::config(metering);
-    config.enable_compiler(true).parallel_compilation(threads > 1);
+    config.enable_compiler(true);
     if let Some(target) = target {
         config.target(target)?;
     }
@@ -121,10 +116,7 @@ fn within<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<Result<T, InvalidComponent>> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::Builder::new()
-        .name("kitbag-compile".into())
-        .stack_size(STACK_BYTES)
-        .spawn(move || sender.send(work()))?;
+    std::thread::Builder::new().name("kitbag-compile".into()).spawn(move || sender.send(work()))?;
     Ok(receiver.recv_timeout(time).map_err(|error| match error {
         RecvTimeoutError::Timeout => InvalidComponent::TooSlow { limit: time },
         RecvTimeoutError::Disconnected => InvalidComponent::Compile("the compiler panicked".into()),

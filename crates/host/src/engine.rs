@@ -1,9 +1,8 @@
 //! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::Description;
 use tokio::runtime::Handle;
@@ -54,7 +53,7 @@ struct Inner {
     timer: Lazy<Timer>,
     components: Components,
     queue: Arc<Queue>,
-    threads: Lazy<Threads>,
+    threads: LazyLock<Threads>,
 }
 
 /// Whether a component counts the instructions it runs.
@@ -81,7 +80,7 @@ impl Host {
             timer: Lazy::new(),
             components: Components::default(),
             queue,
-            threads: Lazy::new(),
+            threads: LazyLock::new(|| Threads::new(processors())),
         }))
     }
 
@@ -210,9 +209,7 @@ impl Host {
             drop(place);
             let _ = sender.send(done);
         };
-        let make = || Ok::<_, Infallible>(Threads::new(processors()));
-        let threads = self.0.threads.get_or_try(make).map_err(CallError::internal)?;
-        threads.run(work).map_err(CallError::internal)?;
+        self.0.threads.run(work).map_err(CallError::internal)?;
         done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 

@@ -211,12 +211,17 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
         }
     }
     let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;
-    let inspection = Inspection::new(bytes.len() as u64, &types, imports, exports);
-    Ok(Inspection { heaviest, ..inspection })
+    Ok(Inspection::new(bytes.len() as u64, &types, imports, exports, heaviest))
 }
 
 impl Inspection {
-    fn new(size: u64, types: &Types, imports: Vec<String>, exports: Vec<String>) -> Self {
+    fn new(
+        size: u64,
+        types: &Types,
+        imports: Vec<String>,
+        exports: Vec<String>,
+        heaviest: Heaviest,
+    ) -> Self {
         let types = types.as_ref();
         let is_types_only = |name: &str| match types.component_item_for_import(name).map(|i| i.ty) {
             Some(ComponentEntityType::Instance(id)) => holds_only_types(types, id),
@@ -245,7 +250,7 @@ impl Inspection {
         );
         Self {
             size,
-            heaviest: Heaviest::default(),
+            heaviest,
             run_shape,
             mismatch,
             contract: contract.cloned(),

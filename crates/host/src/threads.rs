@@ -151,15 +151,19 @@ impl Shared {
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, Option<Job>) {
         let until = Instant::now() + LOOKING;
+        let mut taken_before = None;
         loop {
-            let (is_busy, taken) = (state.running >= self.processors, state.taken);
-            if !is_busy && !state.jobs.is_empty() {
+            let is_busy = state.running >= self.processors;
+            // Where those that run have taken none, they are at something longer.
+            let is_stuck = taken_before == Some(state.taken);
+            if !state.jobs.is_empty() && (!is_busy || is_stuck) {
                 let job = self.take(&mut state);
                 return (state, job);
             }
             if state.jobs.is_empty() && Instant::now() >= until || state.is_over {
                 return (state, None);
             }
+            taken_before = is_busy.then_some(state.taken);
             drop(state);
             if is_busy {
                 std::thread::sleep(PATIENCE);
@@ -169,11 +173,6 @@ impl Shared {
                 }
             }
             state = self.lock();
-            // Those that run have taken none: they are at something longer.
-            if is_busy && state.taken == taken && !state.jobs.is_empty() {
-                let job = self.take(&mut state);
-                return (state, job);
-            }
         }
     }
 
