@@ -94,3 +94,36 @@ fn a_flood_of_reports_is_bounded_and_ends_no_session() {
     client.request("tools/call", flood);
     assert_eq!(texts(&client.call("probe", json!({ "do": "echo", "text": "x" }))), ["x"]);
 }
+
+#[test]
+fn each_line_of_the_log_is_one_object_with_every_key_once() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::start(&workspace, &["--log", "debug", "--log-format", "json"]);
+    client.request(
+        "initialize",
+        json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        }),
+    );
+    for action in ["echo", "fail", "trap"] {
+        client.request(
+            "tools/call",
+            json!({ "name": "probe", "arguments": { "do": action, "text": "x" } }),
+        );
+    }
+    let (_, stderr) = client.close();
+    let lines: Vec<_> = stderr
+        .lines()
+        // The strict reading refuses a key that stands twice.
+        .map(|line| {
+            kitbag::contract::json::parse(line.as_bytes()).unwrap_or_else(|e| panic!("{e}: {line}"))
+        })
+        .collect();
+    let error = lines.iter().find(|line| line["fields"]["message"] == "error");
+    let error = error.unwrap_or_else(|| panic!("{stderr}"));
+    assert_eq!(error["level"], "INFO", "{error}");
+    assert_eq!(error["fields"]["tool"], "probe", "{error}");
+    assert!(error["fields"]["error"].is_string(), "{error}");
+}

@@ -126,7 +126,7 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
         Ok(Outcome::NeedsInput(_)) => tracing::debug!(tool, elapsed_us, "asks"),
         Ok(Outcome::Error(ErrorInfo { message, trace, .. })) => {
             let (message, trace) = (printable(message), trace.join("; "));
-            tracing::info!(tool, elapsed_us, %message, trace = %printable(&trace), "error");
+            tracing::info!(tool, elapsed_us, error = %message, trace = %printable(&trace), "error");
         }
         Err(error) => {
             tracing::warn!(tool, elapsed_us, error = %printable(&told(error)), "failed");
