@@ -10,9 +10,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Show what is kept of compiled tools, or remove it
-///
-/// Removing it is always safe: a tool is compiled again when it is next called.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag cache --clear")]
 pub(crate) struct Args {

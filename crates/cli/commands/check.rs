@@ -8,10 +8,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Read all configuration, load every tool, and report everything that is wrong
-///
-/// Tools are compiled where they have to be, and nothing of them runs but what
-/// they say of themselves, with no grants.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag check && echo all is well")]
 pub(crate) struct Args {}

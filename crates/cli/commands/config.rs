@@ -9,7 +9,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Show the configuration in effect, or the schema of its file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +19,7 @@ pub(crate) struct Args {
     what: What,
 }
 
-/// Which of the two.
+// Which of the two. No doc comment, which clap would take for the command's.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {

@@ -13,7 +13,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Show a tool: its arguments, grants and limits, and where each came from
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag describe learn")]
 pub(crate) struct Args {

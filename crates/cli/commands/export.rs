@@ -9,11 +9,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print the definitions of tools as a model interface takes them
-///
-/// They are sorted by name. What a format cannot express of a tool's arguments
-/// is reported on standard error; kitbag checks every call against the tool's
-/// own schema all the same.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

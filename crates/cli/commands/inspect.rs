@@ -13,10 +13,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Read a component: what it imports and exports, and what it would need
-///
-/// Nothing runs and nothing is compiled. The exit code says whether kitbag can
-/// run it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag inspect .kitbag/tools/word_count.wasm")]
 pub(crate) struct Args {

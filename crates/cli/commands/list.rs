@@ -8,9 +8,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// List the tools: name, source, one line
-///
-/// Nothing is compiled and nothing runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag list --json")]
 pub(crate) struct Args {}

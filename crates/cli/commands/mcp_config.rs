@@ -13,10 +13,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print what a client's configuration has to say to start `kitbag serve`
-///
-/// It names this binary and the workspace by their absolute paths. Where it goes
-/// is said on standard error; nothing is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag mcp-config vscode > .vscode/mcp.json")]
 pub(crate) struct Args {

@@ -37,7 +37,7 @@ pub(crate) struct Global {
     pub(crate) json: bool,
 }
 
-/// Limits for every tool, instead of the configured ones.
+// Limits for every tool, instead of the configured ones. No doc comment, which clap would take for the command's.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Limits {
     /// Allow a call this much memory, such as 128MiB [default: as configured,

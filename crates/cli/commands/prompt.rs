@@ -9,10 +9,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print the block of knowledge for a system prompt
-///
-/// It holds what is configured as learned, and tells of the topics from which
-/// more can be learned. Without either it is empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag prompt >> system-prompt.txt")]
 pub(crate) struct Args {}

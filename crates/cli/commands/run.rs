@@ -22,10 +22,6 @@ use crate::interrupt::Interrupt;
 use crate::listener::Screen;
 use crate::output;
 
-/// Call a tool and print what it answers
-///
-/// An argument `key=value` becomes the type that the tool's schema says, and a
-/// key given twice becomes a list; `key:=value` is JSON as it stands.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -27,11 +27,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Serve the tools over MCP, the Model Context Protocol
-///
-/// On standard input and output, for one client that starts kitbag itself:
-/// Claude, Cursor, VS Code and any other. With --http, for any number of clients
-/// that connect to http://ADDRESS/mcp.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,7 +68,7 @@ pub(crate) struct Args {
     log_format: LogFormat,
 }
 
-/// Where spans go.
+// Where spans go. No doc comment, which clap would take for the command's.
 #[cfg(feature = "otlp")]
 #[derive(Debug, clap::Args)]
 struct OtlpArgs {
