@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kitbag_contract::{ByteSize, Description};
 use wasmtime::Engine;
@@ -48,7 +48,8 @@ struct Loaded {
 /// The components of one host, each loaded at its first use.
 #[derive(Default)]
 pub(crate) struct Components {
-    slots: Mutex<HashMap<(ComponentSource, Metering), Arc<Slot>>>,
+    /// Those that do not count their instructions, and those that do.
+    slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
 }
 
 /// The place of one component. Whoever comes first loads it, the others wait.
@@ -99,12 +100,20 @@ impl Component {
 }
 
 impl Components {
+    fn slots(&self, metering: Metering) -> MutexGuard<'_, HashMap<ComponentSource, Arc<Slot>>> {
+        let slots = match metering {
+            Metering::Off => &self.slots[0],
+            Metering::Fuel => &self.slots[1],
+        };
+        slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A component that is in memory, unless its file has changed or somebody
     /// loads it just now.
     pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
         let slot = {
-            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.get(&(source.clone(), metering))?)
+            let slots = self.slots(metering);
+            Arc::clone(slots.get(source)?)
         };
         let slot = slot.0.try_lock().ok()?;
         let (stamp, component) = slot.as_ref()?;
@@ -123,8 +132,11 @@ impl Components {
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
     ) -> Result<Component, LoadError> {
         let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry((source.clone(), metering)).or_default())
+            let mut slots = self.slots(metering);
+            match slots.get(source) {
+                Some(slot) => Arc::clone(slot),
+                None => Arc::clone(slots.entry(source.clone()).or_default()),
+            }
         };
         let mut slot = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(source)?;

@@ -169,6 +169,9 @@ impl Host {
             return run();
         }
         let wait_and_run = || {
+            if let Some(_place) = self.0.queue.try_enter() {
+                return run();
+            }
             let enter = async {
                 tokio::select! {
                     biased;
@@ -371,7 +374,7 @@ fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20)
         .table_elements(limiter::TABLE_ELEMENTS)
-        .linear_memory_keep_resident(1 << 20)
+        .linear_memory_keep_resident(4 << 20)
         .table_keep_resident(1 << 16)
         .pagemap_scan(Enabled::Auto);
     pool

@@ -73,15 +73,21 @@ impl Queue {
     ///
     /// [`CallError::Busy`] where as many wait as may.
     pub(crate) async fn enter(self: &Arc<Self>) -> Result<Place, CallError> {
-        let permit = match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _waiting = self.wait()?;
-                let place = Arc::clone(&self.places).acquire_owned();
-                place.await.map_err(CallError::internal)?
-            }
-        };
-        Ok(Place { queue: Arc::clone(self), since: Instant::now(), _permit: permit })
+        if let Some(place) = self.try_enter() {
+            return Ok(place);
+        }
+        let _waiting = self.wait()?;
+        let permit = Arc::clone(&self.places).acquire_owned();
+        Ok(self.place(permit.await.map_err(CallError::internal)?))
+    }
+
+    /// A place that is free now.
+    pub(crate) fn try_enter(self: &Arc<Self>) -> Option<Place> {
+        Some(self.place(Arc::clone(&self.places).try_acquire_owned().ok()?))
+    }
+
+    fn place(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Place {
+        Place { queue: Arc::clone(self), since: Instant::now(), _permit: permit }
     }
 
     fn wait(&self) -> Result<Waiting<'_>, CallError> {

@@ -8,7 +8,7 @@
 //! reaches every running guest, and each looks at its own watch, so a bump for
 //! one never ends another.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -82,7 +82,7 @@ struct State {
     /// When calls are due, by time; the number keeps equal times apart.
     due: BTreeSet<(Instant, u64)>,
     /// The calls under watch, by number.
-    calls: HashMap<u64, Entry>,
+    calls: BTreeMap<u64, Entry>,
     next_number: u64,
     /// When the thread wakes by itself. Without one it sleeps until it is woken.
     alarm: Option<Instant>,

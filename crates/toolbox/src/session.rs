@@ -60,7 +60,7 @@ impl Session {
             call: Call {
                 name: tool.name.to_string(),
                 action,
-                arguments: Value::Object(arguments).to_string(),
+                arguments: text(&arguments),
                 answers: String::new(),
                 grants,
                 limits: tool.limits.limits(),
@@ -139,13 +139,13 @@ impl Session {
     /// tool that finds no end. How the call itself ended is in the completion.
     pub fn run(&mut self, cancellation: &Cancellation) -> Result<Completion, ToolboxError> {
         let source = match &self.source {
-            Ok(source) => source.clone(),
+            Ok(source) => source,
             Err(error) => return Ok(Completion::answered(Outcome::Error(error.clone()))),
         };
-        let component = self.host.component(&source, metering(self.call.limits))?;
+        let component = self.host.component(source, metering(self.call.limits))?;
         self.cache_problems = component.cache_problems().to_vec();
         loop {
-            self.call.answers = Value::Object(self.answers.clone()).to_string();
+            self.call.answers = text(&self.answers);
             let completion =
                 self.host.call_with_audience(&component, &self.call, cancellation, &self.audience);
             let Ok(Outcome::NeedsInput(question)) = &completion.result else {
@@ -197,6 +197,11 @@ impl Session {
         self.answers.insert(question.id.clone(), checked);
         Ok(())
     }
+}
+
+/// A JSON object as text, the same for the same object.
+fn text(object: &Map<String, Value>) -> String {
+    serde_json::to_string(object).expect("every key is a string")
 }
 
 /// The answers that configuration gives.
