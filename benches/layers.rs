@@ -1,0 +1,128 @@
+//! What each layer adds to a warm call: wasmtime alone, kitbag's host with all its
+//! protections, and the toolbox, which checks arguments against a schema.
+//!
+//! `cargo bench --bench layers` calls a tool that answers with its arguments, on
+//! each layer in turn, and prints the median of each and its ratio to wasmtime
+//! alone. The ratio is what can be compared; absolute times depend on the machine.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kitbag::contract::{Action, Grants, Limits};
+use kitbag::host::{Call, ComponentSource, Metering};
+use kitbag::{Answered, Cancellation, Completion, Kitbag, Outcome};
+use kitbag_contract::bindings::{RunParameters, RunResult, types};
+use serde_json::json;
+use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, Store};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+const ROUNDS: usize = 60;
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let workspace = directory.path();
+    let echo: PathBuf = Path::new(env!("TEST_GUESTS")).join("kitbag_echo.wasm");
+    let config = format!(
+        "[tools.echo]\nsource = \"local\"\nwasm = {echo:?}\ndescription = \"echoes\"\n\
+         [tools.echo.parameters.text]\ntype = \"string\"\n"
+    );
+    fs::create_dir(workspace.join(".kitbag")).unwrap();
+    fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
+
+    let alone = Alone::new(&echo);
+    let kitbag = Kitbag::builder().workspace(workspace).build().unwrap();
+    let host = kitbag.toolbox().host();
+    let component = host.component(&ComponentSource::File(echo), Metering::Off).unwrap();
+    let cancellation = Cancellation::default();
+    let answered = |completion: Completion| {
+        assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
+    };
+
+    println!("{:14} {:>16} {:>22} {:>22}", "echo of", "wasmtime alone", "host", "toolbox");
+    for (bytes, calls) in [(100, 500), (10_000, 200), (100_000, 50), (1_000_000, 20)] {
+        let arguments = json!({ "text": "x".repeat(bytes) });
+        let call = Call {
+            name: "echo".into(),
+            action: Action::Run,
+            arguments: arguments.to_string(),
+            answers: "{}".into(),
+            grants: Grants::default(),
+            limits: Limits::default(),
+        };
+        let mut times: [Vec<Duration>; 3] = Default::default();
+        for _ in 0..ROUNDS {
+            times[0].push(time(calls, || alone.call(&call.arguments)));
+            times[1].push(time(calls, || {
+                answered(host.call_blocking(&component, &call, &cancellation));
+            }));
+            // Made before, since a caller hands them over.
+            let mut arguments = vec![arguments.clone(); calls].into_iter();
+            times[2].push(time(calls, || {
+                let arguments = arguments.next().unwrap().into();
+                let nobody = |_: &_| Ok(Answered::Nobody);
+                let toolbox = kitbag.toolbox();
+                answered(toolbox.call_blocking("echo", arguments, &cancellation, nobody).unwrap());
+            }));
+        }
+        let [alone, host, toolbox] = times.map(|mut times| {
+            times.sort_unstable();
+            times[ROUNDS / 2]
+        });
+        let ratio = |time: Duration| {
+            format!("{time:.1?} = {:.2} x", time.as_secs_f64() / alone.as_secs_f64())
+        };
+        let alone = format!("{alone:.1?}");
+        println!("{bytes:>12} B {alone:>16} {:>22} {:>22}", ratio(host), ratio(toolbox));
+    }
+}
+
+/// How long one of so many calls takes.
+fn time(calls: usize, call: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    std::iter::repeat_with(call).take(calls).for_each(drop);
+    start.elapsed() / calls as u32
+}
+
+/// What wasmtime gives a call of its own: a store, a context of WASI without any
+/// right, and an instance out of a pool that is set up as kitbag's. No deadline, no
+/// cancellation, no limit.
+struct Alone(InstancePre<State>);
+
+struct State(WasiCtx, ResourceTable);
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.0, table: &mut self.1 }
+    }
+}
+
+impl Alone {
+    fn new(component: &Path) -> Self {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.linear_memory_keep_resident(4 << 20)
+            .table_keep_resident(1 << 16)
+            .total_memories(100)
+            .pagemap_scan(Enabled::Auto);
+        let mut config = Config::new();
+        config.allocation_strategy(pool).concurrency_support(false);
+        let engine = Engine::new(&config).unwrap();
+        let component = Component::from_file(&engine, component).unwrap();
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_sync(&mut linker).unwrap();
+        Self(linker.instantiate_pre(&component).unwrap())
+    }
+
+    fn call(&self, arguments: &str) {
+        let state = State(WasiCtx::builder().build(), ResourceTable::new());
+        let mut store = Store::new(self.0.engine(), state);
+        let instance = self.0.instantiate(&mut store).unwrap();
+        let run = instance.get_typed_func::<RunParameters<'_>, RunResult>(&mut store, "run");
+        let context = types::Context { root: "/".into(), action: types::Action::Run };
+        let parameters = (context, "echo", arguments, "{}");
+        let (outcome,) = run.unwrap().call(&mut store, parameters).unwrap();
+        assert!(matches!(outcome, types::Outcome::Success(_)));
+    }
+}
