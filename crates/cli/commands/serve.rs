@@ -120,7 +120,7 @@ impl Args {
         #[cfg(feature = "otlp")]
         self.start_log(exporter.as_ref().map(Otlp::layer));
         #[cfg(not(feature = "otlp"))]
-        self.start_log(Identity::new());
+        self.start_log(None::<Identity>);
         let limits = self.limits;
         let toolbox = global.builder().limits(limits.into()).build()?.toolbox().clone();
         let host = toolbox.host().clone();
@@ -188,7 +188,10 @@ impl Args {
     /// Says what happens on standard error, and to another listener. What the
     /// protocol's own library says of every message holds arguments and answers,
     /// so that comes with `trace` only.
-    fn start_log(&self, other: impl Layer<Registry> + Send + Sync) {
+    ///
+    /// Nobody else is `None`, and no layer that hears nothing: without a level of its
+    /// own it would have every span and event of every library made, for nobody.
+    fn start_log(&self, other: Option<impl Layer<Registry> + Send + Sync>) {
         let level = match self.log {
             LogLevel::Off => LevelFilter::OFF,
             LogLevel::Error => LevelFilter::ERROR,

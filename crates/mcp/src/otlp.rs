@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Span;
 use tracing_opentelemetry::{OpenTelemetryLayer, OpenTelemetrySpanExt};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
 
 /// How long the end of the process may wait for spans that are not sent yet.
@@ -77,7 +77,10 @@ impl Otlp {
             .with_threads(false)
             .with_tracked_inactivity(false)
             .with_target(false)
-            .with_filter(filter_fn(|of| of.is_span() && of.target() == crate::trace::TARGET))
+            .with_filter(
+                filter_fn(|of| of.is_span() && of.target() == crate::trace::TARGET)
+                    .with_max_level_hint(LevelFilter::DEBUG),
+            )
     }
 }
 
