@@ -1,107 +1,179 @@
-//! The cold start: `kitbag run learn` as a whole process, against a static
-//! native program that does the same, in turn, in one run.
+//! Whole processes: what `kitbag run` and `kitbag list` take from start to end,
+//! against other ways to have the same done, all in turn in one run.
 //!
-//! `cargo bench --bench cold` prints the median of each and their ratio; another
+//! `cargo bench --bench cold` prints the median time of each, its ratio to a static
+//! native program, and the most memory that it held; another
 //! binary can be named, `cargo bench --bench cold -- target/release/kitbag`. The
 //! ratio is what can be compared; absolute times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const ROUNDS: usize = 400;
-const WARM_UP: usize = 20;
+use crate::support::memory::{peak_of, run_if_asked};
+use crate::support::workspace::{Workspace, local_tool, probe};
+use crate::support::{CommandLine, median, time};
+
+const ROUNDS: usize = 300;
+const WARM_UP: usize = 10;
+/// Memory differs by little from run to run.
+const MEMORY_ROUNDS: usize = 5;
+const FIRST_USES: usize = 15;
+
+/// A way to have something done.
+struct Contender<'a> {
+    title: &'static str,
+    program: &'a Path,
+    arguments: &'a [&'a str],
+    workspace: &'a Workspace,
+    times: Vec<Duration>,
+    peaks_kib: Vec<u64>,
+}
 
 fn main() {
-    let directory = tempfile::tempdir().unwrap();
-    let workspace = directory.path();
-    std::fs::create_dir(workspace.join(".kitbag")).unwrap();
-    std::fs::create_dir(workspace.join("kb")).unwrap();
-    for number in 0..10 {
-        let line = format!("Line of subject {number}, repeated.\n");
-        std::fs::write(workspace.join(format!("kb/subject-{number}.md")), line.repeat(120))
-            .unwrap();
+    run_if_asked();
+    let given = CommandLine::read().binary();
+    let config = format!("[knowledge.topic]\nsubjects = \"kb\"\n{}", local_tool("echo"));
+    let workspace = Workspace::new(&config);
+    workspace.subjects("kb", 10, 4 << 10);
+    workspace.compile(&given, "echo");
+    let (one, thousand) = (Workspace::with_idle_tools(1), Workspace::with_idle_tools(1_000));
+    let programs = tempfile::tempdir().unwrap();
+    let native = build_native(programs.path());
+    let kitbag = programs.path().join("kitbag");
+    // As installing it does. What a linker has just written lies in the page cache
+    // in single pages, and each of them that a start touches costs a fault; a copy,
+    // or the same file after a reboot, lies there in large ones.
+    fs::copy(&given, &kitbag).unwrap();
+    let python = python();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/baseline/learn.py");
+
+    let here = |title, program, arguments| Contender::new(title, program, arguments, &workspace);
+    let load = ["run", "learn", "topic=topic", "subjects=subject-3"];
+    let mut contenders = vec![
+        here("native, list 10 subjects", &native, &["kb"]),
+        here("kitbag, list 10 subjects", &kitbag, &["run", "learn", "topic=topic"]),
+        here("native, load one of 4 KB", &native, &["kb", "subject-3"]),
+        here("kitbag, load one of 4 KB", &kitbag, &load),
+        here("kitbag, a local tool from the cache", &kitbag, &["run", "echo", "do=echo", "text=a"]),
+        Contender::new("kitbag list, 1 tool", &kitbag, &["list"], &one),
+        Contender::new("kitbag list, 1,000 tools", &kitbag, &["list"], &thousand),
+        here("/bin/true", Path::new("/bin/true"), &[]),
+    ];
+    let of_python: &[&str] = &["-I", "-S", script, "kb"];
+    match &python {
+        Some(python) => contenders.extend([
+            here("python3 -I -S -c pass", python, &["-I", "-S", "-c", "pass"]),
+            here("python3, list 10 subjects", python, of_python),
+        ]),
+        None => println!("there is no python3 here to compare with"),
     }
-    let config = "[knowledge.topic]\nsubjects = \"kb\"\n";
-    std::fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
-    let baseline = installed(&build_baseline(workspace), "native");
-    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let given = given.unwrap_or_else(|| env!("CARGO_BIN_EXE_kitbag").to_owned());
-    let binary = installed(Path::new(&given), "kitbag");
-    println!("{:24} {:>12} {:>12} {:>8}", "cold, whole process", "kitbag", "native", "ratio");
-    for (title, subject) in [("list 10 subjects", None), ("load one of 4 KB", Some("subject-3"))] {
-        let kitbag = || {
-            let mut command = Command::new(&binary);
-            command.args(["run", "learn", "topic=topic"]);
-            command.args(subject.map(|subject| format!("subjects={subject}")));
-            command.current_dir(workspace).env_clear();
-            command
-        };
-        let native = || {
-            let mut command = Command::new(&baseline);
-            command.arg("kb").args(subject).current_dir(workspace).env_clear();
-            command
-        };
-        assert_eq!(
-            kitbag().output().unwrap().stdout.len(),
-            native().output().unwrap().stdout.len()
-        );
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..WARM_UP + ROUNDS {
-            let (a, b) = (time(kitbag()), time(native()));
+    check(&contenders);
+    for round in 0..WARM_UP + ROUNDS {
+        for contender in &mut contenders {
+            let taken = contender.run();
             if round >= WARM_UP {
-                ours.push(a);
-                theirs.push(b);
+                contender.times.push(taken);
             }
         }
-        let (ours, theirs) = (median(ours), median(theirs));
-        let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-        println!("{title:24} {ours:>12.1?} {theirs:>12.1?} {ratio:>8.2}");
+    }
+    for _ in 0..MEMORY_ROUNDS {
+        for contender in &mut contenders {
+            contender.peaks_kib.push(peak_of(&contender.command(), Stdio::null()));
+        }
+    }
+    show(&mut contenders);
+    first_use(&kitbag);
+}
+
+/// Runs a local tool that no cache knows.
+fn first_use(kitbag: &Path) {
+    let once = || {
+        let workspace = Workspace::new(&local_tool("echo"));
+        time(|| workspace.compile(kitbag, "echo"))
+    };
+    let taken = median(&mut (0..FIRST_USES).map(|_| once()).collect::<Vec<_>>());
+    let bytes = fs::metadata(probe()).unwrap().len();
+    println!("\nfirst use of a local tool of {} KB: {taken:.1?}", bytes / 1000);
+}
+
+impl<'a> Contender<'a> {
+    fn new(
+        title: &'static str,
+        program: &'a Path,
+        arguments: &'a [&'a str],
+        workspace: &'a Workspace,
+    ) -> Self {
+        let (times, peaks_kib) = (Vec::new(), Vec::new());
+        Self { title, program, arguments, workspace, times, peaks_kib }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.workspace.command(self.program);
+        command.args(self.arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self) -> Duration {
+        let mut command = self.command();
+        command.stdout(Stdio::null());
+        time(|| assert!(command.status().unwrap().success(), "{command:?}"))
     }
 }
 
-/// Copies a program, as installing it does.
-///
-/// What a linker has just written lies in the page cache in single pages, and
-/// each of them that a start touches costs a fault; a copy, or the same file
-/// after a reboot, lies there in large ones.
-fn installed(program: &Path, name: &str) -> PathBuf {
-    let copy = std::env::temp_dir().join(format!("{name}-installed-{}", std::process::id()));
-    std::fs::copy(program, &copy).unwrap();
-    copy
+/// Makes sure that those which are to do the same do it.
+fn check(contenders: &[Contender<'_>]) {
+    let mut said = HashMap::new();
+    for contender in contenders {
+        let Some((_, task)) = contender.title.split_once(", ") else { continue };
+        let output = contender.command().output().unwrap();
+        let before = said.entry(task).or_insert_with(|| output.stdout.clone());
+        assert!(output.stdout == *before, "`{}` does something else", contender.title);
+    }
 }
 
-fn build_baseline(directory: &Path) -> PathBuf {
+/// Prints each, and how many times as long it takes as the native program that does
+/// the same, or that lists where none does.
+fn show(contenders: &mut [Contender<'_>]) {
+    let mut figures = Vec::new();
+    for contender in contenders {
+        let (taken, peak) = (median(&mut contender.times), median(&mut contender.peaks_kib));
+        figures.push((contender.title, taken, peak));
+    }
+    let native = |task: &str| {
+        let mut natives = figures.iter().filter(|(title, ..)| title.starts_with("native, "));
+        natives.find(|(title, ..)| title.ends_with(task)).map(|(_, taken, _)| *taken)
+    };
+    println!("{:36} {:>10} {:>8} {:>11}", "a whole process", "median", "ratio", "peak");
+    for (title, taken, peak) in &figures {
+        let task = title.split_once(", ").map_or("", |(_, task)| task);
+        let native = native(task).or_else(|| native("")).unwrap();
+        let ratio = taken.as_secs_f64() / native.as_secs_f64();
+        println!("{title:36} {taken:>10.1?} {ratio:>8.2} {peak:>7} KiB");
+    }
+    println!("\nA process counts as holding at least what the one that starts it holds.");
+}
+
+fn build_native(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/baseline/main.rs");
-    let binary = directory.join("baseline");
-    let status = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()))
-        .args([
-            "--edition=2024",
-            "-O",
-            "-C",
-            "target-feature=+crt-static",
-            "-C",
-            "strip=symbols",
-            "-o",
-        ])
-        .arg(&binary)
-        .arg(source)
-        .status()
-        .unwrap();
+    let binary = directory.join("native");
+    let flags = ["--edition=2024", "-O", "-Ctarget-feature=+crt-static", "-Cstrip=symbols", "-o"];
+    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()));
+    let status = rustc.args(flags).arg(&binary).arg(source).status().unwrap();
     assert!(status.success());
     binary
 }
 
-fn time(mut command: Command) -> Duration {
-    let start = Instant::now();
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
-    let elapsed = start.elapsed();
-    assert!(status.success());
-    elapsed
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+/// The interpreter itself: what stands in the path may be a script that looks for
+/// it.
+fn python() -> Option<PathBuf> {
+    let ask = ["-c", "import sys; print(sys.executable)"];
+    let output = Command::new("python3").args(ask).output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().into())
 }

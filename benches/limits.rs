@@ -4,51 +4,56 @@
 //! told to, or its time is up, until whoever waits for it goes on.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kitbag::config::LimitFlags;
 use kitbag::{Answered, Cancellation, Completion, Concurrency, Kitbag, Outcome};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
+
+use crate::support::memory::resident_kib;
+use crate::support::workspace::{Workspace, unsaid_tool};
+use crate::support::{CommandLine, percentile, processors};
 
 const ROUNDS: u64 = 500;
 const PARKED: usize = 1000;
 /// The time of a call that is ended by it.
 const TIME: Duration = Duration::from_millis(20);
+/// How long a process is watched in which nothing happens.
+const IDLE: Duration = Duration::from_secs(5);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 fn main() {
-    let directory = tempfile::tempdir().unwrap();
-    let workspace = directory.path();
-    fs::create_dir_all(workspace.join(".kitbag")).unwrap();
-    fs::create_dir_all(workspace.join("here")).unwrap();
-    let probe = Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm");
-    fs::copy(probe, workspace.join("probe.wasm")).unwrap();
-    let config = "[tools.probe]\n\
-                  source = \"local\"\n\
-                  wasm = \"probe.wasm\"\n\
-                  [tools.probe.grants]\n\
-                  filesystem = [{ host = \"here\", guest = \"/here\", mode = \"rw\" }]\n";
-    fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
+    let grants = "filesystem = [{ host = \"here\", guest = \"/here\", mode = \"rw\" }]\n";
+    let config = unsaid_tool("probe") + "[tools.probe.grants]\n" + grants;
+    let workspace = Workspace::new(&config);
+    fs::create_dir(workspace.root().join("here")).unwrap();
+    // By another process: compiling leaves memory that calls would find.
+    workspace.compile(&CommandLine::read().binary(), "probe");
 
     // First, while no call has left anything behind.
-    let (before, during) = parked(workspace);
+    let (before, during) = parked(&workspace);
     println!(
         "{PARKED} parked instances: {before} KiB before, {during} KiB with them, {} KiB each\n",
-        (during - before) / PARKED
+        during.saturating_sub(before) / PARKED as u64
     );
     println!("{:44} {:>10} {:>10} {:>10}", "ends after", "p50", "p99", "max");
     let spin = json!({ "do": "spin" });
     let sleep = json!({ "do": "sleep", "ms": 60_000 });
-    let long = kitbag(workspace, HOUR, 16);
+    let long = kitbag(&workspace, HOUR, 16);
     show("a loop, cancelled", || cancelled(&long, &spin));
     show("a sleep, cancelled", || cancelled(&long, &sleep));
-    let short = kitbag(workspace, TIME, 16);
+    let short = kitbag(&workspace, TIME, 16);
     show("a loop, its time", || overdue(&short, &spin));
     show("a sleep, its time", || overdue(&short, &sleep));
+    idle(&long, &sleep);
     let others = Cancellation::default();
     std::thread::scope(|scope| {
         for _ in 0..processors() {
@@ -59,15 +64,12 @@ fn main() {
     });
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-}
-
-fn kitbag(workspace: &Path, time: Duration, calls: usize) -> Kitbag {
+fn kitbag(workspace: &Workspace, time: Duration, calls: usize) -> Kitbag {
     let calls = NonZeroUsize::new(calls).unwrap();
     let limits = LimitFlags { time: Some(time), ..LimitFlags::default() };
-    let builder = Kitbag::builder().workspace(workspace).limits(limits);
-    let kitbag = builder.concurrency(Concurrency { calls, waiting: 0 }).build().unwrap();
+    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    let builder = builder.limits(limits).concurrency(Concurrency { calls, waiting: 0 });
+    let kitbag = builder.build().unwrap();
     kitbag.toolbox().load("probe").unwrap();
     kitbag
 }
@@ -95,6 +97,26 @@ fn cancelled(kitbag: &Kitbag, arguments: &Value) -> Duration {
     })
 }
 
+/// How much of a processor a process takes in which nothing happens: its threads
+/// are there, and a call waits.
+fn idle(kitbag: &Kitbag, sleep: &Value) {
+    let cancellation = Cancellation::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| call(kitbag, sleep, &cancellation));
+        // Until all have gone to sleep.
+        std::thread::sleep(Duration::from_secs(1));
+        let used = || {
+            let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
+            let time = usage.user_time() + usage.system_time();
+            Duration::from_micros(time.num_microseconds().unsigned_abs())
+        };
+        let before = used();
+        std::thread::sleep(IDLE);
+        println!("processor time in {IDLE:?} in which a call sleeps: {:?}", used() - before);
+        cancellation.cancel();
+    });
+}
+
 /// How much longer than its time a call takes.
 fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let completion = call(kitbag, arguments, &Cancellation::default());
@@ -104,24 +126,22 @@ fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
 
 fn show(title: &str, measure: impl Fn() -> Duration) {
     let mut times: Vec<_> = (0..ROUNDS).map(|_| measure()).collect();
-    times.sort();
-    let [median, nearly_all] = [50, 99].map(|percent| times[times.len() * percent / 100]);
-    let longest = times[times.len() - 1];
+    let [median, nearly_all, longest] = [50, 99, 100].map(|share| percentile(&mut times, share));
     println!("{title:44} {median:>10.1?} {nearly_all:>10.1?} {longest:>10.1?}");
 }
 
 /// Resident memory before and while so many instances wait, in KiB.
-fn parked(workspace: &Path) -> (usize, usize) {
+fn parked(workspace: &Workspace) -> (u64, u64) {
     // Each holds its directories open.
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
     let kitbag = kitbag(workspace, HOUR, PARKED);
-    let here = workspace.join("here");
+    let here = workspace.root().join("here");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         kitbag.call("probe", json!({ "do": "echo", "text": "warm" })).await.unwrap();
-        let before = resident();
+        let before = resident_kib("self");
         let wait = |id: usize| {
             let kitbag = kitbag.clone();
             let path = format!("/here/{id}");
@@ -132,17 +152,11 @@ fn parked(workspace: &Path) -> (usize, usize) {
         while fs::read_dir(&here).unwrap().count() < PARKED {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let during = resident();
+        let during = resident_kib("self");
         fs::write(here.join("go"), "").unwrap();
         for call in calls {
             assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
         }
         (before, during)
     })
-}
-
-fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    resident.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -1,52 +1,52 @@
-//! The server: how long a client waits for its first answer, for a warm call, and
-//! how many calls it gets in a second, over standard input and output and over
-//! HTTP.
+//! The server: how long a client waits for its first answer, for a warm call, how
+//! many calls it gets in a second, over standard input and output and over HTTP,
+//! and what the process holds.
 //!
 //! `cargo bench --bench serve` prints the figures; another binary can be named,
-//! `cargo bench --bench serve -- target/release/kitbag`. Absolute times depend on
-//! the machine: compare what stands in one run.
+//! `cargo bench --bench serve -- target/release/kitbag`. `--calls=100000` looks
+//! that long for memory that grows, instead of 10,000 calls. Absolute times depend
+//! on the machine: compare what stands in one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
-use std::fmt::Write as _;
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+use crate::support::memory::{open_files, resident_kib};
+use crate::support::session::{Session, echo};
+use crate::support::workspace::{Workspace, local_tool};
+use crate::support::{CommandLine, median, percentile, time};
 
 const CALLS: usize = 3_000;
+/// How many calls a server is given to take what memory it wants.
+const FIRST_CALLS: usize = 100;
 
 fn main() {
-    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let binary = given.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_kitbag")), PathBuf::from);
-    let binary = binary.canonicalize().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let workspace = directory.path();
-    std::fs::create_dir(workspace.join(".kitbag")).unwrap();
-    std::fs::create_dir(workspace.join("notes")).unwrap();
-    std::fs::write(workspace.join("notes/one.md"), "A line of text.\n".repeat(256)).unwrap();
-    let probe = Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm");
-    let config = format!(
-        "[tools.echo]\nsource = \"local\"\nwasm = {probe:?}\ndescription = \"echoes\"\n\
-         [tools.echo.parameters.do]\ntype = \"string\"\n\
-         [tools.echo.parameters.text]\ntype = \"string\"\n"
-    );
-    std::fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
+    let command_line = CommandLine::read();
+    let binary = command_line.binary();
+    let workspace = Workspace::new(&local_tool("echo"));
     // Compiled once, by whoever comes first.
-    Session::start(&binary, workspace).call(&echo(100));
+    Session::start(&binary, &workspace, &[]).call(&echo(100));
 
-    start(&binary, workspace);
-    stdio(&binary, workspace);
-    end(&binary, workspace);
-    http(&binary, workspace);
+    start(&binary, &workspace);
+    resident(&binary);
+    growth(&binary, &workspace, command_line.value("calls").unwrap_or(10_000));
+    stdio(&binary, &workspace);
+    end(&binary, &workspace);
+    http(&binary, &workspace);
 }
 
 /// From the start of the process to its first answers.
-fn start(binary: &Path, workspace: &Path) {
+fn start(binary: &Path, workspace: &Workspace) {
     let (mut initialized, mut called) = (Vec::new(), Vec::new());
     for _ in 0..50 {
         let start = Instant::now();
-        let mut session = Session::spawn(binary, workspace);
+        let mut session = Session::spawn(binary, workspace, &[]);
         session.initialize();
         initialized.push(start.elapsed());
         session.call(&echo(100));
@@ -56,12 +56,35 @@ fn start(binary: &Path, workspace: &Path) {
     println!("start to the first result        {:>10.1?}", percentile(&mut called, 50));
 }
 
+/// What the process holds with one tool and with a thousand, once it has answered
+/// `initialize`.
+fn resident(binary: &Path) {
+    for count in [1, 1_000] {
+        let workspace = Workspace::with_idle_tools(count);
+        let held = || resident_kib(Session::start(binary, &workspace, &[]).process());
+        let mut held: Vec<_> = (0..11).map(|_| held()).collect();
+        println!("resident, {count:>4} tools configured  {:>10} KiB", median(&mut held));
+    }
+}
+
+/// What so many calls leave behind.
+fn growth(binary: &Path, workspace: &Workspace, calls: usize) {
+    let mut session = Session::start(binary, workspace, &[]);
+    session.rate(&echo(100), 8, FIRST_CALLS);
+    let held = |session: &Session| (resident_kib(session.process()), open_files(session.process()));
+    let (before, files) = held(&session);
+    session.rate(&echo(100), 8, calls);
+    let (after, files_after) = held(&session);
+    println!("resident after {FIRST_CALLS:>6} calls      {before:>10} KiB {files:>6} files open");
+    println!("resident after {calls:>6} more       {after:>10} KiB {files_after:>6} files open");
+}
+
 /// From the end of the input to the end of the process, while loops run on every
 /// processor; and how long a `ping` takes meanwhile.
-fn end(binary: &Path, workspace: &Path) {
+fn end(binary: &Path, workspace: &Workspace) {
     let (mut ended, mut answered) = (Vec::new(), Vec::new());
     for _ in 0..10 {
-        let mut session = Session::start(binary, workspace);
+        let mut session = Session::start(binary, workspace, &[]);
         for _ in 0..16 {
             session.send("tools/call", r#"{"name":"echo","arguments":{"do":"spin"}}"#);
         }
@@ -79,9 +102,7 @@ fn end(binary: &Path, workspace: &Path) {
     println!("closed input to the end          {p50:>10.1?} p50 {most:>10.1?} most");
 }
 
-fn stdio(binary: &Path, workspace: &Path) {
-    let mut session = Session::start(binary, workspace);
-    println!("resident after `initialize`      {:>10} KiB", session.resident_kib());
+fn stdio(binary: &Path, workspace: &Workspace) {
     let figures = |session: &mut Session, title: &str, call: &str, calls: usize| {
         for _ in 0..calls / 10 {
             session.call(call);
@@ -90,28 +111,24 @@ fn stdio(binary: &Path, workspace: &Path) {
         let (p50, p99) = (percentile(&mut times, 50), percentile(&mut times, 99));
         println!("stdio, {title:25} {p50:>10.1?} p50 {p99:>10.1?} p99");
     };
+    let mut session = Session::start(binary, workspace, &[]);
     figures(&mut session, "echo of 100 B", &echo(100), CALLS);
-    let learn = r#"{"name":"learn","arguments":{"topic":"notes","subjects":"one"}}"#;
-    let knowledge = workspace.join("knowledge");
-    std::fs::create_dir_all(knowledge.join(".kitbag")).unwrap();
-    std::fs::rename(workspace.join("notes"), knowledge.join("notes")).unwrap();
-    let config = "[knowledge.notes]\nsubjects = \"notes\"\n";
-    std::fs::write(knowledge.join(".kitbag/config.toml"), config).unwrap();
-    figures(&mut Session::start(binary, &knowledge), "`learn` of 4 KB", learn, CALLS);
+    let knowledge = Workspace::new("[knowledge.notes]\nsubjects = \"notes\"\n");
+    knowledge.subjects("notes", 1, 4 << 10);
+    let learn = r#"{"name":"learn","arguments":{"topic":"notes","subjects":"subject-0"}}"#;
+    figures(&mut Session::start(binary, &knowledge, &[]), "`learn` of 4 KB", learn, CALLS);
     figures(&mut session, "echo of 1 MB", &echo(1_000_000), 100);
     for in_flight in [1, 8, 64] {
         let rate = session.rate(&echo(100), in_flight, CALLS * 3);
         println!("stdio, {in_flight:>2} in flight               {rate:>10.0} calls/s");
     }
-    session.rate(&echo(100), 64, 10_000);
-    println!("resident after {:>6} calls      {:>10} KiB", session.last_id, session.resident_kib());
+    println!("resident after all of these      {:>10} KiB", resident_kib(session.process()));
 }
 
-fn http(binary: &Path, workspace: &Path) {
-    let mut server = Command::new(binary)
+fn http(binary: &Path, workspace: &Workspace) {
+    let mut server = workspace
+        .command(binary)
         .args(["serve", "--http", "127.0.0.1:0", "--no-token"])
-        .current_dir(workspace)
-        .env("KITBAG_CACHE_DIR", workspace.join("cache"))
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -143,106 +160,6 @@ fn http(binary: &Path, workspace: &Path) {
     }
     server.kill().unwrap();
     server.wait().unwrap();
-}
-
-fn echo(bytes: usize) -> String {
-    let text = "x".repeat(bytes);
-    format!(r#"{{"name":"echo","arguments":{{"do":"echo","text":"{text}"}}}}"#)
-}
-
-/// A client on standard input and output.
-struct Session {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    line: String,
-    last_id: u64,
-}
-
-impl Session {
-    fn spawn(binary: &Path, workspace: &Path) -> Self {
-        let mut child = Command::new(binary)
-            .arg("serve")
-            .current_dir(workspace)
-            .env_clear()
-            .env("KITBAG_CACHE_DIR", workspace.join("cache"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::with_capacity(1 << 20, child.stdout.take().unwrap());
-        Self { child, input, output, line: String::new(), last_id: 0 }
-    }
-
-    fn start(binary: &Path, workspace: &Path) -> Self {
-        let mut session = Self::spawn(binary, workspace);
-        session.initialize();
-        session
-    }
-
-    fn initialize(&mut self) {
-        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}"#;
-        self.send("initialize", params);
-        self.receive();
-    }
-
-    fn call(&mut self, params: &str) {
-        self.send("tools/call", params);
-        self.receive();
-    }
-
-    fn send(&mut self, method: &str, params: &str) {
-        self.last_id += 1;
-        let id = self.last_id;
-        let mut line = String::with_capacity(params.len() + 100);
-        let _ = writeln!(
-            line,
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-        );
-        self.input.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
-    }
-
-    fn receive(&mut self) {
-        self.line.clear();
-        self.output.read_line(&mut self.line).unwrap();
-        let tail = &self.line[self.line.len().saturating_sub(100)..];
-        assert!(!self.line.is_empty() && !self.line.contains(r#""isError":true"#), "{tail}");
-    }
-
-    /// Calls a second with so many in flight.
-    fn rate(&mut self, params: &str, in_flight: usize, calls: usize) -> f64 {
-        let start = Instant::now();
-        (0..in_flight).for_each(|_| self.send("tools/call", params));
-        for sent in in_flight..calls + in_flight {
-            self.receive();
-            if sent < calls {
-                self.send("tools/call", params);
-            }
-        }
-        calls as f64 / start.elapsed().as_secs_f64()
-    }
-
-    /// Closes the input and returns how long the process takes to end.
-    fn end(mut self) -> Duration {
-        let start = Instant::now();
-        drop(self.input.take());
-        self.child.wait().unwrap();
-        start.elapsed()
-    }
-
-    fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// A client of the stateless revision over one connection.
@@ -298,15 +215,4 @@ impl Connection {
             }
         }
     }
-}
-
-fn time(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
-}
-
-fn percentile(times: &mut [Duration], percent: usize) -> Duration {
-    times.sort_unstable();
-    times[(times.len() - 1) * percent / 100]
 }

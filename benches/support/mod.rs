@@ -1,0 +1,69 @@
+//! What the benchmarks share: what they are told on the command line, what they
+//! make of the times they took, workspaces, a client, and memory.
+
+pub(crate) mod memory;
+pub(crate) mod session;
+pub(crate) mod workspace;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// What stands behind `--` of `cargo bench`, without the options that cargo adds.
+pub(crate) struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    pub(crate) fn read() -> Self {
+        Self(std::env::args().skip(1).collect())
+    }
+
+    /// The binary to measure: the one that is named, else the one that cargo built
+    /// for this.
+    pub(crate) fn binary(&self) -> PathBuf {
+        let named = self.0.iter().find(|argument| !argument.starts_with("--"));
+        let path = named.map_or(env!("CARGO_BIN_EXE_kitbag"), String::as_str);
+        Path::new(path)
+            .canonicalize()
+            .unwrap_or_else(|error| panic!("there is no binary `{path}`: {error}"))
+    }
+
+    /// Whether `--NAME` is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|argument| argument.strip_prefix("--") == Some(name))
+    }
+
+    /// The value of `--NAME=VALUE`.
+    pub(crate) fn value<T: FromStr>(&self, name: &str) -> Option<T> {
+        let options = self.0.iter().filter_map(|argument| argument.strip_prefix("--"));
+        let mut values = options.filter_map(|option| option.split_once('='));
+        let (_, value) = values.find(|(key, _)| *key == name)?;
+        Some(value.parse().unwrap_or_else(|_| panic!("`--{name}` takes no `{value}`")))
+    }
+}
+
+/// How long some work takes.
+pub(crate) fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// What so many in a hundred of these do not exceed.
+pub(crate) fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
+    values.sort_unstable();
+    values[(values.len() - 1) * percent / 100]
+}
+
+pub(crate) fn median<T: Ord + Copy>(values: &mut [T]) -> T {
+    percentile(values, 50)
+}
+
+/// How long some work takes, the median of so many times.
+pub(crate) fn median_time(rounds: usize, mut work: impl FnMut()) -> Duration {
+    median(&mut (0..rounds).map(|_| time(&mut work)).collect::<Vec<_>>())
+}
+
+/// How many threads run at once here.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

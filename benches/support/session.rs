@@ -1,0 +1,131 @@
+//! A client of MCP on standard input and output, as quick as one can be.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::workspace::Workspace;
+
+/// `kitbag serve`, and the client that started it.
+pub(crate) struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    last_id: u64,
+}
+
+impl Session {
+    /// Starts the process.
+    pub(crate) fn spawn(binary: &Path, workspace: &Workspace, flags: &[&str]) -> Self {
+        let mut command = workspace.command(binary);
+        command.arg("serve").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::with_capacity(1 << 20, child.stdout.take().unwrap());
+        Self { child, input, output, line: Vec::new(), last_id: 0 }
+    }
+
+    /// Starts the process and begins a session.
+    pub(crate) fn start(binary: &Path, workspace: &Workspace, flags: &[&str]) -> Self {
+        let mut session = Self::spawn(binary, workspace, flags);
+        session.initialize();
+        session
+    }
+
+    pub(crate) fn initialize(&mut self) {
+        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}"#;
+        self.ask("initialize", params);
+    }
+
+    /// Calls a tool and waits for its answer. `params` is JSON.
+    pub(crate) fn call(&mut self, params: &str) {
+        self.ask("tools/call", params);
+    }
+
+    /// Asks for the list of tools until its last page, and counts them.
+    pub(crate) fn tools(&mut self) -> usize {
+        let (mut params, mut count) = ("{}".to_owned(), 0);
+        loop {
+            self.ask("tools/list", &params);
+            let answer: Value = serde_json::from_slice(&self.line).unwrap();
+            let page = &answer["result"];
+            count += page["tools"].as_array().unwrap().len();
+            match &page["nextCursor"] {
+                Value::Null => return count,
+                cursor => params = format!(r#"{{"cursor":{cursor}}}"#),
+            }
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn ask(&mut self, method: &str, params: &str) {
+        self.send(method, params);
+        self.receive();
+    }
+
+    pub(crate) fn send(&mut self, method: &str, params: &str) {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut line = Vec::with_capacity(params.len() + 100);
+        let _ = writeln!(
+            line,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        );
+        self.input.as_mut().unwrap().write_all(&line).unwrap();
+    }
+
+    /// Reads an answer, which has to be a good one.
+    pub(crate) fn receive(&mut self) {
+        self.line.clear();
+        self.output.read_until(b'\n', &mut self.line).unwrap();
+        // Of a long one the ends tell, without reading all of it again.
+        let (first, last) = self.line.split_at(self.line.len().min(200));
+        let last = &last[last.len().saturating_sub(200)..];
+        let said = [first, last].map(String::from_utf8_lossy).concat();
+        let is_bad = said.contains(r#""isError":true"#) || said.contains(r#""error":{"#);
+        assert!(!said.is_empty() && !is_bad, "{said}");
+    }
+
+    /// Calls a second with so many in flight.
+    pub(crate) fn rate(&mut self, params: &str, in_flight: usize, calls: usize) -> f64 {
+        let start = Instant::now();
+        (0..in_flight).for_each(|_| self.send("tools/call", params));
+        for sent in in_flight..calls + in_flight {
+            self.receive();
+            if sent < calls {
+                self.send("tools/call", params);
+            }
+        }
+        calls as f64 / start.elapsed().as_secs_f64()
+    }
+
+    /// Closes the input and returns how long the process takes to end.
+    pub(crate) fn end(mut self) -> Duration {
+        let start = Instant::now();
+        drop(self.input.take());
+        self.child.wait().unwrap();
+        start.elapsed()
+    }
+
+    /// The process, as `/proc` names it.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The parameters of a call of the tool `echo` with so many bytes.
+pub(crate) fn echo(bytes: usize) -> String {
+    let text = "x".repeat(bytes);
+    format!(r#"{{"name":"echo","arguments":{{"do":"echo","text":"{text}"}}}}"#)
+}

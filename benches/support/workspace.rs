@@ -1,0 +1,120 @@
+//! Workspaces to measure in.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kitbag::Places;
+
+/// A workspace in a directory of its own, with a home and a cache beside it.
+pub(crate) struct Workspace(tempfile::TempDir);
+
+/// The guest of the tests, which does what a call asks for.
+pub(crate) fn probe() -> PathBuf {
+    Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm")
+}
+
+/// The tables of a tool that is `probe`, and says which arguments of it it takes,
+/// so that nothing has to be loaded to know that.
+pub(crate) fn local_tool(name: &str) -> String {
+    format!(
+        "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\ndescription = \"echoes\"\n\
+         [tools.{name}.parameters]\ndo.type = \"string\"\ntext.type = \"string\"\n",
+        probe()
+    )
+}
+
+/// The table of a tool that is `probe`, and is loaded to be asked what it takes.
+pub(crate) fn unsaid_tool(name: &str) -> String {
+    format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n", probe())
+}
+
+impl Workspace {
+    pub(crate) fn new(config: &str) -> Self {
+        let workspace = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(workspace.home()).unwrap();
+        // What others can write to is no cache.
+        fs::DirBuilder::new().mode(0o700).create(workspace.cache()).unwrap();
+        workspace.file(".kitbag/config.toml", config);
+        workspace
+    }
+
+    /// A workspace with so many tools that nobody calls. Their tables are short:
+    /// a file of configuration may have 1 MiB.
+    pub(crate) fn with_idle_tools(count: usize) -> Self {
+        let table = |number| {
+            let name = format!("[tools.t{number:05}]\n");
+            name + "source = \"local\"\nwasm = \"p.wasm\"\ndescription = \"idle\"\n"
+        };
+        let workspace = Self::new(&(0..count).map(table).collect::<String>());
+        fs::copy(probe(), workspace.root().join("p.wasm")).unwrap();
+        workspace
+    }
+
+    /// A workspace with so many components in `.kitbag/tools`, which are tools
+    /// without any configuration.
+    pub(crate) fn with_found_tools(count: usize) -> Self {
+        let workspace = Self::new("");
+        let first = workspace.file(".kitbag/tools/t00000.wasm", fs::read(probe()).unwrap());
+        for number in 1..count {
+            fs::hard_link(&first, first.with_file_name(format!("t{number:05}.wasm"))).unwrap();
+        }
+        workspace
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.0.path().join("workspace")
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.0.path().join("cache")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.0.path().join("home")
+    }
+
+    /// Writes a file, and the directories above it.
+    pub(crate) fn file(&self, relative: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.root().join(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Writes so many subjects of so many bytes: `subject-0.md` and so on.
+    pub(crate) fn subjects(&self, directory: &str, count: usize, bytes: usize) {
+        let line = "A line of text.\n";
+        let text = line.repeat(bytes.div_ceil(line.len()));
+        let root = self.root().join(directory);
+        fs::create_dir_all(&root).unwrap();
+        for number in 0..count {
+            fs::write(root.join(format!("subject-{number}.md")), &text[..bytes]).unwrap();
+        }
+    }
+
+    /// A program in this workspace, with nothing in its environment but what
+    /// kitbag needs.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.root())
+            .env_clear()
+            .env("HOME", self.home())
+            .env("KITBAG_CACHE_DIR", self.cache());
+        command
+    }
+
+    /// Puts a tool into the cache, which the library shares with the binary.
+    pub(crate) fn compile(&self, binary: &Path, tool: &str) {
+        let run = self.command(binary).args(["run", tool, "do=echo", "text=here"]).output();
+        let run = run.unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+
+    /// Where the library finds the same.
+    pub(crate) fn places(&self) -> Places {
+        Places { cache: Some(self.cache()), home: Some(self.home()), ..Places::default() }
+    }
+}
