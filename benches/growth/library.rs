@@ -1,0 +1,166 @@
+//! What is measured in the library: in a process of its own for each size, since
+//! the most memory that a process has had stands for all of its life.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use kitbag::config::LimitFlags;
+use kitbag::contract::ByteSize;
+use kitbag::{Answered, Cancellation, Concurrency, Kitbag, Outcome, Places};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serde_json::{Map, Value, json};
+
+use crate::series::Point;
+use crate::support::median;
+use crate::support::memory::{peak_kib, resident_kib};
+use crate::support::workspace::Workspace;
+
+/// Tells a copy of this benchmark what to measure: this, the work's name, the size
+/// and the rounds.
+const MEASURE: &str = "--measure";
+
+/// How long a call waits of those that wait at once.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// What can be measured in the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A call whose arguments hold a text of so many bytes.
+    Text,
+    /// A call whose arguments hold a list, written in so many bytes.
+    List,
+    /// A call whose arguments hold an object of short entries, written in so many
+    /// bytes.
+    Object,
+    /// A call that answers with so many bytes.
+    Answer,
+    /// So many calls at once, which wait. Time is that beyond the wait, memory is
+    /// by how much it grew.
+    Waiting,
+}
+
+impl Work {
+    const ALL: [(&str, Self); 5] = [
+        ("text", Self::Text),
+        ("list", Self::List),
+        ("object", Self::Object),
+        ("answer", Self::Answer),
+        ("waiting", Self::Waiting),
+    ];
+
+    /// Has a copy of this benchmark measure it.
+    pub(crate) fn measure(self, workspace: &Workspace, size: usize, rounds: usize) -> Point {
+        let (name, _) = Self::ALL.iter().find(|(_, work)| *work == self).unwrap();
+        let mut copy = workspace.command(&std::env::current_exe().unwrap());
+        copy.args([MEASURE, name, &size.to_string(), &rounds.to_string()]);
+        let output = copy.stderr(Stdio::inherit()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let figures: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [nanoseconds, memory_kib] = figures[..] else { panic!("{self:?} {size}: `{said}`") };
+        Point { size, time: Duration::from_nanos(nanoseconds), memory_kib }
+    }
+}
+
+/// Does what [`Work::measure`] asks a copy of this benchmark for, and ends.
+#[expect(clippy::print_stdout, reason = "it is how the copy answers")]
+pub(crate) fn measure_if_asked() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [first, name, size, rounds] = &arguments[..] else { return };
+    if first != MEASURE {
+        return;
+    }
+    let (_, work) = Work::ALL.iter().find(|(known, _)| known == name).unwrap();
+    let (size, rounds) = (size.parse().unwrap(), rounds.parse().unwrap());
+    let (time, memory_kib) = match work {
+        Work::Waiting => wait(size, rounds),
+        _ => call(*work, size, rounds),
+    };
+    println!("{} {memory_kib}", time.as_nanos());
+    std::process::exit(0);
+}
+
+/// The library in the workspace that this process was started in.
+fn kitbag(calls: usize) -> Kitbag {
+    let limits = LimitFlags {
+        memory: Some(ByteSize::mib(1024)),
+        time: Some(Duration::from_secs(600)),
+        output: Some(ByteSize::mib(128)),
+        fuel: None,
+    };
+    let calls = NonZeroUsize::new(calls).unwrap();
+    Kitbag::builder()
+        .workspace(Path::new("."))
+        .places(Places::from_environment(std::env::vars_os()))
+        .limits(limits)
+        .concurrency(Concurrency { calls, waiting: 0 })
+        .build()
+        .unwrap()
+}
+
+/// One call after the other: how long the median of them takes, and the most memory
+/// that this process had.
+fn call(work: Work, size: usize, rounds: usize) -> (Duration, u64) {
+    let arguments = match work {
+        Work::Text => arguments("text", size, |bytes| "x".repeat(bytes).into()),
+        Work::List => arguments("list", size, |bytes| vec![1; bytes / "1,".len()].into()),
+        Work::Object => arguments("object", size, |bytes| {
+            let entries = bytes / r#""000000":1,"#.len();
+            let entry = |number| (format!("{number:06}"), Value::from(1));
+            (0..entries).map(entry).collect::<Map<_, _>>().into()
+        }),
+        Work::Answer | Work::Waiting => json!({ "do": "output", "bytes": size }),
+    };
+    let kitbag = kitbag(1);
+    let once = || {
+        let (arguments, cancellation) = (arguments.clone().into(), Cancellation::default());
+        let nobody = |_: &_| Ok(Answered::Nobody);
+        let start = Instant::now();
+        let completion = kitbag.toolbox().call_blocking("probe", arguments, &cancellation, nobody);
+        let elapsed = start.elapsed();
+        let completion = completion.unwrap();
+        assert!(matches!(&completion.result, Ok(Outcome::Success(_))), "{:?}", completion.result);
+        elapsed
+    };
+    once();
+    let mut times: Vec<_> = (0..rounds).map(|_| once()).collect();
+    (median(&mut times), peak_kib("self"))
+}
+
+/// Arguments of so many bytes as JSON, most of it in one of them, that ask for a
+/// short answer.
+fn arguments(name: &str, bytes: usize, fill: impl Fn(usize) -> Value) -> Value {
+    let with = |value| json!({ "do": "output", "bytes": 1, name: value });
+    let frame = with(fill(0)).to_string().len();
+    with(fill(bytes.saturating_sub(frame)))
+}
+
+/// So many calls at once.
+fn wait(calls: usize, rounds: usize) -> (Duration, u64) {
+    // Each holds its directories open.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
+    let kitbag = kitbag(calls);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        kitbag.call("probe", json!({ "do": "echo", "text": "warm" })).await.unwrap();
+        let before = resident_kib("self");
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            let start = Instant::now();
+            let arguments = json!({ "do": "sleep", "ms": WAIT.as_millis() as u64 });
+            let one = || {
+                let (kitbag, arguments) = (kitbag.clone(), arguments.clone());
+                tokio::spawn(async move { kitbag.call("probe", arguments).await })
+            };
+            let started: Vec<_> = (0..calls).map(|_| one()).collect();
+            for call in started {
+                assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
+            }
+            times.push(start.elapsed() - WAIT);
+        }
+        (median(&mut times), peak_kib("self").saturating_sub(before))
+    })
+}
