@@ -193,8 +193,9 @@ impl Input {
             if let Some(end) = end {
                 let end = self.searched + end;
                 self.searched = 0;
-                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
-                line.pop();
+                // In one go: collected from the iterator, it would be copied byte by byte.
+                let line = self.buffer[..end].to_vec();
+                self.buffer.drain(..=end);
                 return Ok(Some(self.finish(line)));
             }
             self.searched = self.buffer.len();
