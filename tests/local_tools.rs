@@ -2,6 +2,10 @@
 //! compiled once, found in the cache by the next process.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{Workspace, guest, snapshot};
 
@@ -105,22 +109,115 @@ fn the_cache_can_be_emptied() {
     workspace.run(&["run", "word_count", "text=a"]).success();
 }
 
-#[test]
-fn processes_that_start_at_once_on_an_empty_cache_all_get_it_right() {
-    let workspace = stranger();
-    let children: Vec<_> = (0..8)
-        .map(|_| {
-            let mut command = workspace.command();
-            command.args(["run", "word_count", "text=one two"]);
-            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-            command.spawn().unwrap()
-        })
-        .collect();
+/// Starts processes that run the tool.
+fn start(workspace: &Workspace, count: usize) -> Vec<Child> {
+    let start = |_| {
+        let mut command = workspace.command();
+        command.args(["run", "word_count", "text=one two"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    (0..count).map(start).collect()
+}
+
+/// Waits until all of them have the answer.
+fn finish(children: Vec<Child>) {
     for child in children {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         assert!(String::from_utf8_lossy(&output.stdout).contains('2'));
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(stderr, "");
     }
-    assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 1);
+}
+
+/// Looks again and again until there is something to see.
+fn see<T>(look: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Some(seen) => return seen,
+            None => assert!(start.elapsed() < Duration::from_secs(60), "there is nothing to see"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The file of the cache that is claimed.
+fn claimed(workspace: &Workspace) -> Option<PathBuf> {
+    let files = fs::read_dir(workspace.cache()).ok()?;
+    let mut paths = files.flatten().map(|file| file.path());
+    paths.find(|path| path.to_string_lossy().contains("/.claim-"))
+}
+
+/// Waits until a process waits for somebody else's claim.
+fn see_waiting(child: &Child, claim: &Path) {
+    let files = format!("/proc/{}/fd", child.id());
+    see(|| {
+        let mut open = fs::read_dir(&files).ok()?.flatten();
+        open.find(|file| fs::read_link(file.path()).is_ok_and(|path| path == claim)).map(drop)
+    });
+}
+
+/// Waits for the first entry of the cache, lets all of them finish, and checks that
+/// nobody has made another: that would be another file.
+fn finish_with_one_entry(workspace: &Workspace, children: Vec<Child>) {
+    let entry = || {
+        let mut files = fs::read_dir(workspace.cache()).ok()?.flatten();
+        let entry = files.find(|file| !file.file_name().to_string_lossy().starts_with('.'))?;
+        Some(entry.metadata().ok()?.ino())
+    };
+    let first = see(entry);
+    finish(children);
+    assert_eq!(entry(), Some(first), "it was compiled again");
+    // No claim is left either.
+    assert_eq!(fs::metadata(workspace.cached()).unwrap().ino(), first);
+}
+
+#[test]
+fn processes_that_start_at_once_on_an_empty_cache_compile_it_once() {
+    let workspace = stranger();
+    let children = start(&workspace, 8);
+    finish_with_one_entry(&workspace, children);
+}
+
+#[test]
+fn of_those_who_need_it_at_once_one_compiles_it() {
+    let workspace = stranger();
+    let load = || workspace.kitbag().toolbox().load("word_count").unwrap().was_compiled();
+    let compiled = std::thread::scope(|scope| {
+        let threads = [(); 8].map(|()| scope.spawn(load));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(compiled.into_iter().filter(|compiled| *compiled).count(), 1);
+}
+
+#[test]
+fn who_waits_for_another_process_takes_what_that_has_made() {
+    let workspace = stranger();
+    workspace.run(&["run", "word_count", "text=a"]).success();
+    let (path, made) = (workspace.cached(), workspace.outside().join("made"));
+    fs::copy(&path, &made).unwrap();
+    let claim = workspace.claim();
+    let children = start(&workspace, 3);
+    let name = claimed(&workspace).unwrap();
+    children.iter().for_each(|child| see_waiting(child, &name));
+    fs::rename(made, &path).unwrap();
+    fs::remove_file(name).unwrap();
+    drop(claim);
+    let made = fs::metadata(&path).unwrap().ino();
+    finish(children);
+    assert_eq!(fs::metadata(workspace.cached()).unwrap().ino(), made, "it was compiled again");
+}
+
+#[test]
+fn when_the_process_that_compiles_is_killed_the_next_one_does() {
+    let workspace = stranger();
+    let mut first = start(&workspace, 1).remove(0);
+    let claim = see(|| claimed(&workspace));
+    let others = start(&workspace, 3);
+    others.iter().for_each(|child| see_waiting(child, &claim));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(claim.exists(), "it was over too soon");
+    finish_with_one_entry(&workspace, others);
 }

@@ -93,6 +93,26 @@ impl Workspace {
         &self.cache
     }
 
+    /// The only entry of the cache.
+    pub(crate) fn cached(&self) -> PathBuf {
+        let mut entries = fs::read_dir(&self.cache).unwrap().map(|entry| entry.unwrap().path());
+        let entry = entries.next().unwrap();
+        assert_eq!(entries.next(), None);
+        entry
+    }
+
+    /// Takes the only entry out of the cache, and claims it as a process does that
+    /// makes it anew. Dropping the claim is what becomes of it when the process is
+    /// killed.
+    pub(crate) fn claim(&self) -> fs::File {
+        let entry = self.cached();
+        fs::remove_file(&entry).unwrap();
+        let name = format!(".claim-{}", entry.file_stem().unwrap().to_str().unwrap());
+        let claim = fs::File::create(self.cache.join(name)).unwrap();
+        claim.lock().unwrap();
+        claim
+    }
+
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.root().join(relative)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -91,16 +92,23 @@ pub(crate) fn load_compiled(engine: &Engine, artifact: &Compiled) -> wasmtime::R
     unsafe { Component::deserialize(engine, artifact.bytes()) }
 }
 
-/// Loads an artifact that the private cache has verified.
+/// Loads an artifact that the private cache has verified, from where it lies.
 #[expect(unsafe_code, reason = "loading an artifact that the private cache verified")]
 pub(crate) fn load_verified(
     engine: &Engine,
     artifact: &crate::cache::Verified<'_>,
 ) -> wasmtime::Result<Component> {
-    // SAFETY: a `Verified` exists only for bytes in our own memory that came
-    // from a file which we own in a directory which only we can write, and
-    // whose digest is the one that was recorded when we compiled it.
-    unsafe { Component::deserialize(engine, artifact.bytes()) }
+    // The very file that was verified, whatever its name stands for by now.
+    let file = format!("/proc/self/fd/{}", artifact.file().as_raw_fd());
+    // SAFETY: a `Verified` exists only for a file which we own in a directory which
+    // only we can write, and whose digest is the one that was recorded when we
+    // compiled it. Nothing changes the file, as `cache::entry` has it, so wasmtime
+    // maps what was verified: the same pages of the same file.
+    let mapped = unsafe { Component::deserialize_file(engine, file) };
+    mapped.or_else(|_| {
+        // SAFETY: as above. Here the bytes are copied, for want of `/proc`.
+        unsafe { Component::deserialize(engine, artifact.bytes()) }
+    })
 }
 
 impl fmt::Debug for EmbeddedArtifact {

@@ -4,8 +4,11 @@
 //! 0700, no link. Every entry is a file of ours, named by the digest of the
 //! component it was made from and of the engine's settings, written whole, and
 //! carries the digest of what it holds. Whatever does not fit is not executed
-//! but compiled again and replaced. `host` has no directory of its own: the
-//! caller decides.
+//! but compiled again and replaced. Of several processes that miss the same
+//! entry one makes it. `host` has no directory of its own: the caller decides.
+
+mod claim;
+mod entry;
 
 use std::fmt;
 use std::fs::File;
@@ -14,20 +17,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use blake3::Hasher;
 use kitbag_contract::Description;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
+pub(crate) use self::entry::{Entry, Verified};
 use crate::engine::{self, Metering};
-
-/// How an entry starts: what it is, and the version of its layout.
-const MAGIC: &[u8; 8] = b"kitbag\x00\x01";
-
-/// The magic, the digest of the rest, and the length of the description.
-const HEADER: usize = MAGIC.len() + 32 + 8;
 
 /// What an entry's file name ends in.
 const EXTENSION: &str = ".kitbag";
@@ -97,20 +95,14 @@ pub struct CacheError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key([u8; 32]);
 
-/// What an entry holds, read into memory and verified.
-pub(crate) struct Entry {
-    bytes: Vec<u8>,
-    artifact_start: usize,
-    pub(crate) description: Option<Description>,
-}
-
-/// Native code that has been verified; see [`Entry::artifact`].
-pub(crate) struct Verified<'a>(&'a [u8]);
-
 impl Key {
-    /// The key of a component with this content.
-    pub(crate) fn of(content: &[u8], metering: Metering) -> Self {
-        let mut digest = Sha256::new();
+    /// The key of a component with this content, and how long the content is.
+    ///
+    /// # Errors
+    ///
+    /// Where the content cannot be read.
+    pub(crate) fn of(content: impl Read, metering: Metering) -> io::Result<(Self, u64)> {
+        let mut hasher = Hasher::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
             engine::SETTINGS,
@@ -121,28 +113,16 @@ impl Key {
             std::env::consts::ARCH,
             std::env::consts::OS,
         ] {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
         }
-        digest.update(content);
-        Self(digest.finalize().into())
+        let before = hasher.count();
+        hasher.update_reader(content)?;
+        Ok((Self(*hasher.finalize().as_bytes()), hasher.count() - before))
     }
 
     fn file_name(self) -> String {
         format!("{self}{EXTENSION}")
-    }
-}
-
-impl Entry {
-    /// The native code, which may be loaded.
-    pub(crate) fn artifact(&self) -> Verified<'_> {
-        Verified(&self.bytes[self.artifact_start..])
-    }
-}
-
-impl Verified<'_> {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.0
     }
 }
 
@@ -170,14 +150,15 @@ impl DiskCache {
     }
 
     /// Removes every entry, finished or not, and returns those it removed.
-    /// Other files are left alone.
+    /// Other files are left alone. Whoever waits for an entry that is being made
+    /// then makes one too.
     ///
     /// # Errors
     ///
     /// [`CacheError`] where something cannot be removed; what came before it is
     /// gone.
     pub fn clear(&self) -> Result<Vec<CacheEntry>, CacheError> {
-        let files = self.files("emptied")?;
+        let mut files = self.files("emptied")?;
         for file in &files {
             match std::fs::remove_file(self.path.join(&file.name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -186,14 +167,15 @@ impl DiskCache {
                 _ => {}
             }
         }
+        files.retain(|file| !claim::is_claim(&file.name));
         Ok(files)
     }
 
-    /// Reads the entry of a key, if there is one that can be trusted.
+    /// Opens the entry of a key, if there is one that is ours.
     pub(crate) fn load(&self, key: Key) -> Result<Option<Entry>, CacheProblem> {
         let Some(directory) = self.open(false)? else { return Ok(None) };
         let name = key.file_name();
-        let problem = |reason: String| CacheProblem::Entry { name: name.clone(), reason };
+        let problem = |reason| self.distrust(key, reason);
         // Not blocking, for the case that somebody has put a FIFO there.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match openat(&directory, &name, flags, Mode::empty()) {
@@ -203,11 +185,12 @@ impl DiskCache {
             Err(error) => return Err(problem(format!("unreadable ({})", io::Error::from(error)))),
         };
         private(&file, FileType::RegularFile).map_err(problem)?;
-        let mut bytes = Vec::new();
-        File::from(file)
-            .read_to_end(&mut bytes)
-            .map_err(|error| problem(format!("unreadable ({error})")))?;
-        verify(key, bytes).map(Some).map_err(|reason| problem(reason.into()))
+        Entry::open(key, file.into()).map(Some).map_err(problem)
+    }
+
+    /// Says why an entry is not used.
+    pub(crate) fn distrust(&self, key: Key, reason: String) -> CacheProblem {
+        CacheProblem::Entry { name: key.file_name(), reason }
     }
 
     /// Writes an entry, whole or not at all.
@@ -218,15 +201,8 @@ impl DiskCache {
         description: Option<&Description>,
     ) -> Result<(), CacheProblem> {
         let Some(directory) = self.open(true)? else { return Ok(()) };
-        let description = description.map_or(Ok(Vec::new()), serde_json::to_vec);
-        let description = description.expect("a description has string keys only");
-        let length = (description.len() as u64).to_le_bytes();
-        let mut digest = Sha256::new();
-        for part in [&key.0[..], &length, &description, artifact] {
-            digest.update(part);
-        }
-        let digest = digest.finalize();
-        let parts = [&MAGIC[..], &digest, &length, &description, artifact];
+        let rest = entry::after(key, artifact, description);
+        let parts = [artifact, &rest];
         write_whole(&directory, &key.file_name(), &parts).map_err(|error| CacheProblem::Write {
             path: self.path.clone(),
             reason: error.to_string(),
@@ -261,7 +237,7 @@ impl DiskCache {
         }
     }
 
-    /// Our files in the directory, finished or not, by name.
+    /// Our files in the directory, by name: entries, finished or not, and claims.
     fn files(&self, action: &'static str) -> Result<Vec<CacheEntry>, CacheError> {
         let listing = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -271,7 +247,7 @@ impl DiskCache {
         for entry in listing {
             let entry = entry.map_err(|error| self.error(action, error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.ends_with(EXTENSION) || name.starts_with(PARTIAL) {
+            if name.ends_with(EXTENSION) || name.starts_with(PARTIAL) || claim::is_claim(&name) {
                 // Gone in between: nothing to list.
                 let Ok(metadata) = entry.metadata() else { continue };
                 files.push(CacheEntry { name, size: metadata.len() });
@@ -290,30 +266,6 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
-}
-
-/// Checks an entry against its key and its own digest, and takes it apart.
-fn verify(key: Key, bytes: Vec<u8>) -> Result<Entry, &'static str> {
-    let damaged = "damaged";
-    let header = bytes.get(..HEADER).ok_or(damaged)?;
-    let (magic, rest) = header.split_at(MAGIC.len());
-    let (digest, length) = rest.split_at(32);
-    if magic != MAGIC {
-        return Err("foreign");
-    }
-    let signed = &bytes[MAGIC.len() + 32..];
-    if Sha256::new().chain_update(key.0).chain_update(signed).finalize()[..] != *digest {
-        return Err(damaged);
-    }
-    let length = u64::from_le_bytes(length.try_into().map_err(|_| damaged)?);
-    let artifact_start = usize::try_from(length).ok().and_then(|length| HEADER.checked_add(length));
-    let artifact_start = artifact_start.ok_or(damaged)?;
-    let description = bytes.get(HEADER..artifact_start).ok_or(damaged)?;
-    let description = match description {
-        [] => None,
-        json => Some(serde_json::from_slice(json).map_err(|_| damaged)?),
-    };
-    Ok(Entry { description, artifact_start, bytes })
 }
 
 /// Says what is wrong with a file or directory that has to be ours alone.

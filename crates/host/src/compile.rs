@@ -5,7 +5,6 @@
 //! processes compile nothing. The artifact is loaded by the engine that runs
 //! it, whether it is fresh or from the cache.
 
-use std::path::Path;
 #[cfg(feature = "compiler")]
 use std::{
     fmt::Display,
@@ -20,6 +19,9 @@ use crate::error::InvalidComponent;
 use crate::error::LoadError;
 #[cfg(feature = "compiler")]
 use crate::queue::processors;
+#[cfg(feature = "compiler")]
+use crate::wait::TIME;
+use crate::wait::Wait;
 
 /// Native code that this process has compiled, in wasmtime's own format.
 pub(crate) struct Compiled(Vec<u8>);
@@ -35,12 +37,6 @@ impl Compiled {
     }
 }
 
-/// How long a compilation may take. One that takes longer goes on by itself to
-/// its end, which the size of a component and of its functions bounds, and is
-/// then forgotten.
-#[cfg(feature = "compiler")]
-const TIME: Duration = Duration::from_secs(60);
-
 /// The stack of a thread that compiles, which is what a main thread has.
 #[cfg(feature = "compiler")]
 const STACK_BYTES: usize = 8 << 20;
@@ -52,20 +48,22 @@ static PLACES: Places = Places { free: Mutex::new(2), freed: Condvar::new() };
 
 /// Compiles a component for this machine, or for any processor of a target.
 ///
-/// `path` names the component in errors.
+/// `wait` names the component and hears how long it takes. What takes longer than
+/// it may goes on by itself to its end, which the size of a component and of its
+/// functions bounds, and is then forgotten.
 ///
 /// # Errors
 ///
 /// [`LoadError::Invalid`] where it is no component that kitbag can run,
 /// [`LoadError::Busy`] where too many others are being compiled.
 pub(crate) fn compile(
-    path: &Path,
+    wait: &Wait<'_>,
     content: Vec<u8>,
     metering: Metering,
     target: Option<&str>,
 ) -> Result<Compiled, LoadError> {
-    let heaviest =
-        crate::inspect::check(&content).map_err(|problem| LoadError::invalid(path, problem))?;
+    let invalid = |problem| LoadError::invalid(wait.path(), problem);
+    let heaviest = crate::inspect::check(&content).map_err(invalid)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
         let _ = (heaviest, metering, target);
@@ -75,14 +73,14 @@ pub(crate) fn compile(
     let compiled = {
         let failed = |error: &dyn Display| LoadError::Engine(format!("{error:#}"));
         let engine = engine(metering, target).map_err(|error| failed(&error))?;
-        let place = PLACES.take(TIME)?;
+        let place = PLACES.take(wait, TIME)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(processors().get().min(heaviest.at_once()))
             .stack_size(STACK_BYTES)
             .thread_name(|_| "kitbag-compile".into())
             .build()
             .map_err(|error| failed(&error))?;
-        let compiled = within(TIME, move || {
+        let compiled = within(wait, TIME, move || {
             let _place = place;
             pool.install(|| engine.precompile_component(&content))
         })
@@ -92,7 +90,7 @@ pub(crate) fn compile(
                 artifact.map_err(|error| InvalidComponent::Compile(format!("{error:#}")))
             })
             .map(Compiled)
-            .map_err(|problem| LoadError::invalid(path, problem))
+            .map_err(invalid)
     };
     compiled
 }
@@ -112,15 +110,20 @@ fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime
 /// panic in there is an error like another. Fails where no thread can be had.
 #[cfg(feature = "compiler")]
 fn within<T: Send + 'static>(
+    wait: &Wait<'_>,
     time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<Result<T, InvalidComponent>> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::Builder::new().name("kitbag-compile".into()).spawn(move || sender.send(work()))?;
-    Ok(receiver.recv_timeout(time).map_err(|error| match error {
-        RecvTimeoutError::Timeout => InvalidComponent::TooSlow { limit: time },
-        RecvTimeoutError::Disconnected => InvalidComponent::Compile("the compiler panicked".into()),
-    }))
+    let ended = wait.until(time, |slice| match receiver.recv_timeout(slice) {
+        Ok(done) => Some(Ok(done)),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            Some(Err(InvalidComponent::Compile("the compiler panicked".into())))
+        }
+    });
+    Ok(ended.unwrap_or(Err(InvalidComponent::TooSlow { limit: time })))
 }
 
 /// Places for compilations.
@@ -137,12 +140,15 @@ struct Place(&'static Places);
 #[cfg(feature = "compiler")]
 impl Places {
     /// Waits for a place, and no longer than this.
-    fn take(&'static self, time: Duration) -> Result<Place, LoadError> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.freed.wait_timeout_while(free, time, |free| *free == 0);
-        let (mut free, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *free = free.checked_sub(1).ok_or(LoadError::Busy)?;
-        Ok(Place(self))
+    fn take(&'static self, wait: &Wait<'_>, time: Duration) -> Result<Place, LoadError> {
+        let place = wait.until(time, |slice| {
+            let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.freed.wait_timeout_while(free, slice, |free| *free == 0);
+            let (mut free, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            *free = free.checked_sub(1)?;
+            Some(Place(self))
+        });
+        place.ok_or(LoadError::Busy)
     }
 }
 
@@ -156,34 +162,42 @@ impl Drop for Place {
 
 #[cfg(all(test, feature = "compiler"))]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc;
 
     use super::*;
+    use crate::report::Audience;
+
+    /// A wait of which nobody hears.
+    fn wait() -> Wait<'static> {
+        static NOBODY: Audience = Audience::NOBODY;
+        Wait::new(Path::new("a"), 0, &NOBODY)
+    }
 
     #[test]
     fn no_more_is_compiled_at_once_than_there_are_places() {
         static ONE: Places = Places { free: Mutex::new(1), freed: Condvar::new() };
         let moment = Duration::from_millis(10);
         let (end, ended) = mpsc::channel::<()>();
-        let place = ONE.take(moment).unwrap();
+        let place = ONE.take(&wait(), moment).unwrap();
         let compiling = move || {
             let _place = place;
             let _ = ended.recv();
         };
         // Nobody waits for it any longer, and it is still there.
-        assert!(within(moment, compiling).unwrap().is_err());
-        assert!(matches!(ONE.take(moment), Err(LoadError::Busy)));
+        assert!(within(&wait(), moment, compiling).unwrap().is_err());
+        assert!(matches!(ONE.take(&wait(), moment), Err(LoadError::Busy)));
         end.send(()).unwrap();
-        let place = ONE.take(TIME).unwrap();
+        let place = ONE.take(&wait(), TIME).unwrap();
         let panics = move || {
             let _place = place;
             panic!("on purpose")
         };
         assert_eq!(
-            within(TIME, panics).unwrap(),
+            within(&wait(), TIME, panics).unwrap(),
             Err::<(), _>(InvalidComponent::Compile("the compiler panicked".into()))
         );
-        assert!(ONE.take(TIME).is_ok());
+        assert!(ONE.take(&wait(), TIME).is_ok());
     }
 
     #[test]
@@ -191,7 +205,7 @@ mod tests {
         let moment = Duration::from_millis(10);
         let forever = || std::thread::sleep(Duration::from_secs(60 * 60));
         assert_eq!(
-            within(moment, forever).unwrap(),
+            within(&wait(), moment, forever).unwrap(),
             Err(InvalidComponent::TooSlow { limit: moment })
         );
     }
@@ -200,6 +214,6 @@ mod tests {
     fn a_compiler_that_panics_is_an_error() {
         let panics = || -> u32 { panic!("on purpose") };
         let expected = InvalidComponent::Compile("the compiler panicked".into());
-        assert_eq!(within(Duration::from_secs(60), panics).unwrap(), Err(expected));
+        assert_eq!(within(&wait(), Duration::from_secs(60), panics).unwrap(), Err(expected));
     }
 }

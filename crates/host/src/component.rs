@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Take};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use kitbag_contract::{ByteSize, Description};
 use wasmtime::Engine;
@@ -18,6 +19,8 @@ use crate::compile::compile;
 use crate::engine::Metering;
 use crate::error::{InvalidComponent, LoadError};
 use crate::imports;
+use crate::report::Audience;
+use crate::wait::Wait;
 
 /// The largest component that is compiled.
 pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
@@ -54,7 +57,10 @@ pub(crate) struct Components {
 
 /// The place of one component. Whoever comes first loads it, the others wait.
 #[derive(Default)]
-struct Slot(Mutex<Option<(Stamp, Result<Component, LoadError>)>>);
+struct Slot(Mutex<Held>);
+
+/// What is in a slot: the file as it was loaded, and what came of it.
+type Held = Option<(Stamp, Result<Component, LoadError>)>;
 
 /// What tells whether a file is still the one that was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,13 +128,15 @@ impl Components {
 
     /// The component of a source: the loaded one, while its file is unchanged.
     ///
-    /// `describe` asks a freshly compiled component what it says of itself.
+    /// `describe` asks a freshly compiled component what it says of itself;
+    /// `audience` hears how long it takes to compile it.
     pub(crate) fn get(
         &self,
         source: &ComponentSource,
         metering: Metering,
         engine: &Engine,
         cache: Option<&DiskCache>,
+        audience: &Audience,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
     ) -> Result<Component, LoadError> {
         let slot = {
@@ -138,7 +146,7 @@ impl Components {
                 None => Arc::clone(slots.entry(source.clone()).or_default()),
             }
         };
-        let mut slot = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = slot.take(source, audience);
         let stamp = Stamp::of(source)?;
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
@@ -147,7 +155,9 @@ impl Components {
         }
         let component = match source {
             ComponentSource::Embedded(artifact) => Component::embedded(engine, *artifact, metering),
-            ComponentSource::File(path) => Component::file(engine, path, metering, cache, describe),
+            ComponentSource::File(path) => {
+                Component::file(engine, path, metering, cache, audience, describe)
+            }
         };
         // What is no tool stays none while the file is the same; anything else
         // that went wrong may go right the next time.
@@ -178,34 +188,41 @@ impl Component {
         path: &Path,
         metering: Metering,
         cache: Option<&DiskCache>,
+        audience: &Audience,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
     ) -> Result<Self, LoadError> {
-        let content = read(path)?;
-        let invalid = |problem| LoadError::invalid(path, problem);
-        let key = Key::of(&content, metering);
         let mut problems = Vec::new();
-        match cache.map(|cache| cache.load(key)) {
-            Some(Ok(Some(entry))) => match load_verified(engine, &entry.artifact()) {
-                Ok(component) => {
-                    let description = entry.description;
-                    let loaded =
-                        Loaded { description, ..link(engine, &component).map_err(invalid)? };
-                    return Ok(Self(Arc::new(loaded)));
-                }
-                // Made by this version with other settings, or for a processor
-                // that this machine does not have.
-                Err(_) => problems.push(CacheProblem::Entry {
-                    name: key.to_string(),
-                    reason: "made by another engine".into(),
-                }),
-            },
-            Some(Err(problem)) => problems.push(problem),
-            Some(Ok(None)) | None => {}
+        if let Some(cache) = cache
+            && let Some(cached) =
+                Self::cached(engine, path, cache, key(path, metering)?, &mut problems)?
+        {
+            return Ok(cached);
         }
-        let compiled = compile(path, content, metering, None)?;
+        let content = read(path)?;
+        let wait = Wait::new(path, content.len() as u64, audience);
+        // Of what is compiled: the file may be another one by now.
+        let key_of = |content: &[u8]| {
+            let key = Key::of(content, metering).map_err(|error| LoadError::from_io(path, &error));
+            key.map(|(key, _)| key)
+        };
+        let mut claim = None;
+        let kept = match cache {
+            Some(cache) => {
+                let key = key_of(&content)?;
+                claim = cache.claim(key, &wait);
+                // Whoever had the claim before has kept it by now.
+                if let Some(cached) = Self::cached(engine, path, cache, key, &mut problems)? {
+                    return Ok(cached);
+                }
+                Some((cache, key))
+            }
+            None => None,
+        };
+        let compiled = compile(&wait, content, metering, None)?;
         let component = load_compiled(engine, &compiled)
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let mut loaded = link(engine, &component).map_err(invalid)?;
+        let linked = link(engine, &component);
+        let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
         let described = match component.get_export_index(None, "describe") {
             Some(export) => describe(&loaded.instance, &export),
@@ -213,15 +230,50 @@ impl Component {
         };
         let is_final = described.is_ok();
         loaded.description = described.unwrap_or(None);
-        if let Some(cache) = cache
+        if let Some((cache, key)) = kept
             && is_final
             && let Err(problem) = cache.store(key, compiled.bytes(), loaded.description.as_ref())
             && !problems.contains(&problem)
         {
             problems.push(problem);
         }
+        drop(claim);
         loaded.problems = problems;
         Ok(Self(Arc::new(loaded)))
+    }
+
+    /// The component of a key from the cache, if there is one that can be trusted.
+    /// What is wrong with the cache is added to `problems`.
+    fn cached(
+        engine: &Engine,
+        path: &Path,
+        cache: &DiskCache,
+        key: Key,
+        problems: &mut Vec<CacheProblem>,
+    ) -> Result<Option<Self>, LoadError> {
+        let found = cache.load(key).and_then(|entry| {
+            let Some(entry) = entry else { return Ok(None) };
+            let artifact = entry.artifact().map_err(|reason| cache.distrust(key, reason))?;
+            // Made by this version with other settings, or for a processor that
+            // this machine does not have.
+            let other = |_| cache.distrust(key, "made by another engine".into());
+            let component = load_verified(engine, &artifact).map_err(other)?;
+            Ok(Some((component, entry.description)))
+        });
+        let (component, description) = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            Err(problem) => {
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+                return Ok(None);
+            }
+        };
+        let linked = link(engine, &component);
+        let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
+        let problems = std::mem::take(problems);
+        Ok(Some(Self(Arc::new(Loaded { description, problems, ..linked }))))
     }
 }
 
@@ -238,6 +290,25 @@ fn link(
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
     Ok(Loaded { instance, run, description: None, problems: Vec::new(), compiled: false })
+}
+
+impl Slot {
+    /// Waits until nobody else loads the component, of which the audience hears.
+    fn take(&self, source: &ComponentSource, audience: &Audience) -> MutexGuard<'_, Held> {
+        let look = || match self.0.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        let taken = match (look(), source) {
+            (None, ComponentSource::File(path)) if !audience.is_empty() => {
+                let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+                Wait::new(path, size, audience).poll(Duration::MAX, look)
+            }
+            (taken, _) => taken,
+        };
+        taken.unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Stamp {
@@ -258,12 +329,36 @@ impl Stamp {
     }
 }
 
+/// The key of a component's file. The file is read a piece at a time and never
+/// mapped: whoever builds it anew in its place would end this process.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub(crate) fn key(path: &Path, metering: Metering) -> Result<Key, LoadError> {
+    let (file, _) = open(path)?;
+    let key = Key::of(file, metering).map_err(|error| LoadError::from_io(path, &error));
+    let (key, length) = key?;
+    check_size(path, length)?;
+    Ok(key)
+}
+
 /// Reads a component's file, unless it is too large or no file at all.
 ///
 /// # Errors
 ///
 /// [`LoadError`] names the file and what it is instead.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let (mut file, size) = open(path)?;
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.read_to_end(&mut content).map_err(|error| LoadError::from_io(path, &error))?;
+    check_size(path, content.len() as u64)?;
+    Ok(content)
+}
+
+/// Opens a component's file and tells its size. It may still grow while it is
+/// read, and is read no further than it takes to tell.
+fn open(path: &Path) -> Result<(Take<File>, u64), LoadError> {
     let io_error = |error: std::io::Error| LoadError::from_io(path, &error);
     // Not blocking: opening a FIFO would otherwise wait for somebody to write.
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -279,19 +374,15 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
         };
         return Err(LoadError::NotAFile { path: path.to_owned(), found });
     }
-    let too_large = |size: u64| LoadError::TooLarge {
-        path: path.to_owned(),
-        size: ByteSize::bytes(size),
-        limit: COMPONENT_BYTES,
-    };
-    if metadata.len() > COMPONENT_BYTES.as_u64() {
-        return Err(too_large(metadata.len()));
+    check_size(path, metadata.len())?;
+    Ok((file.take(COMPONENT_BYTES.as_u64() + 1), metadata.len()))
+}
+
+/// Refuses a component that is too large.
+fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
+    if size <= COMPONENT_BYTES.as_u64() {
+        return Ok(());
     }
-    // It may still grow while it is read.
-    let mut content = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    file.take(COMPONENT_BYTES.as_u64() + 1).read_to_end(&mut content).map_err(io_error)?;
-    if content.len() as u64 > COMPONENT_BYTES.as_u64() {
-        return Err(too_large(content.len() as u64));
-    }
-    Ok(content)
+    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
+    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
-use crate::cache::{DiskCache, Key};
+use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion, State};
 #[cfg(target_arch = "x86_64")]
 use crate::code_memory::InPlace;
@@ -104,13 +104,28 @@ impl Host {
         source: &ComponentSource,
         metering: Metering,
     ) -> Result<Component, LoadError> {
+        self.component_with_audience(source, metering, &Audience::NOBODY)
+    }
+
+    /// As [`component`](Self::component), and lets somebody hear how long it takes
+    /// to compile it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`component`](Self::component).
+    pub fn component_with_audience(
+        &self,
+        source: &ComponentSource,
+        metering: Metering,
+        audience: &Audience,
+    ) -> Result<Component, LoadError> {
         let engine = self.engine(metering).map_err(LoadError::Engine)?;
         let timer = self.timer().map_err(LoadError::Engine)?;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
             call::describe(timer, metering, instance, export)
         };
         let cache = self.0.options.cache.as_ref();
-        let load = || self.0.components.get(source, metering, engine, cache, describe);
+        let load = || self.0.components.get(source, metering, engine, cache, audience, describe);
         waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
     }
 
@@ -127,8 +142,8 @@ impl Host {
         }
         let ComponentSource::File(path) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
-        let content = component::read(path).ok()?;
-        Some(cache.load(Key::of(&content, metering)).ok()??.description)
+        let key = component::key(path, metering).ok()?;
+        Some(cache.load(key).ok()??.description)
     }
 
     /// Runs one call and waits for it on this thread.
@@ -234,7 +249,8 @@ impl Host {
         target: &str,
         metering: Metering,
     ) -> Result<Vec<u8>, LoadError> {
-        Ok(crate::compile::compile(path, content.to_owned(), metering, Some(target))?.into_bytes())
+        let wait = crate::wait::Wait::new(path, content.len() as u64, &Audience::NOBODY);
+        Ok(crate::compile::compile(&wait, content.to_owned(), metering, Some(target))?.into_bytes())
     }
 
     fn engine(&self, metering: Metering) -> Result<&Engine, String> {
@@ -310,7 +326,7 @@ thread_local! {
 
 /// Names the settings below, for the key of the disk cache. To be changed
 /// whenever [`config`] changes what is compiled.
-pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 4";
+pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 5";
 
 /// The one configuration of an engine, at build time and at run time. What runs
 /// calls compiles nothing; see `compile`.

@@ -27,6 +27,7 @@ mod random;
 mod report;
 mod threads;
 mod timer;
+mod wait;
 
 pub use artifact::EmbeddedArtifact;
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
@@ -37,5 +38,5 @@ pub use engine::{Host, HostOptions, Metering};
 pub use error::{CallError, InvalidComponent, LoadError};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use queue::Concurrency;
-pub use report::{Audience, Listener};
+pub use report::{Audience, Compiling, Listener};
 pub use timer::Cancellation;

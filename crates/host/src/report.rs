@@ -1,12 +1,16 @@
 //! What a tool tells while it runs, and gives besides its text: the interface
-//! `host` of the contract.
+//! `host` of the contract. And what the host itself tells before that.
 //!
 //! Here are its bounds. How it is shown, and how often, is left to whoever
 //! listens.
 
+use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kitbag_contract::bindings::host;
+use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use wasmtime::component::HasData;
 
@@ -44,6 +48,25 @@ pub trait Listener: Send + Sync {
     fn progress(&self, progress: &Progress) {
         let _ = progress;
     }
+
+    /// The call waits for its component, which is compiled here or by another
+    /// process. Told half a second after that began and about once a second from
+    /// then on; there is no telling how much is left.
+    fn compiling(&self, compiling: &Compiling<'_>) {
+        let _ = compiling;
+    }
+}
+
+/// A component that a call waits for. As text it is what a person is told:
+/// `compiling plot.wasm (18 MiB) 3 s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compiling<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// The file's size.
+    pub size: ByteSize,
+    /// How long the call has waited.
+    pub elapsed: Duration,
 }
 
 /// Who listens to a call, and what was heard so far: a tool that is run again
@@ -100,10 +123,41 @@ impl State {
 }
 
 impl Audience {
+    /// There is nobody.
+    pub(crate) const NOBODY: Self = Self(None);
+
     /// Somebody who listens to one call, which is all the runs that it takes to
     /// have its questions answered.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
         Self(Some(Arc::new(Listening { listener, heard: Mutex::default() })))
+    }
+
+    /// Whether nobody listens.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(crate) fn compiling(&self, compiling: &Compiling<'_>) {
+        if let Some(listening) = &self.0 {
+            listening.listener.compiling(compiling);
+        }
+    }
+}
+
+impl fmt::Display for Compiling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
+        // What a file has seldom is a whole number of anything but bytes.
+        let (bytes, seconds) = (self.size.as_u64(), self.elapsed.as_secs());
+        let (size, unit) = match bytes >> 20 {
+            0 => (bytes.div_ceil(1 << 10), "KiB"),
+            _ => ((bytes + (1 << 19)) >> 20, "MiB"),
+        };
+        write!(f, "compiling {} ({size} {unit})", shown(&name))?;
+        match seconds {
+            0 => Ok(()),
+            seconds => write!(f, " {seconds} s"),
+        }
     }
 }
 
@@ -270,6 +324,20 @@ mod tests {
         check(&"x".repeat(1024), 64, 64);
         check(&"x".repeat(1024), 65, 64);
         check(&"x".repeat(4096), 17, 16);
+    }
+
+    #[test]
+    fn what_is_compiled_is_one_line_that_a_terminal_may_have() {
+        let check = |path: &str, bytes: u64, seconds: u64, expected: &str| {
+            let (size, elapsed) = (ByteSize::bytes(bytes), Duration::from_secs(seconds));
+            let compiling = Compiling { path: Path::new(path), size, elapsed };
+            assert_eq!(compiling.to_string(), expected);
+        };
+        check("/a/plot.wasm", 18_874_369, 3, "compiling plot.wasm (18 MiB) 3 s");
+        check("/a/plot.wasm", 1 << 20, 61, "compiling plot.wasm (1 MiB) 61 s");
+        check("b", 240_001, 0, "compiling b (235 KiB)");
+        check("/", 0, 0, "compiling / (0 KiB)");
+        check("a\n\u{1b}[2J.wasm", 1, 0, "compiling a\\n\\u{1b}[2J.wasm (1 KiB)");
     }
 
     #[test]

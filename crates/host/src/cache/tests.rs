@@ -1,15 +1,32 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::time::Duration;
 
+use super::claim::Claim;
+use super::entry::TRAILER;
 use super::*;
+use crate::report::Audience;
+use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
+
+/// The key of a component that is not metered.
+fn key(content: &[u8]) -> Key {
+    Key::of(content, Metering::Off).unwrap().0
+}
+
+/// Opens an entry and verifies all of it.
+fn load(cache: &DiskCache, key: Key) -> Result<Option<Vec<u8>>, CacheProblem> {
+    let Some(entry) = cache.load(key)? else { return Ok(None) };
+    let artifact = entry.artifact().map_err(|reason| cache.distrust(key, reason))?;
+    Ok(Some(artifact.bytes().to_vec()))
+}
 
 /// A private directory with one good entry.
 fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("deep/cache"));
-    let key = Key::of(b"the component", Metering::Off);
+    let key = key(b"the component");
     let tool = kitbag_contract::ToolDescription { name: "tool".into(), ..Default::default() };
     let description = Description { tools: vec![tool], ..Description::default() };
     cache.store(key, ARTIFACT, Some(&description)).unwrap();
@@ -24,13 +41,13 @@ fn entry_path(cache: &DiskCache, key: Key) -> PathBuf {
 fn check(damage: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     damage(&entry_path(&cache, key));
-    match cache.load(key) {
+    match load(&cache, key) {
         Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, expected),
-        other => panic!("{:?}", other.map(|entry| entry.map(|entry| entry.bytes))),
+        other => panic!("{other:?}"),
     }
     // What replaces it is trusted again.
     cache.store(key, ARTIFACT, None).unwrap();
-    assert!(cache.load(key).unwrap().is_some());
+    assert_eq!(load(&cache, key).unwrap().unwrap(), ARTIFACT);
 }
 
 /// Spoils the directory in some way and checks that it is not used.
@@ -47,11 +64,11 @@ fn check_directory(spoil: impl FnOnce(&Path), expected: &str) {
 
 #[test]
 fn what_is_stored_is_loaded() {
-    let (_parent, cache, key) = fixture();
-    let entry = cache.load(key).unwrap().unwrap();
-    assert_eq!(entry.artifact().bytes(), ARTIFACT);
+    let (_parent, cache, stored) = fixture();
+    let entry = cache.load(stored).unwrap().unwrap();
+    assert_eq!(entry.artifact().unwrap().bytes(), ARTIFACT);
     assert_eq!(entry.description.unwrap().tools[0].name, "tool");
-    assert!(cache.load(Key::of(b"another component", Metering::Off)).unwrap().is_none());
+    assert!(cache.load(key(b"another component")).unwrap().is_none());
 }
 
 #[test]
@@ -64,18 +81,20 @@ fn the_directory_and_its_entries_are_for_the_owner_alone() {
 
 #[test]
 fn an_entry_under_the_name_of_another_is_not_trusted() {
-    let (_parent, cache, key) = fixture();
-    let other = Key::of(b"another component", Metering::Off);
-    fs::copy(entry_path(&cache, key), entry_path(&cache, other)).unwrap();
-    match cache.load(other) {
+    let (_parent, cache, stored) = fixture();
+    let other = key(b"another component");
+    fs::copy(entry_path(&cache, stored), entry_path(&cache, other)).unwrap();
+    match load(&cache, other) {
         Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, "damaged"),
-        _ => panic!("trusted"),
+        other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn a_truncated_entry_is_not_trusted() {
-    for length in [0, 7, HEADER - 1, HEADER, HEADER + 3] {
+    let (_parent, cache, key) = fixture();
+    let whole = fs::metadata(entry_path(&cache, key)).unwrap().len() as usize;
+    for length in [0, 7, TRAILER - 1, TRAILER, ARTIFACT.len(), whole - TRAILER, whole - 1] {
         let cut = |path: &Path| {
             let bytes = fs::read(path).unwrap();
             fs::write(path, &bytes[..length]).unwrap();
@@ -94,14 +113,15 @@ fn an_entry_with_one_bit_changed_is_not_trusted() {
             bytes[index] ^= 1;
             fs::write(path, bytes).unwrap();
         };
-        check(flip, if index < MAGIC.len() { "foreign" } else { "damaged" });
+        check(flip, "damaged");
     }
 }
 
 #[test]
 fn an_entry_of_another_layout_is_not_trusted() {
-    check(|path| fs::write(path, [b"kitbag\x00\x02", &[0; 100][..]].concat()).unwrap(), "foreign");
-    check(|path| fs::write(path, [ARTIFACT, &[0; 100]].concat()).unwrap(), "foreign");
+    // The magic of the first one, which stood at the start.
+    check(|path| fs::write(path, [b"kitbag\x00\x01", &[0; 200][..]].concat()).unwrap(), "damaged");
+    check(|path| fs::write(path, [ARTIFACT, &[0; 200]].concat()).unwrap(), "damaged");
 }
 
 #[test]
@@ -166,20 +186,124 @@ fn a_link_to_a_directory_is_not_used() {
 
 #[test]
 fn the_key_depends_on_the_content() {
-    assert!(Key::of(b"a", Metering::Off) != Key::of(b"b", Metering::Off));
-    assert!(Key::of(b"a", Metering::Off) != Key::of(b"a", Metering::Fuel));
-    assert_eq!(Key::of(b"a", Metering::Off).to_string().len(), 64);
+    let of = |content: &[u8], metering| Key::of(content, metering).unwrap();
+    assert!(of(b"a", Metering::Off) != of(b"b", Metering::Off));
+    assert!(of(b"a", Metering::Off).0 != of(b"a", Metering::Fuel).0);
+    assert_eq!(key(b"a").to_string().len(), 64);
+    assert_eq!(of(&[0; 200_000], Metering::Off).1, 200_000);
+}
+
+#[test]
+fn a_description_is_had_without_the_artifact() {
+    let (_parent, cache, key) = fixture();
+    let path = entry_path(&cache, key);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+    let entry = cache.load(key).unwrap().unwrap();
+    assert_eq!(entry.description.as_ref().unwrap().tools[0].name, "tool");
+    assert_eq!(entry.artifact().err(), Some("damaged".into()));
+}
+
+/// Claims the entry of a key, and waits for others who have.
+fn claim(cache: &DiskCache, key: Key) -> Option<Claim> {
+    cache.claim(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY))
+}
+
+/// The names of everything in the cache's directory.
+fn names(cache: &DiskCache) -> Vec<String> {
+    let entries = fs::read_dir(cache.path()).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn one_claims_an_entry_and_the_others_wait_for_that() {
+    let (_parent, cache, stored) = fixture();
+    let mine = claim(&cache, stored).unwrap();
+    assert_eq!(names(&cache), [format!(".claim-{stored}"), stored.file_name()]);
+    assert!(claim(&cache, key(b"another component")).is_some(), "of another entry");
+    std::thread::scope(|scope| {
+        let others = [(); 8].map(|()| scope.spawn(|| claim(&cache, stored).is_some()));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(others.iter().all(|other| !other.is_finished()));
+        drop(mine);
+        assert!(others.into_iter().all(|other| !other.join().unwrap()));
+    });
+    // And nothing is left of it.
+    assert_eq!(names(&cache), [stored.file_name()]);
+}
+
+#[test]
+fn a_claim_of_a_killed_process_goes_to_one_of_those_who_wait() {
+    let (_parent, cache, key) = fixture();
+    let killed = File::create(cache.path().join(format!(".claim-{key}"))).unwrap();
+    killed.lock().unwrap();
+    std::thread::scope(|scope| {
+        let others = [(); 4].map(|()| {
+            scope.spawn(|| {
+                let claim = claim(&cache, key);
+                // Long enough for the others to see that it is taken again.
+                std::thread::sleep(Duration::from_millis(50));
+                claim.is_some()
+            })
+        });
+        // The kernel takes the lock and leaves the file.
+        drop(killed);
+        let claimed = others.map(|other| other.join().unwrap());
+        assert_eq!(claimed.into_iter().filter(|claimed| *claimed).count(), 1);
+    });
+    assert_eq!(names(&cache), [key.file_name()]);
+}
+
+#[test]
+fn where_there_can_be_no_claim_nobody_waits() {
+    let check = |plant: &dyn Fn(&Path)| {
+        let (parent, cache, key) = fixture();
+        let path = cache.path().join(format!(".claim-{key}"));
+        plant(&path);
+        assert!(claim(&cache, key).is_none());
+        assert!(path.symlink_metadata().is_ok(), "not ours to remove");
+        assert!(!parent.path().join("elsewhere").exists());
+    };
+    check(&|path| symlink("../../elsewhere", path).unwrap());
+    check(&|path| fs::create_dir(path).unwrap());
+    check(&|path| {
+        let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+    });
+    check(&|path| {
+        fs::write(path, "").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
+    });
+    let nowhere = DiskCache::new("/proc/kitbag".into());
+    assert!(claim(&nowhere, key(b"x")).is_none());
+}
+
+#[test]
+fn a_claim_that_was_cleared_away_is_over() {
+    let (_parent, cache, key) = fixture();
+    let first = claim(&cache, key).unwrap();
+    assert_eq!(cache.clear().unwrap().len(), 1);
+    let second = claim(&cache, key).unwrap();
+    // The name is the other one's.
+    drop(first);
+    assert_eq!(names(&cache), [format!(".claim-{key}")]);
+    drop(second);
+    assert_eq!(names(&cache), [""; 0]);
 }
 
 #[test]
 fn clearing_removes_our_files_and_no_others() {
     let (_parent, cache, _) = fixture();
+    fs::write(cache.path().join(".claim-1"), "").unwrap();
     fs::write(cache.path().join(format!("{PARTIAL}1-1")), "left behind").unwrap();
     fs::write(cache.path().join("letter.txt"), "mine").unwrap();
     assert_eq!(cache.entries().unwrap().len(), 1);
     assert_eq!(cache.clear().unwrap().len(), 2);
-    assert_eq!(cache.entries().unwrap().len(), 0);
-    assert!(cache.path().join("letter.txt").exists());
+    assert_eq!(names(&cache), ["letter.txt"]);
 }
 
 #[test]
@@ -197,11 +321,11 @@ fn what_a_killed_process_left_does_not_stand_in_the_way() {
 fn a_cache_that_does_not_exist_is_empty() {
     let parent = tempfile::tempdir().unwrap();
     let cache = DiskCache::new(parent.path().join("none"));
-    assert!(cache.load(Key::of(b"x", Metering::Off)).unwrap().is_none());
+    assert!(cache.load(key(b"x")).unwrap().is_none());
     assert_eq!(cache.entries().unwrap(), []);
     assert_eq!(cache.clear().unwrap(), []);
     assert!(!cache.path().exists());
     let mut builder = fs::DirBuilder::new();
     builder.mode(0o500).create(cache.path()).unwrap();
-    assert!(cache.load(Key::of(b"x", Metering::Off)).unwrap().is_none());
+    assert!(cache.load(key(b"x")).unwrap().is_none());
 }

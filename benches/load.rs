@@ -1,0 +1,116 @@
+//! Loading a local tool in a second process: from its file to something that can be
+//! called, with the artifact in the cache.
+//!
+//! `cargo bench --bench load` prints the medians for the tool of the tests and for
+//! a component of 18 MB, half of it code, which is what an interpreter has; another
+//! size can be named in MB, `cargo bench --bench load -- 4`. It is loaded by an
+//! engine that has started, with the files in the page cache.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use kitbag::host::{ComponentSource, DiskCache, Host, HostOptions, Metering};
+
+#[path = "../tests/support/crafted.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod crafted;
+
+const ROUNDS: u64 = 200;
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let megabytes = given.map_or(18, |given| given.parse().expect("a size in MB"));
+    let guest = Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm");
+    let probe = directory.path().join("probe.wasm");
+    std::fs::copy(guest, &probe).unwrap();
+    let large = directory.path().join("large.wasm");
+    std::fs::write(&large, crafted::beside(&core(megabytes << 20))).unwrap();
+    println!(
+        "{:12} {:>12} {:>12} {:>14} {:>10} {:>10}",
+        "", "component", "entry", "first use", "found", "loaded"
+    );
+    for (name, path) in [("probe", probe), ("large", large)] {
+        let row = measure(&path, DiskCache::new(directory.path().join(name)));
+        let [component, entry] = row.bytes.map(|bytes| format!("{} KB", bytes / 1000));
+        let [first, found, loaded] = row.times.map(|time| format!("{time:.1?}"));
+        println!("{name:12} {component:>12} {entry:>12} {first:>14} {found:>10} {loaded:>10}");
+    }
+}
+
+/// What was measured of one component.
+struct Row {
+    /// Its size, and that of its entry in the cache.
+    bytes: [u64; 2],
+    /// How long it takes to compile and load it; to find its entry and read the
+    /// description; to find, verify and load it.
+    times: [Duration; 3],
+}
+
+fn measure(path: &Path, cache: DiskCache) -> Row {
+    let source = ComponentSource::File(path.to_owned());
+    let host = || {
+        let options = HostOptions { cache: Some(cache.clone()), ..HostOptions::default() };
+        Host::new(options)
+    };
+    let start = Instant::now();
+    let first = host().component(&source, Metering::Off).unwrap();
+    let first_time = start.elapsed();
+    assert!(first.was_compiled() && first.cache_problems().is_empty());
+    // One that loads nothing, and so has nothing in memory.
+    let finding = host();
+    let found = median(|_| {
+        finding.known_description(&source, Metering::Off).expect("it is in the cache");
+    });
+    let loading = host();
+    loading.component(&source, Metering::Off).unwrap();
+    let file = File::options().write(true).open(path).unwrap();
+    let loaded = median(|round| {
+        // A file that has changed is loaded anew.
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round)).unwrap();
+        assert!(!loading.component(&source, Metering::Off).unwrap().was_compiled());
+    });
+    let size = |path: PathBuf| std::fs::metadata(path).unwrap().len();
+    let entry = cache.entries().unwrap().remove(0).name;
+    Row {
+        bytes: [size(path.to_owned()), size(cache.path().join(entry))],
+        times: [first_time, found, loaded],
+    }
+}
+
+/// A core module of about this size: half code, half the content of its memory.
+fn core(bytes: usize) -> String {
+    const STEPS: usize = 200;
+    // Of one step, as the module is written.
+    const STEP_BYTES: usize = 13;
+    let mut text = format!("(memory {}) (data (i32.const 0) \"", bytes / 2 / 65536 + 1);
+    for index in 0..bytes / 2 {
+        let byte = (index.wrapping_mul(2_654_435_761) >> 13) as u8;
+        write!(text, "\\{byte:02x}").unwrap();
+    }
+    text.push_str("\")\n");
+    for number in 0..bytes / 2 / (STEPS * STEP_BYTES) {
+        text.push_str("(func (param i32) (result i32) ");
+        for step in 0..STEPS {
+            let value = number * STEPS + step;
+            write!(text, "(local.set 0 (i32.add (i32.load (local.get 0)) (i32.const {value}))) ")
+                .unwrap();
+        }
+        text.push_str("local.get 0)\n");
+    }
+    text
+}
+
+fn median(mut work: impl FnMut(u64)) -> Duration {
+    let time = |round| {
+        let start = Instant::now();
+        work(round);
+        start.elapsed()
+    };
+    let mut times: Vec<_> = (0..ROUNDS).map(time).collect();
+    times.sort();
+    times[times.len() / 2]
+}

@@ -1,0 +1,147 @@
+//! Somebody's wait for a component that is compiled, here or by another process.
+//!
+//! It has an end, and whoever listens hears of it meanwhile.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kitbag_contract::ByteSize;
+
+use crate::report::{Audience, Compiling};
+
+/// How long a compilation may take, and how long anybody waits for another's.
+pub(crate) const TIME: Duration = Duration::from_secs(60);
+
+/// From when on it is told, which after this happens at each whole second. Most
+/// components are compiled before that.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// How often something is looked at, at first and in the end.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+/// A wait that has begun.
+pub(crate) struct Wait<'a> {
+    path: &'a Path,
+    size: ByteSize,
+    audience: &'a Audience,
+    start: Instant,
+    /// When it is told next, from the start.
+    due: Cell<Duration>,
+}
+
+impl<'a> Wait<'a> {
+    /// Begins to wait for the component of this file and size.
+    pub(crate) fn new(path: &'a Path, size: u64, audience: &'a Audience) -> Self {
+        let (size, due) = (ByteSize::bytes(size), Cell::new(QUIET));
+        Self { path, size, audience, start: Instant::now(), due }
+    }
+
+    /// The file, for errors.
+    pub(crate) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// Waits until `step` has what it waits for, and no longer than `time`. A step
+    /// takes no longer than it is told; there is always one.
+    pub(crate) fn until<T>(
+        &self,
+        time: Duration,
+        mut step: impl FnMut(Duration) -> Option<T>,
+    ) -> Option<T> {
+        let end = self.start.elapsed().saturating_add(time);
+        loop {
+            let left = end.saturating_sub(self.start.elapsed());
+            let done = step(left.min(self.quiet()));
+            if done.is_some() || left.is_zero() {
+                return done;
+            }
+            self.tell();
+        }
+    }
+
+    /// As [`until`](Self::until), for something that tells nobody that it has come
+    /// about and has to be looked at: often at first, and then more seldom.
+    pub(crate) fn poll<T>(&self, time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let [mut pause, longest] = PAUSES;
+        self.until(time, |slice| {
+            let found = look();
+            if found.is_none() {
+                std::thread::sleep(slice.min(pause));
+                pause = (pause * 2).min(longest);
+            }
+            found
+        })
+    }
+
+    /// How long there is nothing to tell.
+    fn quiet(&self) -> Duration {
+        match self.audience.is_empty() {
+            true => Duration::MAX,
+            false => self.due.get().saturating_sub(self.start.elapsed()),
+        }
+    }
+
+    fn tell(&self) {
+        if self.quiet().is_zero() {
+            let elapsed = self.start.elapsed();
+            self.due.set(Duration::from_secs(elapsed.as_secs() + 1));
+            self.audience.compiling(&Compiling { path: self.path, size: self.size, elapsed });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::report::Listener;
+
+    /// Writes down what it hears.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<(String, Duration)>>);
+
+    impl Listener for Notes {
+        fn compiling(&self, compiling: &Compiling<'_>) {
+            self.0.lock().unwrap().push((compiling.to_string(), compiling.elapsed));
+        }
+    }
+
+    #[test]
+    fn a_wait_is_told_after_half_a_second_and_then_at_each_second() {
+        let notes = Arc::<Notes>::default();
+        let audience = Audience::new(Arc::<Notes>::clone(&notes));
+        let wait = Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &audience);
+        let sleep = |slice: Duration| -> Option<()> {
+            std::thread::sleep(slice);
+            None
+        };
+        // One wait after the other is one wait for whoever listens.
+        assert_eq!(wait.until(Duration::from_millis(300), sleep), None);
+        assert_eq!(*notes.0.lock().unwrap(), []);
+        assert_eq!(wait.until(Duration::from_millis(800), sleep), None);
+        let heard = notes.0.lock().unwrap();
+        let (texts, times): (Vec<_>, Vec<_>) = heard.iter().cloned().unzip();
+        assert_eq!(texts[0], "compiling plot.wasm (18 MiB)");
+        assert_eq!(texts.last().unwrap(), "compiling plot.wasm (18 MiB) 1 s");
+        assert!(times[0] >= QUIET && times.is_sorted(), "{times:?}");
+    }
+
+    #[test]
+    fn a_wait_ends_with_what_it_waits_for_or_its_time() {
+        let audience = Audience::default();
+        let wait = Wait::new(Path::new("a"), 0, &audience);
+        assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "there is always a step");
+        let mut slices = Vec::new();
+        let time = Duration::from_millis(5);
+        let never = wait.until(time, |slice| {
+            slices.push(slice);
+            std::thread::sleep(slice);
+            None::<()>
+        });
+        assert_eq!(never, None);
+        // With nobody who listens nothing interrupts it.
+        assert!(slices[0] <= time && slices.len() <= 3, "{slices:?}");
+    }
+}
