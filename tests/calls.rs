@@ -169,6 +169,16 @@ pub(crate) fn on_a_terminal(
     arguments: &[&str],
     typed: &str,
 ) -> (String, String) {
+    on_a_watched_terminal(workspace, arguments, typed, |_| {})
+}
+
+/// As [`on_a_terminal`], and lets somebody act on what it shows.
+pub(crate) fn on_a_watched_terminal(
+    workspace: &Workspace,
+    arguments: &[&str],
+    typed: &str,
+    mut watch: impl FnMut(&str),
+) -> (String, String) {
     use std::fs::File;
     use std::io::{Read, Write};
     let terminal = nix::pty::openpty(None, None).unwrap();
@@ -180,12 +190,15 @@ pub(crate) fn on_a_terminal(
         command.spawn().unwrap()
     };
     person.write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let mut shown = Vec::new();
+    let (mut seen, mut part) = (Vec::new(), [0; 1024]);
+    let shown = |seen: &[u8]| String::from_utf8_lossy(seen).replace('\r', "");
     // Linux ends a terminal that nobody holds any longer with an error.
-    let _ = person.read_to_end(&mut shown);
-    let shown = String::from_utf8_lossy(&shown).replace('\r', "");
-    (String::from_utf8_lossy(&output.stdout).into_owned(), shown)
+    while let Ok(length @ 1..) = person.read(&mut part) {
+        seen.extend_from_slice(&part[..length]);
+        watch(&shown(&seen));
+    }
+    let output = child.wait_with_output().unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), shown(&seen))
 }
 
 #[test]

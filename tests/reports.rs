@@ -9,8 +9,8 @@ use kitbag::{
 };
 use serde_json::{Value, json};
 
-use crate::calls::on_a_terminal;
-use crate::support::{CallInTest, Heard, Workspace, block_on, guest, snapshot};
+use crate::calls::{on_a_terminal, on_a_watched_terminal};
+use crate::support::{CallInTest, Heard, Workspace, block_on, crafted, guest, snapshot};
 
 fn emitted(kitbag: &Kitbag, arguments: Value) -> Vec<Content> {
     block_on(kitbag.complete("probe", arguments)).unwrap().emitted
@@ -252,4 +252,49 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
     let (stdout, shown) = on_a_terminal(&workspace, &run, "yes\n");
     assert_eq!(stdout, "progress: 2 steps\n");
     assert!(shown.contains("\u{1b}[K1\u{1b}[KGo on?\n"), "{shown:?}");
+}
+
+#[test]
+fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
+    let workspace = Workspace::with_own_cache();
+    workspace.file(".kitbag/tools/tiny.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "tiny"]).success();
+    // As if another process compiled it, for as long as the test likes.
+    let mut claim = Some(workspace.claim());
+    let (stdout, shown) = on_a_watched_terminal(&workspace, &["run", "tiny"], "", |shown| {
+        if shown.ends_with(" 1 s") {
+            drop(claim.take());
+        }
+    });
+    assert_eq!(stdout, "ok\n");
+    let lines: Vec<_> = shown.split("\u{1b}[K").collect();
+    let line = "compiling tiny.wasm (1 KiB)";
+    assert_eq!(lines[..3], ["", line, &format!("{line} 1 s")], "{shown:?}");
+    assert_eq!(lines.last(), Some(&""), "{shown:?}");
+    // From the cache there is nothing to tell, and it costs no line.
+    assert_eq!(on_a_terminal(&workspace, &["run", "tiny"], "").1, "");
+}
+
+#[test]
+fn of_a_tool_that_is_compiled_a_program_hears_nothing() {
+    let workspace = Workspace::with_own_cache();
+    workspace.file(".kitbag/tools/tiny.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "tiny"]).success();
+    let held_for = std::time::Duration::from_millis(1500);
+    let release = |claim: std::fs::File| {
+        std::thread::spawn(move || {
+            std::thread::sleep(held_for);
+            drop(claim);
+        })
+    };
+    let releasing = release(workspace.claim());
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "tiny", "--json"], "");
+    assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"ok\"}\n");
+    assert_eq!(shown, "");
+    releasing.join().unwrap();
+    let releasing = release(workspace.claim());
+    let run = workspace.run(&["run", "tiny", "--verbose"]);
+    let told: Vec<_> = run.stderr.lines().filter(|line| !line.starts_with("took ")).collect();
+    assert_eq!((&*run.stdout, told), ("ok\n", vec![]));
+    releasing.join().unwrap();
 }

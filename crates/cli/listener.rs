@@ -1,11 +1,12 @@
-//! What a tool tells while it runs, for the person at the terminal.
+//! What a tool tells while it runs, and what the host tells before, for the person
+//! at the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kitbag::contract::text::{printable, shown};
-use kitbag::{Listener, LogLevel, Progress};
+use kitbag::{Compiling, Listener, LogLevel, Progress};
 
 use crate::output;
 
@@ -64,13 +65,25 @@ impl Listener for Screen {
         }
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if line.written.is_none_or(|written| written.elapsed() >= STANDS) {
-            output::rewrite(&text(progress));
-            *line = Line { is_there: true, written: Some(Instant::now()) };
+            line.rewrite(&text(progress));
+        }
+    }
+
+    fn compiling(&self, compiling: &Compiling<'_>) {
+        if self.progress {
+            let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            line.rewrite(&short(compiling.to_string()));
         }
     }
 }
 
 impl Line {
+    /// Writes it anew.
+    fn rewrite(&mut self, text: &str) {
+        output::rewrite(text);
+        *self = Self { is_there: true, written: Some(Instant::now()) };
+    }
+
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_there) {
             output::rewrite("");
@@ -85,10 +98,14 @@ fn text(progress: &Progress) -> String {
         Some(total) if *total > 0.0 => format!("{:.0} %", (done / total * 100.0).min(100.0)),
         _ => format!("{done}"),
     };
-    let mut line = match message {
+    short(match message {
         Some(message) => format!("{amount}  {}", shown(message)),
         None => amount,
-    };
+    })
+}
+
+/// Cuts what is longer than a line of progress.
+fn short(mut line: String) -> String {
     if let Some((end, _)) = line.char_indices().nth(LINE_CHARS) {
         line.truncate(end);
         line.push('…');

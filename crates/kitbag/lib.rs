@@ -46,7 +46,7 @@ pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
     self as contract, Answer, AnswerType, Content, ErrorInfo, LogLevel, Outcome, Progress, Question,
 };
-pub use kitbag_host::{self as host, Cancellation, Completion, Concurrency, Listener};
+pub use kitbag_host::{self as host, Cancellation, Compiling, Completion, Concurrency, Listener};
 pub use kitbag_toolbox::{
     self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
 };
@@ -218,7 +218,7 @@ impl Builder {
     }
 
     /// Who hears what tools tell while they run: log messages and progress, of
-    /// every call alike. [`Toolbox::call_with_listener`] takes one for a single
+    /// every call alike; and how long one takes that has to be compiled first. [`Toolbox::call_with_listener`] takes one for a single
     /// call.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::texts;
 use crate::support::mcp::Client;
-use crate::support::{Workspace, snapshot};
+use crate::support::{Workspace, guest, probe, snapshot};
 
 fn logs(others: &[Value]) -> Vec<String> {
     let logs = others.iter().filter(|message| message["method"] == "notifications/message");
@@ -47,6 +47,47 @@ fn progress_goes_to_who_asked_for_it_and_rises() {
         // Those in between may have been passed over.
         assert_eq!(done.last(), Some(&3.5), "{told:?}");
         assert!(done.is_sorted_by(|one, next| one < next), "{told:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config(&probe(""));
+    workspace.run(&["run", "probe", "do=echo", "text=x"]).success();
+    let claim = workspace.claim();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let mut call = |token: &str| {
+        let params = json!({
+            "name": "probe",
+            "arguments": { "do": "progress", "steps": ["0", "0.5", "2"] },
+            "_meta": { "progressToken": token },
+        });
+        client.send("tools/call", params)
+    };
+    // The second waits for the first.
+    let ids = ["one", "two"].map(&mut call);
+    let size = std::fs::metadata(guest("probe")).unwrap().len().div_ceil(1024);
+    let line = format!("compiling kitbag_probe.wasm ({size} KiB)");
+    for expected in [line.clone(), format!("{line} 1 s")] {
+        for token in ["one", "two"] {
+            let told = client.wait(|message| message["params"]["progressToken"] == token);
+            assert_eq!(told["method"], "notifications/progress");
+            assert_eq!(told["params"]["message"], *expected, "{told}");
+            assert!(told["params"].get("total").is_none(), "{told}");
+        }
+    }
+    drop(claim);
+    for id in ids {
+        assert_eq!(texts(&client.answer(id)["result"]), ["progress: 3 steps"]);
+    }
+    let told = client.others();
+    for token in ["one", "two"] {
+        let mine = told.iter().filter(|message| message["params"]["progressToken"] == token);
+        let done: Vec<_> = mine.map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
+        // Two were told before.
+        assert!(done[0] > 0.0 && done.is_sorted_by(|one, next| one < next), "{told:?}");
+        assert_eq!(done.last(), Some(&2.0), "{told:?}");
     }
 }
 

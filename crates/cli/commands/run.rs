@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration, json as strict};
-use kitbag::host::Captured;
+use kitbag::host::{Audience, Captured};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerType, Answered, Arguments, Completion, Content, ErrorInfo, Outcome, Question,
@@ -71,13 +71,16 @@ impl Args {
         let arguments = Arguments { json, pairs: self.pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
-        // A tool that is compiled has nothing yet that would have to end in order.
-        let mut session = interrupt.leave_during(|| {
-            let session = kitbag.toolbox().prepare(&self.tool, arguments, action)?;
-            session.load().map(|()| session)
-        })?;
         let screen = Arc::new(Screen::new(self.verbose, global.json));
-        session.listen(Arc::<Screen>::clone(&screen));
+        let audience = Audience::new(Arc::<Screen>::clone(&screen));
+        // A tool that is compiled has nothing yet that would have to end in order.
+        let session = interrupt.leave_during(|| {
+            let toolbox = kitbag.toolbox();
+            let session = toolbox.prepare_with_audience(&self.tool, arguments, action, audience)?;
+            session.load().map(|()| session)
+        });
+        screen.clear();
+        let mut session = session?;
         let completion = loop {
             let completion = session.run(interrupt.cancellation());
             screen.clear();

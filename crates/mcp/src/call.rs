@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kitbag_config::{Origin, Sourced};
 use kitbag_contract::{Action, Answer, Outcome, Question};
-use kitbag_host::{Cancellation, Completion};
+use kitbag_host::{Audience, Cancellation, Completion};
 use kitbag_toolbox::{Arguments, Session, Toolbox, ToolboxError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
@@ -56,8 +56,9 @@ pub(crate) async fn call(
     handler.server.alert().stay();
     let prepare = {
         let name = name.clone();
-        move |toolbox: &Toolbox| {
-            toolbox.prepare(&name, Arguments::json(Value::Object(arguments)), Action::Run)
+        move |toolbox: &Toolbox, audience| {
+            let arguments = Arguments::json(Value::Object(arguments));
+            toolbox.prepare_with_audience(&name, arguments, Action::Run, audience)
         }
     };
     let generation = handler.server.generation();
@@ -144,18 +145,18 @@ impl<'a> Call<'a> {
     pub(crate) async fn run(
         &mut self,
         generation: Arc<Generation>,
-        prepare: impl FnOnce(&Toolbox) -> Result<Session, ToolboxError> + Send + 'static,
+        prepare: impl FnOnce(&Toolbox, Audience) -> Result<Session, ToolboxError> + Send + 'static,
         given: Map<String, Value>,
         state: Option<String>,
     ) -> Result<Ended, Stop> {
         let server = self.handler.server.clone();
         let (principal, cancellation) = (self.handler.principal.clone(), self.cancellation.clone());
-        let (toolbox, ear) = (generation.toolbox.clone(), Arc::new(self.ear.clone()));
+        let toolbox = generation.toolbox.clone();
+        let audience = Audience::new(Arc::new(self.ear.clone()));
         // Everything up to the first answer on the other thread: each way there
         // and back takes as long as a small call.
         let start = move || {
-            let mut session = prepare(&toolbox)?;
-            session.listen(ear);
+            let mut session = prepare(&toolbox, audience)?;
             if let Some(state) = state {
                 let binding = binding(&principal, &session);
                 session.resume(server.seal().open(&state, &binding).map_err(Stop::Protocol)?);

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, Outcome, Question, ResourceBody};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ToolboxError};
+use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, Toolbox, ToolboxError};
 use rmcp::model::{
     ClientCapabilities, ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
@@ -224,7 +224,8 @@ pub(crate) async fn prompt(
     let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();
     let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
-    let prepare = move |toolbox: &kitbag_toolbox::Toolbox| toolbox.prepare_prompt(&item, arguments);
+    let prepare =
+        move |toolbox: &Toolbox, audience| toolbox.prepare_prompt(&item, arguments, audience);
     let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
     let completion = match ended.map_err(stopped)? {
         Ended::Done(_, completion) => completion,
@@ -266,7 +267,7 @@ pub(crate) async fn read(
     let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
     let prepare = {
         let (tool, uri) = (tool.clone(), uri.clone());
-        move |toolbox: &kitbag_toolbox::Toolbox| toolbox.prepare_resource(&tool, &uri)
+        move |toolbox: &Toolbox, audience| toolbox.prepare_resource(&tool, &uri, audience)
     };
     let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
     let completion = match ended.map_err(stopped)? {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_contract::{LogLevel, Progress};
-use kitbag_host::Listener;
+use kitbag_host::{Compiling, Listener};
 use rmcp::RoleServer;
 use rmcp::model::{
     LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
@@ -12,6 +12,9 @@ use rmcp::model::{
 use rmcp::service::Peer;
 use serde_json::Value;
 use tokio::sync::Notify;
+
+/// What progress rises by where nothing more was done: less than a tool counts.
+const A_LITTLE: f64 = 1e-6;
 
 /// Hears a call. Clones are the same ear.
 ///
@@ -34,6 +37,8 @@ struct Inner {
 struct Told {
     messages: Vec<(LogLevel, String)>,
     progress: Option<Progress>,
+    /// How much the client was told to be done.
+    done: Option<f64>,
 }
 
 impl Ear {
@@ -48,8 +53,11 @@ impl Ear {
 
     /// Passes on what was heard of `tool` so far.
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
-        let told = std::mem::take(&mut *self.told());
-        for (level, message) in told.messages {
+        let (messages, progress) = {
+            let mut told = self.told();
+            (std::mem::take(&mut told.messages), told.take_progress())
+        };
+        for (level, message) in messages {
             let param =
                 LoggingMessageNotificationParam::new(written(level), Value::String(message));
             // A client that is gone hears of nothing any more.
@@ -57,7 +65,7 @@ impl Ear {
                 return;
             }
         }
-        if let (Some(progress), Some(token)) = (told.progress, &self.0.token) {
+        if let (Some(progress), Some(token)) = (progress, &self.0.token) {
             let mut param = ProgressNotificationParam::new(token.clone(), progress.done);
             param.total = progress.total;
             param.message = progress.message;
@@ -67,6 +75,21 @@ impl Ear {
 
     fn told(&self) -> std::sync::MutexGuard<'_, Told> {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    /// The progress to pass on. It rises, as the protocol has it, also where the
+    /// host has told something before the tool began to count.
+    fn take_progress(&mut self) -> Option<Progress> {
+        let mut progress = self.progress.take()?;
+        if let Some(before) = self.done
+            && progress.done <= before
+        {
+            progress.done = (before + A_LITTLE).max(before.next_up());
+        }
+        self.done = Some(progress.done);
+        Some(progress)
     }
 }
 
@@ -83,6 +106,11 @@ impl Listener for Ear {
             self.told().progress = Some(progress.clone());
             self.0.news.notify_one();
         }
+    }
+
+    fn compiling(&self, compiling: &Compiling<'_>) {
+        // Nothing of what the tool will do is done.
+        self.progress(&Progress { done: 0.0, total: None, message: Some(compiling.to_string()) });
     }
 }
 
@@ -111,5 +139,26 @@ pub(crate) fn read(level: LoggingLevel) -> LogLevel {
         LoggingLevel::Critical => LogLevel::Critical,
         LoggingLevel::Alert => LogLevel::Alert,
         LoggingLevel::Emergency => LogLevel::Emergency,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_rises_from_what_the_host_tells_to_what_the_tool_does() {
+        let mut told = Told::default();
+        let mut passed_on = |done| {
+            told.progress = Some(Progress { done, total: None, message: None });
+            told.take_progress().unwrap().done
+        };
+        assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
+        // The tool starts with nothing done, and is heard.
+        assert_eq!([0.0, 0.5, 7.0].map(&mut passed_on), [3e-6, 0.5, 7.0]);
+        // Compiled again between two runs, since its file has changed.
+        assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);
+        assert!(passed_on(0.0) > 1e300);
+        assert_eq!(told.take_progress(), None);
     }
 }

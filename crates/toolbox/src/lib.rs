@@ -19,8 +19,8 @@ use std::sync::Arc;
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
 use kitbag_host::{
-    Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host, Listener,
-    Metering,
+    Audience, Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host,
+    Listener, Metering,
 };
 
 pub use arguments::{ArgumentProblem, Arguments};
@@ -92,7 +92,7 @@ impl Toolbox {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
         let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured)?;
+        let tool = tool::resolve(&self.0, configured, &Audience::default())?;
         Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
@@ -152,8 +152,25 @@ impl Toolbox {
         arguments: Arguments,
         action: Action,
     ) -> Result<Session, ToolboxError> {
+        self.prepare_with_audience(name, arguments, action, Audience::default())
+    }
+
+    /// As [`prepare`](Self::prepare), and lets somebody hear how long it takes where
+    /// the tool has to be compiled for that, and then what the tool tells in all its
+    /// runs.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prepare`](Self::prepare).
+    pub fn prepare_with_audience(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        action: Action,
+        audience: Audience,
+    ) -> Result<Session, ToolboxError> {
         let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured)?;
+        let tool = tool::resolve(&self.0, configured, &audience)?;
         let is_learn = knowledge::is_learn(configured);
         let mut arguments = arguments::check(name, &tool.input_schema.value, arguments, |key| {
             // The host's own word is put in its place below.
@@ -168,7 +185,8 @@ impl Toolbox {
                 Err(error) => refusal = Some(error),
             }
         }
-        Session::new(&self.0, configured, tool, arguments, action, grants, refusal)
+        let session = Session::new(&self.0, configured, tool, arguments, action, grants, refusal)?;
+        Ok(session.heard_by(audience))
     }
 
     /// Runs a call on this thread, and asks `ask` what the configuration does
@@ -236,10 +254,8 @@ impl Toolbox {
         // Everything up to the first answer in one go: each hop to another thread
         // takes as long as a small call.
         let start = move || {
-            let mut session = toolbox.prepare(&name, arguments, Action::Run)?;
-            if let Some(listener) = listener {
-                session.listen(listener);
-            }
+            let audience = listener.map(Audience::new).unwrap_or_default();
+            let session = toolbox.prepare_with_audience(&name, arguments, Action::Run, audience)?;
             Ok::<_, ToolboxError>(session.run_owned(&first))
         };
         let (mut session, mut completion) = self.0.host.offload(start).await??;

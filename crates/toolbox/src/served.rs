@@ -12,6 +12,7 @@ use kitbag_contract::{
     Action, Description, PromptDescription, ResourceDescription, ResourceTemplateDescription,
     ToolName,
 };
+use kitbag_host::Audience;
 use serde_json::{Map, Value, json};
 
 use crate::error::ToolboxError;
@@ -111,7 +112,8 @@ impl Toolbox {
         known().is_some_and(|description| description.serves_more())
     }
 
-    /// Prepares the run that makes a prompt.
+    /// Prepares the run that makes a prompt, and lets an audience hear what
+    /// [`prepare_with_audience`](Self::prepare_with_audience) does.
     ///
     /// # Errors
     ///
@@ -120,22 +122,29 @@ impl Toolbox {
         &self,
         prompt: &ServedItem<PromptDescription>,
         arguments: Map<String, Value>,
+        audience: Audience,
     ) -> Result<Session, ToolboxError> {
         let name = format!("{PROMPT_PREFIX}{}", prompt.description.name);
         let schema = schema(&prompt.description);
         let arguments = Arguments::json(Value::Object(arguments));
         let arguments = arguments::check(&name, &schema, arguments, |_| false)?;
-        self.prepare_other(&prompt.tool, name, arguments)
+        self.prepare_other(&prompt.tool, name, arguments, audience)
     }
 
-    /// Prepares the run that reads a resource.
+    /// Prepares the run that reads a resource, and lets an audience hear what
+    /// [`prepare_with_audience`](Self::prepare_with_audience) does.
     ///
     /// # Errors
     ///
     /// As for [`prepare`](Self::prepare) of the tool that serves it.
-    pub fn prepare_resource(&self, tool: &ToolName, uri: &str) -> Result<Session, ToolboxError> {
+    pub fn prepare_resource(
+        &self,
+        tool: &ToolName,
+        uri: &str,
+        audience: Audience,
+    ) -> Result<Session, ToolboxError> {
         let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
-        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments)
+        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments, audience)
     }
 
     fn prepare_other(
@@ -143,13 +152,14 @@ impl Toolbox {
         tool: &ToolName,
         name: String,
         arguments: Map<String, Value>,
+        audience: Audience,
     ) -> Result<Session, ToolboxError> {
         let configured = self.find(tool.as_str())?;
-        let tool = tool::resolve(&self.0, configured)?;
+        let tool = tool::resolve(&self.0, configured, &audience)?;
         let grants = tool.grants.value.clone();
         let action = Action::Run;
         let session = Session::new(&self.0, configured, tool, arguments, action, grants, None)?;
-        Ok(session.named(name))
+        Ok(session.named(name).heard_by(audience))
     }
 }
 

@@ -79,9 +79,16 @@ impl Session {
         self
     }
 
+    /// Lets an audience hear what is told.
+    pub(crate) fn heard_by(mut self, audience: Audience) -> Self {
+        self.audience = audience;
+        self
+    }
+
     /// Lets somebody hear what the tool tells while it runs, in all its runs: what
-    /// it logs, and progress that rises from the first to the last. Whoever
-    /// listened before does no longer.
+    /// it logs, and progress that rises from the first to the last; and how long it
+    /// takes where it has to be compiled first. Whoever listened before does no
+    /// longer.
     pub fn listen(&mut self, listener: Arc<dyn Listener>) {
         self.audience = Audience::new(listener);
     }
@@ -123,7 +130,8 @@ impl Session {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn load(&self) -> Result<(), ToolboxError> {
         if let Ok(source) = &self.source {
-            self.host.component(source, metering(self.call.limits))?;
+            let metering = metering(self.call.limits);
+            self.host.component_with_audience(source, metering, &self.audience)?;
         }
         Ok(())
     }
@@ -142,7 +150,8 @@ impl Session {
             Ok(source) => source,
             Err(error) => return Ok(Completion::answered(Outcome::Error(error.clone()))),
         };
-        let component = self.host.component(source, metering(self.call.limits))?;
+        let metering = metering(self.call.limits);
+        let component = self.host.component_with_audience(source, metering, &self.audience)?;
         self.cache_problems = component.cache_problems().to_vec();
         loop {
             self.call.answers = text(&self.answers);

@@ -7,7 +7,7 @@ use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{Component, ComponentSource, Metering};
+use kitbag_host::{Audience, Component, ComponentSource, Metering};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
@@ -125,15 +125,17 @@ struct ResolvedTool {
 }
 
 /// Resolves a tool. A local one is loaded where its configuration leaves
-/// something to the tool itself.
+/// something to the tool itself, of which the audience hears.
 pub(crate) fn resolve(
     inner: &Inner,
     tool: &kitbag_config::Tool,
+    audience: &Audience,
 ) -> Result<Arc<Tool>, ToolboxError> {
     let asked = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
-            Some(inner.host.component(&inner.component_source(tool)?, metering)?)
+            let source = inner.component_source(tool)?;
+            Some(inner.host.component_with_audience(&source, metering, audience)?)
         }
         ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
     };
