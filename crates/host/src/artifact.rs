@@ -106,7 +106,8 @@ pub(crate) fn load_verified(
     // maps what was verified: the same pages of the same file.
     let mapped = unsafe { Component::deserialize_file(engine, file) };
     mapped.or_else(|_| {
-        // SAFETY: as above. Here the bytes are copied, for want of `/proc`.
+        // SAFETY: as above. Here the bytes are copied: there is no `/proc`, or
+        // nothing may be executed where the cache lies.
         unsafe { Component::deserialize(engine, artifact.bytes()) }
     })
 }

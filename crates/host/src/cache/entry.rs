@@ -10,7 +10,7 @@ use std::fs::File;
 
 use blake3::{Hash, Hasher};
 use kitbag_contract::Description;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 use super::Key;
 
@@ -124,5 +124,5 @@ fn map(file: &File) -> std::io::Result<Mmap> {
     // that is replaced or removed stays what it is for whoever has it open. Another
     // program of the same user could do otherwise; it could as well write an entry
     // that verifies, since the digest holds no secret, or change this process.
-    unsafe { Mmap::map(file) }
+    unsafe { MmapOptions::new().map_copy_read_only(file) }
 }
