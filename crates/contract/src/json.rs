@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -76,8 +77,12 @@ fn rounded_number(text: &str) -> Option<(usize, &str)> {
         match bytes[at] {
             b'"' => {
                 at += 1;
-                while bytes[at] != b'"' {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                while let Some(length) = memchr2(b'"', b'\\', &bytes[at..]) {
+                    at += length;
+                    if bytes[at] == b'"' {
+                        break;
+                    }
+                    at += 2;
                 }
                 at += 1;
             }
