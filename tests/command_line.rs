@@ -21,6 +21,7 @@ fn the_help_of_every_command_is_reviewed() {
         "config",
         "cache",
         "completions",
+        "man",
     ] {
         let mut arguments = vec!["--help"];
         if !command.is_empty() {
@@ -43,6 +44,7 @@ fn wrong_usage_says_what_would_be_right() {
         &["run", "learn", "--time", "soon"],
         &["run", "learn", "--memory", "lots"],
         &["run", "learn", "topic"],
+        &["man", "rnu"],
     ] {
         let run = workspace.run(arguments);
         assert_eq!(run.code, 2);
@@ -58,6 +60,25 @@ fn completions_are_there_for_every_shell() {
         let script = workspace.run(&["completions", shell]).success();
         assert!(script.contains("completions"), "{shell}");
     }
+}
+
+#[test]
+fn every_command_has_its_page_of_the_manual() {
+    let workspace = Workspace::new();
+    let help = workspace.run(&["--help"]).success();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let main = workspace.run(&["man"]).success();
+    for line in commands.lines().take_while(|line| !line.is_empty()) {
+        let command = line.split_whitespace().next().unwrap();
+        if command != "help" {
+            let page = workspace.run(&["man", command]).success();
+            assert!(page.contains(&format!(".TH kitbag-{command} 1 ")), "{page}");
+            let name = format!("\nkitbag\\-{}(1)\n", command.replace('-', "\\-"));
+            assert!(main.contains(&name), "{name}: {main}");
+        }
+    }
+    snapshot("man: kitbag", &main);
+    snapshot("man: run", &workspace.run(&["man", "run"]).success());
 }
 
 #[test]

@@ -90,6 +90,7 @@ enum Command {
     Cache(commands::cache::Args),
     /// Print the completions for a shell
     Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 fn main() -> ExitCode {
@@ -125,6 +126,7 @@ fn run(cli: Cli) -> Exit {
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
         Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
     };
     result.unwrap_or_else(|error| fail(&error, as_json))
 }

@@ -9,6 +9,7 @@ pub(crate) mod describe;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;

@@ -1,0 +1,43 @@
+//! `kitbag man`.
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print a page of the manual
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  kitbag man run | man -l -")]
+pub(crate) struct Args {
+    /// The command that the page is about [default: kitbag itself]
+    command: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Exit, CliError> {
+        let mut kitbag = crate::Cli::command().disable_help_subcommand(true);
+        // Gives each command what it has from the one above: options and a name.
+        kitbag.build();
+        let command = match self.command {
+            None => &kitbag,
+            Some(name) => kitbag.find_subcommand(&name).ok_or_else(|| {
+                CliError::Usage(format!("no command `{name}`; `kitbag --help` shows all commands"))
+            })?,
+        };
+        let mut page = Vec::new();
+        Man::new(command.clone())
+            // No date: the same binary says the same. An empty one is left out as the
+            // page is written, and what follows would take its place.
+            .date(" ")
+            .source(concat!("kitbag ", env!("CARGO_PKG_VERSION")))
+            .manual("Manual of kitbag")
+            .render(&mut page)
+            .map_err(CliError::Output)?;
+        output::data(&String::from_utf8_lossy(&page))?;
+        Ok(Exit::Done)
+    }
+}
