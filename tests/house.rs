@@ -1,19 +1,22 @@
 //! The house: format, lints, documentation, the guests' own tests, and that
 //! what is built is what is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
 
 use crate::support::repository;
 
 /// Cargo locks its target directory; the checks that share one wait here.
 static CARGO: Mutex<()> = Mutex::new(());
 
+/// Runs cargo, which has to succeed, and returns what it wrote to standard output.
 #[track_caller]
-fn cargo(directory: &Path, arguments: &[&str], env: &[(&str, &str)]) {
+fn cargo(directory: &Path, arguments: &[&str], env: &[(&str, &str)]) -> String {
     let _guard = CARGO.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
         .args(arguments)
@@ -28,6 +31,7 @@ fn cargo(directory: &Path, arguments: &[&str], env: &[(&str, &str)]) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn guests() -> PathBuf {
@@ -106,6 +110,111 @@ fn copy_tree(from: &Path, to: &Path) {
             false => drop(fs::copy(&path, &to).unwrap()),
         }
     }
+}
+
+/// One thing that cargo would compile or run.
+struct Unit {
+    /// The package with its version, what of it, and what cargo does with that.
+    name: String,
+    /// Features and settings: what makes it another thing under the same name.
+    how: String,
+    /// Whether it comes from elsewhere.
+    is_dependency: bool,
+    /// What it needs, by index.
+    needs: Vec<usize>,
+}
+
+/// What cargo would do for a command, without doing it.
+///
+/// Only an unstable option tells. It needs no other compiler, and does not change
+/// under us, since `rust-toolchain.toml` names the one there is.
+fn units(command: &str) -> Vec<Unit> {
+    let mut arguments: Vec<_> = command.split(' ').collect();
+    arguments.extend(["--unit-graph", "-Z", "unstable-options"]);
+    let graph = cargo(repository(), &arguments, &[("RUSTC_BOOTSTRAP", "1")]);
+    let graph: Value = serde_json::from_str(&graph).unwrap();
+    let unit = |unit: &Value| {
+        let (source, package) = unit["pkg_id"].as_str().unwrap().rsplit_once('#').unwrap();
+        let mut profile = unit["profile"].clone();
+        profile["name"].take();
+        let (target, needs) = (&unit["target"], unit["dependencies"].as_array().unwrap());
+        Unit {
+            name: format!("{package} {} {} {}", target["kind"], target["name"], unit["mode"]),
+            how: format!("{} {profile} {}", unit["features"], unit["platform"]),
+            is_dependency: !source.starts_with("path+"),
+            needs: needs.iter().map(|need| need["index"].as_u64().unwrap() as usize).collect(),
+        }
+    };
+    graph["units"].as_array().unwrap().iter().map(unit).collect()
+}
+
+/// The names of what is there more than once.
+fn twice(units: &[Unit]) -> BTreeSet<&str> {
+    let mut seen = BTreeSet::new();
+    units.iter().map(|unit| &*unit.name).filter(|name| !seen.insert(*name)).collect()
+}
+
+/// The names of what is in both, and not the same.
+fn different<'a>(a: &'a [&Unit], b: &[&Unit]) -> BTreeSet<&'a str> {
+    let b: BTreeMap<_, _> = b.iter().map(|unit| (&unit.name, &unit.how)).collect();
+    let is_other = |unit: &&&Unit| b.get(&unit.name).is_some_and(|how| **how != unit.how);
+    a.iter().filter(is_other).map(|unit| &*unit.name).collect()
+}
+
+fn dependencies(units: &[Unit]) -> Vec<&Unit> {
+    units.iter().filter(|unit| unit.is_dependency).collect()
+}
+
+/// The dependencies of kitbag's own build script, wasmtime among them.
+fn below_the_build_script(units: &[Unit]) -> Vec<&Unit> {
+    let is_script = |unit: &Unit| {
+        unit.name.starts_with("kitbag@")
+            && unit.name.ends_with("[\"custom-build\"] \"build-script-build\" \"build\"")
+    };
+    let mut waiting: Vec<_> = (0..units.len()).filter(|&index| is_script(&units[index])).collect();
+    let mut found = BTreeSet::new();
+    while let Some(index) = waiting.pop() {
+        if found.insert(index) {
+            waiting.extend(&units[index].needs);
+        }
+    }
+    let found: Vec<_> = found.into_iter().map(|index| &units[index]).collect();
+    assert!(found.iter().any(|unit| unit.name.starts_with("wasmtime@")));
+    found.into_iter().filter(|unit| unit.is_dependency).collect()
+}
+
+#[test]
+fn nothing_is_compiled_twice() {
+    // Without `compiler` some of it is: the build script has it all the same.
+    let commands = [
+        "build",
+        "build --features otlp",
+        "build --release",
+        "build --release --features otlp",
+        "test --no-run",
+        "test --no-run --features otlp --test otlp",
+        "bench --no-run",
+    ];
+    let found = commands.map(|command| {
+        let units = units(command);
+        twice(&units).into_iter().map(|name| format!("{command}: {name}\n")).collect::<String>()
+    });
+    let found = found.concat();
+    assert!(found.is_empty(), "ask for the same features on both sides, in Cargo.toml:\n{found}");
+}
+
+#[test]
+fn one_command_of_cargo_leaves_to_the_next_what_it_compiled() {
+    let check = |first: &str, next: &str, shared: fn(&[Unit]) -> Vec<&Unit>| {
+        let (a, b) = (units(first), units(next));
+        assert_eq!(different(&shared(&a), &shared(&b)), BTreeSet::new(), "{first}; {next}");
+    };
+    check("build", "test --no-run", dependencies);
+    check("build", "bench --no-run --profile dev", dependencies);
+    check("build --release", "bench --no-run", dependencies);
+    // Their own dependencies ask for other features; that takes seconds.
+    check("build", "test --no-run --features otlp --test otlp", below_the_build_script);
+    check("build", "clippy --all-targets --features otlp", below_the_build_script);
 }
 
 #[test]
