@@ -90,6 +90,7 @@ enum Command {
     Cache(commands::cache::Args),
     /// Print the completions for a shell
     Completions(commands::completions::Args),
+    /// Print a page of the manual
     Man(commands::man::Args),
 }
 

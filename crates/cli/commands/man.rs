@@ -7,7 +7,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print a page of the manual
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
