@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::memory::{peak_of, run_if_asked};
-use crate::support::workspace::{Workspace, local_tool, probe};
+use crate::support::workspace::{Workspace, guest, local_tool};
 use crate::support::{CommandLine, median, time};
 
 const ROUNDS: usize = 300;
@@ -39,10 +39,10 @@ struct Contender<'a> {
 fn main() {
     run_if_asked();
     let given = CommandLine::read().binary();
-    let config = format!("[knowledge.topic]\nsubjects = \"kb\"\n{}", local_tool("echo"));
+    let config = format!("[knowledge.topic]\nsubjects = \"kb\"\n{}", local_tool("probe"));
     let workspace = Workspace::new(&config);
     workspace.subjects("kb", 10, 4 << 10);
-    workspace.compile(&given, "echo");
+    workspace.compile(&given, "probe");
     let (one, thousand) = (Workspace::with_idle_tools(1), Workspace::with_idle_tools(1_000));
     let programs = tempfile::tempdir().unwrap();
     let native = build_native(programs.path());
@@ -61,7 +61,11 @@ fn main() {
         here("kitbag, list 10 subjects", &kitbag, &["run", "learn", "topic=topic"]),
         here("native, load one of 4 KB", &native, &["kb", "subject-3"]),
         here("kitbag, load one of 4 KB", &kitbag, &load),
-        here("kitbag, a local tool from the cache", &kitbag, &["run", "echo", "do=echo", "text=a"]),
+        here(
+            "kitbag, a local tool from the cache",
+            &kitbag,
+            &["run", "probe", "do=echo", "text=a"],
+        ),
         Contender::new("kitbag list, 1 tool", &kitbag, &["list"], &one),
         Contender::new("kitbag list, 1,000 tools", &kitbag, &["list"], &thousand),
         here("/bin/true", Path::new("/bin/true"), &[]),
@@ -95,11 +99,11 @@ fn main() {
 /// Runs a local tool that no cache knows.
 fn first_use(kitbag: &Path) {
     let once = || {
-        let workspace = Workspace::new(&local_tool("echo"));
-        time(|| workspace.compile(kitbag, "echo"))
+        let workspace = Workspace::new(&local_tool("probe"));
+        time(|| workspace.compile(kitbag, "probe"))
     };
     let taken = median(&mut (0..FIRST_USES).map(|_| once()).collect::<Vec<_>>());
-    let bytes = fs::metadata(probe()).unwrap().len();
+    let bytes = fs::metadata(guest("probe")).unwrap().len();
     println!("\nfirst use of a local tool of {} KB: {taken:.1?}", bytes / 1000);
 }
 

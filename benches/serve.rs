@@ -29,7 +29,7 @@ const FIRST_CALLS: usize = 100;
 fn main() {
     let command_line = CommandLine::read();
     let binary = command_line.binary();
-    let workspace = Workspace::new(&local_tool("echo"));
+    let workspace = Workspace::new(&(local_tool("echo") + &local_tool("probe")));
     // Compiled once, by whoever comes first.
     Session::start(&binary, &workspace, &[]).call(&echo(100));
 
@@ -86,7 +86,7 @@ fn end(binary: &Path, workspace: &Workspace) {
     for _ in 0..10 {
         let mut session = Session::start(binary, workspace, &[]);
         for _ in 0..16 {
-            session.send("tools/call", r#"{"name":"echo","arguments":{"do":"spin"}}"#);
+            session.send("tools/call", r#"{"name":"probe","arguments":{"do":"spin"}}"#);
         }
         for _ in 0..20 {
             answered.push(time(|| {

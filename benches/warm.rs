@@ -26,7 +26,7 @@ fn main() {
     let config = format!(
         "[knowledge.topic]\nsubjects = \"kb\"\n{}{}",
         local_tool("echo"),
-        unsaid_tool("says")
+        unsaid_tool("probe")
     );
     let workspace = Workspace::new(&config);
     workspace.subjects("kb", 10, 4 << 10);
@@ -43,8 +43,9 @@ fn calls(kitbag: &Kitbag) {
     let echo = |bytes: usize| json!({ "do": "echo", "text": "x".repeat(bytes) });
     let cases = [
         ("echo of 100 B", "echo", echo(100), 500),
-        ("the same, by its own description", "says", echo(100), 500),
         ("echo of 1 MB", "echo", echo(1_000_000), 20),
+        ("100 B, read as JSON by the tool", "probe", echo(100), 500),
+        ("1 MB, read as JSON by the tool", "probe", echo(1_000_000), 20),
         ("`learn`, list 10 subjects", "learn", json!({ "topic": "topic" }), 200),
         (
             "`learn`, load one of 4 KB",
@@ -93,8 +94,8 @@ fn json_work(workspace: &Workspace) {
     let (mut native, mut guest, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS + 1 {
         native.push(time(natively));
-        guest.push(time(|| call(&plain, "says", &arguments)));
-        counted.push(time(|| call(&counting, "says", &arguments)));
+        guest.push(time(|| call(&plain, "probe", &arguments)));
+        counted.push(time(|| call(&counting, "probe", &arguments)));
     }
     let [native, guest, counted] = [native, guest, counted].map(|mut times| median(&mut times));
     let times = |time: Duration| time.as_secs_f64() / native.as_secs_f64();

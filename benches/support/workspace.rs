@@ -10,24 +10,25 @@ use kitbag::Places;
 /// A workspace in a directory of its own, with a home and a cache beside it.
 pub(crate) struct Workspace(tempfile::TempDir);
 
-/// The guest of the tests, which does what a call asks for.
-pub(crate) fn probe() -> PathBuf {
-    Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm")
+/// A guest of the tests: `probe`, which does what a call asks for, or `echo`, which
+/// answers with its arguments.
+pub(crate) fn guest(name: &str) -> PathBuf {
+    Path::new(env!("TEST_GUESTS")).join(format!("kitbag_{name}.wasm"))
 }
 
-/// The tables of a tool that is `probe`, and says which arguments of it it takes,
-/// so that nothing has to be loaded to know that.
+/// The tables of a tool that is a guest of the same name, and says which arguments
+/// it takes, so that nothing has to be loaded to know that.
 pub(crate) fn local_tool(name: &str) -> String {
     format!(
         "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\ndescription = \"echoes\"\n\
          [tools.{name}.parameters]\ndo.type = \"string\"\ntext.type = \"string\"\n",
-        probe()
+        guest(name)
     )
 }
 
 /// The table of a tool that is `probe`, and is loaded to be asked what it takes.
 pub(crate) fn unsaid_tool(name: &str) -> String {
-    format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n", probe())
+    format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n", guest("probe"))
 }
 
 impl Workspace {
@@ -48,7 +49,7 @@ impl Workspace {
             name + "source = \"local\"\nwasm = \"p.wasm\"\ndescription = \"idle\"\n"
         };
         let workspace = Self::new(&(0..count).map(table).collect::<String>());
-        fs::copy(probe(), workspace.root().join("p.wasm")).unwrap();
+        fs::copy(guest("probe"), workspace.root().join("p.wasm")).unwrap();
         workspace
     }
 
@@ -56,7 +57,7 @@ impl Workspace {
     /// without any configuration.
     pub(crate) fn with_found_tools(count: usize) -> Self {
         let workspace = Self::new("");
-        let first = workspace.file(".kitbag/tools/t00000.wasm", fs::read(probe()).unwrap());
+        let first = workspace.file(".kitbag/tools/t00000.wasm", fs::read(guest("probe")).unwrap());
         for number in 1..count {
             fs::hard_link(&first, first.with_file_name(format!("t{number:05}.wasm"))).unwrap();
         }
