@@ -146,8 +146,11 @@ impl Components {
                 None => Arc::clone(slots.entry(source.clone()).or_default()),
             }
         };
-        let mut slot = slot.take(source, audience);
+        // Asked before the slot is taken, so that calls do not wait for each other's
+        // question. What is loaded is never older than this stamp, and where it is
+        // newer the next call finds another stamp and loads it again.
         let stamp = Stamp::of(source)?;
+        let mut slot = slot.take(source, audience);
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
         {
