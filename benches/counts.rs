@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use kitbag::{Answered, Cancellation, Kitbag, Outcome};
+use kitbag::Kitbag;
 use serde_json::json;
 
-use crate::support::CommandLine;
 use crate::support::workspace::Workspace;
+use crate::support::{CommandLine, call};
 
 /// By how much a figure may differ from the stored one. Hash tables have a seed of
 /// their own in each process, and another C library allocates differently.
@@ -108,12 +108,7 @@ fn count(mut valgrind: Command, program: &Path, arguments: &[&str]) -> u64 {
 /// Calls a built-in tool in the workspace that this runs in.
 fn make_calls(calls: u64) {
     let kitbag = Kitbag::builder().workspace(".").build().unwrap();
-    let cancellation = Cancellation::default();
     for _ in 0..calls {
-        let nobody = |_: &_| Ok(Answered::Nobody);
-        let arguments = json!({ "topic": "topic" }).into();
-        let toolbox = kitbag.toolbox();
-        let completion = toolbox.call_blocking("learn", arguments, &cancellation, nobody).unwrap();
-        assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
+        call(&kitbag, "learn", json!({ "topic": "topic" }));
     }
 }

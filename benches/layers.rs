@@ -6,40 +6,35 @@
 //! alone. The ratio is what can be compared; absolute times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
 
 use kitbag::contract::{Action, Grants, Limits};
 use kitbag::host::{Call, ComponentSource, Metering};
-use kitbag::{Answered, Cancellation, Completion, Kitbag, Outcome};
+use kitbag::{Cancellation, Kitbag, Outcome};
 use kitbag_contract::bindings::{RunParameters, RunResult, types};
 use serde_json::json;
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, Store};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
+use crate::support::workspace::{Workspace, guest, local_tool};
+use crate::support::{call as call_toolbox, median, time};
+
 const ROUNDS: usize = 60;
 
 fn main() {
-    let directory = tempfile::tempdir().unwrap();
-    let workspace = directory.path();
-    let echo: PathBuf = Path::new(env!("TEST_GUESTS")).join("kitbag_echo.wasm");
-    let config = format!(
-        "[tools.echo]\nsource = \"local\"\nwasm = {echo:?}\ndescription = \"echoes\"\n\
-         [tools.echo.parameters.text]\ntype = \"string\"\n"
-    );
-    fs::create_dir(workspace.join(".kitbag")).unwrap();
-    fs::write(workspace.join(".kitbag/config.toml"), config).unwrap();
-
+    let workspace = Workspace::new(&local_tool("echo"));
+    let echo = guest("echo");
     let alone = Alone::new(&echo);
-    let kitbag = Kitbag::builder().workspace(workspace).build().unwrap();
+    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    let kitbag = builder.build().unwrap();
     let host = kitbag.toolbox().host();
     let component = host.component(&ComponentSource::File(echo), Metering::Off).unwrap();
     let cancellation = Cancellation::default();
-    let answered = |completion: Completion| {
-        assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
-    };
 
     println!("{:14} {:>16} {:>22} {:>22}", "echo of", "wasmtime alone", "host", "toolbox");
     for (bytes, calls) in [(100, 500), (10_000, 200), (100_000, 50), (1_000_000, 20)] {
@@ -54,23 +49,18 @@ fn main() {
         };
         let mut times: [Vec<Duration>; 3] = Default::default();
         for _ in 0..ROUNDS {
-            times[0].push(time(calls, || alone.call(&call.arguments)));
-            times[1].push(time(calls, || {
-                answered(host.call_blocking(&component, &call, &cancellation));
+            times[0].push(each(calls, || alone.call(&call.arguments)));
+            times[1].push(each(calls, || {
+                let completion = host.call_blocking(&component, &call, &cancellation);
+                assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
             }));
             // Made before, since a caller hands them over.
             let mut arguments = vec![arguments.clone(); calls].into_iter();
-            times[2].push(time(calls, || {
-                let arguments = arguments.next().unwrap().into();
-                let nobody = |_: &_| Ok(Answered::Nobody);
-                let toolbox = kitbag.toolbox();
-                answered(toolbox.call_blocking("echo", arguments, &cancellation, nobody).unwrap());
+            times[2].push(each(calls, || {
+                call_toolbox(&kitbag, "echo", arguments.next().unwrap());
             }));
         }
-        let [alone, host, toolbox] = times.map(|mut times| {
-            times.sort_unstable();
-            times[ROUNDS / 2]
-        });
+        let [alone, host, toolbox] = times.map(|mut times| median(&mut times));
         let ratio = |time: Duration| {
             format!("{time:.1?} = {:.2} x", time.as_secs_f64() / alone.as_secs_f64())
         };
@@ -80,10 +70,8 @@ fn main() {
 }
 
 /// How long one of so many calls takes.
-fn time(calls: usize, call: impl FnMut()) -> Duration {
-    let start = Instant::now();
-    std::iter::repeat_with(call).take(calls).for_each(drop);
-    start.elapsed() / calls as u32
+fn each(calls: usize, call: impl FnMut()) -> Duration {
+    time(|| std::iter::repeat_with(call).take(calls).for_each(drop)) / calls as u32
 }
 
 /// What wasmtime gives a call of its own: a store, a context of WASI without any

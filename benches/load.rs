@@ -7,10 +7,13 @@
 //! engine that has started, with the files in the page cache.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use kitbag::host::{ComponentSource, DiskCache, Host, HostOptions, Metering};
 
@@ -18,15 +21,17 @@ use kitbag::host::{ComponentSource, DiskCache, Host, HostOptions, Metering};
 #[expect(dead_code, reason = "the tests use the rest")]
 mod crafted;
 
+use crate::support::workspace::guest;
+use crate::support::{median, time};
+
 const ROUNDS: u64 = 200;
 
 fn main() {
     let directory = tempfile::tempdir().unwrap();
     let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let megabytes = given.map_or(18, |given| given.parse().expect("a size in MB"));
-    let guest = Path::new(env!("TEST_GUESTS")).join("kitbag_probe.wasm");
     let probe = directory.path().join("probe.wasm");
-    std::fs::copy(guest, &probe).unwrap();
+    std::fs::copy(guest("probe"), &probe).unwrap();
     let large = directory.path().join("large.wasm");
     std::fs::write(&large, crafted::beside(&core(megabytes << 20))).unwrap();
     println!(
@@ -56,19 +61,19 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
         let options = HostOptions { cache: Some(cache.clone()), ..HostOptions::default() };
         Host::new(options)
     };
-    let start = Instant::now();
-    let first = host().component(&source, Metering::Off).unwrap();
-    let first_time = start.elapsed();
-    assert!(first.was_compiled() && first.cache_problems().is_empty());
+    let first_time = time(|| {
+        let first = host().component(&source, Metering::Off).unwrap();
+        assert!(first.was_compiled() && first.cache_problems().is_empty());
+    });
     // One that loads nothing, and so has nothing in memory.
     let finding = host();
-    let found = median(|_| {
+    let found = median_round(|_| {
         finding.known_description(&source, Metering::Off).expect("it is in the cache");
     });
     let loading = host();
     loading.component(&source, Metering::Off).unwrap();
     let file = File::options().write(true).open(path).unwrap();
-    let loaded = median(|round| {
+    let loaded = median_round(|round| {
         // A file that has changed is loaded anew.
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round)).unwrap();
         assert!(!loading.component(&source, Metering::Off).unwrap().was_compiled());
@@ -104,13 +109,7 @@ fn core(bytes: usize) -> String {
     text
 }
 
-fn median(mut work: impl FnMut(u64)) -> Duration {
-    let time = |round| {
-        let start = Instant::now();
-        work(round);
-        start.elapsed()
-    };
-    let mut times: Vec<_> = (0..ROUNDS).map(time).collect();
-    times.sort();
-    times[times.len() / 2]
+/// How long a round takes, which is told its number.
+fn median_round(mut work: impl FnMut(u64)) -> Duration {
+    median(&mut (0..ROUNDS).map(|round| time(|| work(round))).collect::<Vec<_>>())
 }

@@ -13,12 +13,12 @@ mod support;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use kitbag::Kitbag;
 use kitbag::config::LimitFlags;
-use kitbag::{Answered, Cancellation, Kitbag, Outcome};
 use serde_json::{Value, json};
 
 use crate::support::workspace::{Workspace, local_tool, unsaid_tool};
-use crate::support::{median, median_time, processors, time};
+use crate::support::{call, median, median_time, processors, time};
 
 const ROUNDS: usize = 40;
 
@@ -61,7 +61,7 @@ fn calls(kitbag: &Kitbag) {
     println!("{:36} {:>10} {:>8} {:>14} {:>6}", "", "a call", "of a", "calls/s with", "");
     println!("{:36} {:>10} {:>8} {:>14} {:>6}", "", "", "process", "all processors", "times");
     for (title, tool, arguments, calls) in cases {
-        let some = || (0..calls).for_each(|_| call(kitbag, tool, &arguments));
+        let some = || (0..calls).for_each(|_| call(kitbag, tool, arguments.clone()));
         some();
         let alone = median_time(ROUNDS, some) / calls as u32;
         let together = median_time(ROUNDS / 4, || {
@@ -94,8 +94,8 @@ fn json_work(workspace: &Workspace) {
     let (mut native, mut guest, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS + 1 {
         native.push(time(natively));
-        guest.push(time(|| call(&plain, "probe", &arguments)));
-        counted.push(time(|| call(&counting, "probe", &arguments)));
+        guest.push(time(|| call(&plain, "probe", arguments.clone())));
+        counted.push(time(|| call(&counting, "probe", arguments.clone())));
     }
     let [native, guest, counted] = [native, guest, counted].map(|mut times| median(&mut times));
     let times = |time: Duration| time.as_secs_f64() / native.as_secs_f64();
@@ -103,14 +103,4 @@ fn json_work(workspace: &Workspace) {
     println!("{:36} {native:>10.1?} {:>8.2}", "read natively", 1.0);
     println!("{:36} {guest:>10.1?} {:>8.2}", "read in a call", times(guest));
     println!("{:36} {counted:>10.1?} {:>8.2}", "read in a call that counts fuel", times(counted));
-}
-
-fn call(kitbag: &Kitbag, tool: &str, arguments: &Value) {
-    let nobody = |_: &_| Ok(Answered::Nobody);
-    let cancellation = Cancellation::default();
-    let completion = kitbag
-        .toolbox()
-        .call_blocking(tool, arguments.clone().into(), &cancellation, nobody)
-        .unwrap();
-    assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
 }

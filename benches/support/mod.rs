@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use kitbag::{Answered, Cancellation, Kitbag, Outcome};
+use serde_json::Value;
+
 /// What stands behind `--` of `cargo bench`, without the options that cargo adds.
 pub(crate) struct CommandLine(Vec<String>);
 
@@ -66,4 +69,13 @@ pub(crate) fn median_time(rounds: usize, mut work: impl FnMut()) -> Duration {
 /// How many threads run at once here.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Calls a tool in the library, which answers with success.
+pub(crate) fn call(kitbag: &Kitbag, tool: &str, arguments: Value) {
+    let nobody = |_: &_| Ok(Answered::Nobody);
+    let cancellation = Cancellation::default();
+    let completion = kitbag.toolbox().call_blocking(tool, arguments.into(), &cancellation, nobody);
+    let completion = completion.unwrap();
+    assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
 }
