@@ -183,13 +183,14 @@ pub(crate) fn on_a_watched_terminal(
     use std::io::{Read, Write};
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut person = File::from(terminal.master);
+    // The terminal shows what is typed when it is typed: here, before anything else.
+    person.write_all(typed.as_bytes()).unwrap();
     let child = {
         let mut command = workspace.command();
         command.args(arguments).stdin(terminal.slave.try_clone().unwrap());
         command.stderr(terminal.slave).stdout(std::process::Stdio::piped());
         command.spawn().unwrap()
     };
-    person.write_all(typed.as_bytes()).unwrap();
     let (mut seen, mut part) = (Vec::new(), [0; 1024]);
     let shown = |seen: &[u8]| String::from_utf8_lossy(seen).replace('\r', "");
     // Linux ends a terminal that nobody holds any longer with an error.

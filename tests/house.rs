@@ -220,7 +220,7 @@ fn one_command_of_cargo_leaves_to_the_next_what_it_compiled() {
 #[test]
 fn unsafe_code_stands_only_where_native_code_is_loaded() {
     let mut found = BTreeMap::new();
-    for directory in ["crates", "tests", "examples", "benches"] {
+    for directory in ["crates", "tests", "examples", "benches", "guest-tools"] {
         visit(&repository().join(directory), &mut |path, text| {
             let count = text.lines().filter(|line| line.contains(concat!("unsafe", " {"))).count();
             if count > 0 {
@@ -234,6 +234,8 @@ fn unsafe_code_stands_only_where_native_code_is_loaded() {
         ("crates/host/src/cache/entry.rs", 1),
         ("crates/host/src/code_memory.rs", 1),
         ("crates/kitbag/builtins.rs", 1),
+        // Inside the sandbox: memory for a guest without `std`.
+        ("guest-tools/alone/src/lib.rs", 4),
     ];
     assert_eq!(found, expected.map(|(path, count)| (path.to_owned(), count)).into());
 }
@@ -243,7 +245,10 @@ fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
     for entry in entries {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            visit(&path, look);
+            // Not into what somebody built by hand.
+            if !path.ends_with("target") {
+                visit(&path, look);
+            }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             look(&path, &fs::read_to_string(&path).unwrap());
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::support::{Workspace, snapshot};
+use crate::support::{Workspace, guest, snapshot};
 
 /// Nested, hidden, disabled, learned, binary, colliding, linked and oversized
 /// subjects.
@@ -168,6 +168,16 @@ fn the_description_names_the_topics_and_the_schema_stays_the_same() {
     let bare = Workspace::new();
     let other = bare.run(&["describe", "learn", "--json"]).json();
     assert_eq!(described["inputSchema"], other["inputSchema"]);
+}
+
+#[test]
+fn it_imports_files_and_nothing_else() {
+    let component = guest("learn");
+    let shown = Workspace::new().run(&["inspect", component.to_str().unwrap(), "--json"]).json();
+    let imports = shown["imports"].as_array().unwrap();
+    let mut given: Vec<_> = imports.iter().map(|import| &import["offered"]).collect();
+    given.retain(|offered| *offered != "types only");
+    assert_eq!(given, ["files in granted directories", "granted directories"]);
 }
 
 #[test]

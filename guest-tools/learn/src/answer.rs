@@ -1,6 +1,10 @@
 //! The answers: a listing, the subjects asked for, a topic's part of the system
 //! prompt. Each keeps to the call's output limit and says what did not fit.
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::json;
 

@@ -4,6 +4,11 @@
 //! checked here again, since the tool does not have to trust that, and for the
 //! part that the host adds.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::{Map, Value};
 use serde::de::{Deserialize, Deserializer, Error as _};

@@ -1,7 +1,11 @@
 //! What there is in a topic: its subjects, and what they are called.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 use kitbag_sdk::ErrorInfo;
 
@@ -201,7 +205,7 @@ impl Walk {
     }
 
     fn follow_links(&mut self, files: &impl Files) {
-        for link in std::mem::take(&mut self.links) {
+        for link in core::mem::take(&mut self.links) {
             match files.target(&link) {
                 Ok(Kind::File) => self.files.push(link),
                 Ok(Kind::Directory) if !self.leads_back(files, &link) => {
@@ -220,7 +224,7 @@ impl Walk {
     fn leads_back(&mut self, files: &impl Files, link: &str) -> bool {
         let Ok(target) = files.identity(link) else { return true };
         let above = link.match_indices('/').map(|(end, _)| &link[..end]);
-        std::iter::once("").chain(above).any(|directory| {
+        core::iter::once("").chain(above).any(|directory| {
             if let Some(identity) = self.identities.get(directory) {
                 return *identity == target;
             }
@@ -244,7 +248,7 @@ fn resolve_shared(subjects: &mut [Subject]) {
         let groups = subjects.chunk_by_mut(|one, other| one.slug == other.slug);
         for subject in groups.filter(|group| group.len() > 1).flatten() {
             if subject.shared.is_none() {
-                let slug = std::mem::replace(&mut subject.slug, subject.path.clone());
+                let slug = core::mem::replace(&mut subject.slug, subject.path.clone());
                 subject.shared = Some(slug);
                 are_distinct = false;
             }

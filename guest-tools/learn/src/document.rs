@@ -1,5 +1,11 @@
 //! One subject: read, cut and written.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::catalog::Subject;
 use crate::files::{Fault, Files};
 

@@ -1,7 +1,8 @@
 //! What the tool needs of a file system.
 
-use std::fmt;
-use std::ops::ControlFlow;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::ControlFlow;
 
 /// A directory of documents, read-only.
 ///

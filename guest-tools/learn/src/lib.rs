@@ -6,21 +6,36 @@
 //! grants its directory, read-only, as `/subjects`; what is a subject, how it
 //! is called, who may load it and how it is written is decided here.
 //!
+//! It does without `std`, which would have it import what only the report of a panic
+//! uses: standard streams, a terminal, the environment, an exit. Half of what a start
+//! decodes and links would be that.
+//!
 //! Everything but `wasi.rs` works on the small trait in `files.rs`, so that it is
 //! tested natively, on a directory in memory.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(target_family = "wasm", no_std)]
+
+extern crate alloc;
+
+#[cfg(target_family = "wasm")]
+extern crate kitbag_alone as _;
 
 mod answer;
 mod arguments;
 mod catalog;
 mod document;
 mod files;
+mod glob;
 mod notes;
 mod select;
 #[cfg(test)]
 mod tests;
 mod wasi;
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
 

@@ -1,6 +1,11 @@
 //! What an answer says beside the subjects: what is missing from it, and why.
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// How long a name is shown that the caller chose, in bytes.
 const SHOWN_BYTES: usize = 200;

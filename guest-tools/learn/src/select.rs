@@ -1,16 +1,20 @@
 //! Which subjects a call asks for.
 
-use std::collections::BTreeSet;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
-use glob::MatchOptions;
 use kitbag_sdk::ErrorInfo;
 
 use crate::arguments::Topic;
 use crate::catalog::{Catalog, Subject};
+use crate::glob::Glob;
 use crate::notes::{quoted, shortened};
 
-/// How long a pattern may be. Matching recurs for each `*`, so one of a megabyte
-/// would exhaust the stack.
+/// How long a pattern may be: it is matched with every subject.
 const PATTERN_BYTES: usize = 1024;
 
 /// How long a list of subjects may be in an error.
@@ -18,14 +22,6 @@ const LIST_BYTES: usize = 16 << 10;
 
 /// How many names that are refused an error tells.
 const REFUSALS: usize = 20;
-
-/// `*` stays within one level, `**` crosses levels. A leading dot needs no care:
-/// what is hidden is never offered to a glob.
-const OPTIONS: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: false,
-};
 
 /// The subjects that a call asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,28 +38,19 @@ pub(crate) struct Selection {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     text: String,
-    glob: Glob,
-}
-
-#[derive(Debug)]
-enum Glob {
-    /// A name without `*`, `?` and `[`: it matches nothing but itself.
-    None,
-    Valid(glob::Pattern),
-    Invalid(String),
+    /// None for a name without `*`, `?` and `[`, which matches nothing but itself;
+    /// else what it means, or why it means nothing.
+    glob: Option<Result<Glob, String>>,
 }
 
 impl Pattern {
     pub(crate) fn new(text: &str) -> Self {
         let glob = if !text.contains(['*', '?', '[']) {
-            Glob::None
+            None
         } else if text.len() > PATTERN_BYTES {
-            Glob::Invalid(format!("it is longer than {PATTERN_BYTES} bytes"))
+            Some(Err(format!("it is longer than {PATTERN_BYTES} bytes")))
         } else {
-            match glob::Pattern::new(text) {
-                Ok(glob) => Glob::Valid(glob),
-                Err(error) => Glob::Invalid(error.msg.to_owned()),
-            }
+            Some(Glob::new(text).map_err(ToOwned::to_owned))
         };
         Self { text: text.to_owned(), glob }
     }
@@ -73,14 +60,14 @@ impl Pattern {
     pub(crate) fn matches(&self, subject: &Subject) -> bool {
         subject.slug == self.text
             || match &self.glob {
-                Glob::Valid(glob) if !subject.hidden => glob.matches_with(&subject.slug, OPTIONS),
+                Some(Ok(glob)) if !subject.hidden => glob.matches(&subject.slug),
                 _ => false,
             }
     }
 
     /// Why it can be no more than an exact slug, where that is a mistake.
     pub(crate) fn error(&self) -> Option<String> {
-        let Glob::Invalid(reason) = &self.glob else { return None };
+        let Some(Err(reason)) = &self.glob else { return None };
         Some(format!("`{}` is no valid pattern: {reason}", shortened(&self.text)))
     }
 }

@@ -3,7 +3,8 @@
 //! `std::fs` would make two calls where one does, and `read_dir` a further one
 //! for each entry; listing is most of what the tool does.
 
-use std::ops::ControlFlow;
+use alloc::vec::Vec;
+use core::ops::ControlFlow;
 
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{

@@ -1,6 +1,10 @@
 //! Questions to a person, with the type of their answer.
 
-use std::marker::PhantomData;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::marker::PhantomData;
 
 use serde_json::{Map, Value, json};
 
@@ -243,7 +247,7 @@ impl Answer for String {
     }
 
     fn chosen(&self) -> &[String] {
-        std::slice::from_ref(self)
+        core::slice::from_ref(self)
     }
 }
 
@@ -272,6 +276,9 @@ impl Answer for Map<String, Value> {
 }
 
 mod sealed {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
     use serde_json::{Map, Value};
 
     /// Keeps the kinds of answer to those that the contract has.
@@ -287,7 +294,8 @@ mod sealed {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
+    use alloc::vec;
+    use core::fmt;
 
     use super::*;
 

@@ -1,6 +1,9 @@
 //! What a component says about itself.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use serde_json::{Map, Value};
 
@@ -125,6 +128,8 @@ impl fmt::Display for Description {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use serde_json::json;
 
     use super::*;

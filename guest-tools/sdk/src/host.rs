@@ -23,6 +23,8 @@
 //! # plot(&[(1.0, 2.0)]).unwrap();
 //! ```
 
+use alloc::string::String;
+
 pub use crate::bindings::kitbag::tool::host::{
     Content, Level, Link, Media, Resource, ResourceBody,
 };

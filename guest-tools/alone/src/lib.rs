@@ -1,0 +1,96 @@
+//! What a tool needs that does without `std`: memory, and an end for a panic.
+//!
+//! `std` imports standard streams, a terminal, the environment and an exit, all of
+//! them for the report of a panic. To decode and to link those is a quarter of what
+//! starting a small tool takes. A tool that names this crate, and is `no_std` with all
+//! that it depends on, imports what it uses and nothing else.
+//!
+//! Memory is the C library's, as with `std`, and not that of an allocator in Rust: it
+//! begins with what is left of the pages that an instance starts with, so that a call
+//! that needs little makes no memory grow. And the C library has the function through
+//! which the host asks for memory.
+
+#![cfg_attr(target_family = "wasm", no_std)]
+#![cfg(target_family = "wasm")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use core::panic::PanicInfo;
+use core::ptr;
+
+/// How everything that `malloc` returns is aligned, in bytes.
+const ALIGNMENT: usize = 16;
+
+/// The C library's memory.
+struct Memory;
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
+
+#[link(name = "c")]
+#[expect(unsafe_code, reason = "of the C library")]
+unsafe extern "C" {
+    fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
+    fn cabi_realloc(
+        old: *mut c_void,
+        old_size: usize,
+        alignment: usize,
+        size: usize,
+    ) -> *mut c_void;
+    fn free(memory: *mut c_void);
+    fn malloc(size: usize) -> *mut c_void;
+    fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
+}
+
+/// Exported by the C library, where something refers to it.
+#[used]
+static REALLOC: unsafe extern "C" fn(*mut c_void, usize, usize, usize) -> *mut c_void =
+    cabi_realloc;
+
+// SAFETY: the functions of the C library give memory of at least that size that nobody
+// else has, or null; `malloc` and `realloc` align it to `ALIGNMENT`, and what is to be
+// aligned to more comes from `aligned_alloc`. None of them panics.
+#[expect(unsafe_code, reason = "an allocator is")]
+unsafe impl GlobalAlloc for Memory {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by the contract of `GlobalAlloc` the size is not zero, and an
+        // alignment is a power of two. `aligned_alloc` of this library takes any size.
+        let memory = unsafe {
+            match layout.align() {
+                ..=ALIGNMENT => malloc(layout.size()),
+                alignment => aligned_alloc(alignment, layout.size()),
+            }
+        };
+        memory.cast()
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, _: Layout) {
+        // SAFETY: by the contract of `GlobalAlloc` it came from here and is not used
+        // any more.
+        unsafe { free(memory.cast()) };
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if layout.align() <= ALIGNMENT {
+            // SAFETY: by the contract of `GlobalAlloc` it came from here, and the size
+            // is not zero.
+            return unsafe { realloc(memory.cast(), size) }.cast();
+        }
+        // SAFETY: as above; what is copied is as long as the shorter of the two, which
+        // do not overlap since both are there at once.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !new.is_null() {
+                ptr::copy_nonoverlapping(memory, new, size.min(layout.size()));
+                self.dealloc(memory, layout);
+            }
+            new
+        }
+    }
+}
+
+/// Ends the call; the host says so.
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    core::arch::wasm32::unreachable()
+}
