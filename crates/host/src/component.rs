@@ -287,8 +287,7 @@ fn link(
 ) -> Result<Loaded, InvalidComponent> {
     let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));
     let mut linker = Linker::new(engine);
-    let ty = component.component_type();
-    imports::link(&mut linker, ty.imports(engine).map(|(name, _)| name)).map_err(refused)?;
+    imports::link(&mut linker, &component.component_type()).map_err(refused)?;
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;

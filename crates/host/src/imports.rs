@@ -6,7 +6,9 @@
 
 use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
+use wasmtime::Engine;
 use wasmtime::component::Linker;
+use wasmtime::component::types::{Component, ComponentItem};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
@@ -125,14 +127,19 @@ pub(crate) fn is_of_contract(import: &str) -> bool {
 ///
 /// The rest is left out: types need no definition, and instantiating names
 /// whatever else is missing.
-pub(crate) fn link<'a>(
-    linker: &mut Linker<State>,
-    imports: impl Iterator<Item = &'a str>,
-) -> wasmtime::Result<()> {
-    for (_, _, add) in imports.filter_map(find) {
+pub(crate) fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
+    let engine = linker.engine().clone();
+    let used = component.imports(&engine).filter(|(_, import)| !is_types(&engine, &import.ty));
+    for (_, _, add) in used.filter_map(|(name, _)| find(name)) {
         add(linker)?;
     }
     Ok(())
+}
+
+/// Whether there is nothing in an import but types.
+fn is_types(engine: &Engine, import: &ComponentItem) -> bool {
+    let ComponentItem::ComponentInstance(instance) = import else { return false };
+    instance.exports(engine).all(|(_, export)| matches!(export.ty, ComponentItem::Type(_)))
 }
 
 fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
