@@ -259,18 +259,25 @@ fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
     let workspace = Workspace::with_own_cache();
     workspace.file(".kitbag/tools/tiny.wasm", crafted::tool("a:b/c", ""));
     workspace.run(&["run", "tiny"]).success();
-    // As if another process compiled it, for as long as the test likes.
-    let mut claim = Some(workspace.claim());
-    let (stdout, shown) = on_a_watched_terminal(&workspace, &["run", "tiny"], "", |shown| {
-        if shown.ends_with(" 1 s") {
-            drop(claim.take());
-        }
-    });
-    assert_eq!(stdout, "ok\n");
-    let lines: Vec<_> = shown.split("\u{1b}[K").collect();
-    let line = "compiling tiny.wasm (1 KiB)";
-    assert_eq!(lines[..3], ["", line, &format!("{line} 1 s")], "{shown:?}");
-    assert_eq!(lines.last(), Some(&""), "{shown:?}");
+    for (command, expected) in [
+        (&["run", "tiny"][..], "ok\n"),
+        (&["run", "tiny", "--args", "{}", "--without-nulls"], "ok\n"),
+        (&["describe", "tiny"], "tiny ("),
+        (&["check"], "2 tools, 0 topics: no problem\n"),
+    ] {
+        // As if another process compiled it, for as long as the test likes.
+        let mut claim = Some(workspace.claim());
+        let (stdout, shown) = on_a_watched_terminal(&workspace, command, "", |shown| {
+            if shown.ends_with(" 1 s") {
+                drop(claim.take());
+            }
+        });
+        assert!(stdout.starts_with(expected), "{command:?}: {stdout}");
+        let lines: Vec<_> = shown.split("\u{1b}[K").collect();
+        let line = "compiling tiny.wasm (1 KiB)";
+        assert_eq!(lines[..3], ["", line, &format!("{line} 1 s")], "{command:?}: {shown:?}");
+        assert_eq!(lines.last(), Some(&""), "{command:?}: {shown:?}");
+    }
     // From the cache there is nothing to tell, and it costs no line.
     assert_eq!(on_a_terminal(&workspace, &["run", "tiny"], "").1, "");
 }

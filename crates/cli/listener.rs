@@ -2,10 +2,11 @@
 //! at the terminal.
 
 use std::io::{self, IsTerminal};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kitbag::contract::text::{printable, shown};
+use kitbag::host::Audience;
 use kitbag::{Compiling, Listener, LogLevel, Progress};
 
 use crate::output;
@@ -38,6 +39,15 @@ impl Screen {
     pub(crate) fn new(verbose: bool, as_json: bool) -> Self {
         let progress = io::stderr().is_terminal() && !as_json;
         Self { logs: verbose, progress, line: Mutex::default() }
+    }
+
+    /// Does something for which tools may have to be compiled, and shows how long that
+    /// takes.
+    pub(crate) fn during<T>(as_json: bool, work: impl FnOnce(&Audience) -> T) -> T {
+        let screen = Arc::new(Self::new(false, as_json));
+        let result = work(&Audience::new(Arc::<Self>::clone(&screen)));
+        screen.clear();
+        result
     }
 
     /// Takes the line of progress away.

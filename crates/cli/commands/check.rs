@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::commands::{Global, warn};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::listener::Screen;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +39,8 @@ impl Args {
             let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
             for name in &names {
                 tools += 1;
-                match toolbox.load(name.as_str()) {
+                let load = |audience: &_| toolbox.load_with_audience(name.as_str(), audience);
+                match Screen::during(global.json, load) {
                     Ok(component) => warn(component.cache_problems()),
                     Err(error) => {
                         let error = CliError::from(error);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::commands::{Global, Limits, warn};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::listener::Screen;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(self.limits)?;
-        let tool = kitbag.toolbox().tool(&self.tool)?;
+        let describe = |audience: &_| kitbag.toolbox().tool_with_audience(&self.tool, audience);
+        let tool = Screen::during(global.json, describe)?;
         warn(&tool.cache_problems);
         match global.json {
             true => output::json(&as_json(&tool))?,

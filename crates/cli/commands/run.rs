@@ -65,7 +65,8 @@ impl Args {
         if self.without_nulls
             && let Some(arguments) = json
         {
-            let tool = kitbag.toolbox().tool(&self.tool)?;
+            let describe = |audience: &_| kitbag.toolbox().tool_with_audience(&self.tool, audience);
+            let tool = Screen::during(global.json, describe)?;
             json = Some(without_nulls(&tool.input_schema.value, arguments));
         }
         let arguments = Arguments { json, pairs: self.pairs };

@@ -91,8 +91,22 @@ impl Toolbox {
     /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name,
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
+        self.tool_with_audience(name, &Audience::default())
+    }
+
+    /// As [`tool`](Self::tool), and lets somebody hear how long it takes where the tool
+    /// has to be compiled for that.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn tool_with_audience(
+        &self,
+        name: &str,
+        audience: &Audience,
+    ) -> Result<Tool, ToolboxError> {
         let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured, &Audience::default())?;
+        let tool = tool::resolve(&self.0, configured, audience)?;
         Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
@@ -134,9 +148,24 @@ impl Toolbox {
     ///
     /// As for [`tool`](Self::tool).
     pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
+        self.load_with_audience(name, &Audience::default())
+    }
+
+    /// As [`load`](Self::load), and lets somebody hear how long it takes where the tool
+    /// has to be compiled for that.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn load_with_audience(
+        &self,
+        name: &str,
+        audience: &Audience,
+    ) -> Result<Component, ToolboxError> {
         let tool = self.find(name)?;
         let metering = metering(tool.limits.limits());
-        Ok(self.0.host.component(&self.0.component_source(tool)?, metering)?)
+        let source = self.0.component_source(tool)?;
+        Ok(self.0.host.component_with_audience(&source, metering, audience)?)
     }
 
     /// Prepares a call: finds the tool, checks the arguments, takes its grants
