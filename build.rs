@@ -125,6 +125,9 @@ fn link_statically(root: &Path, out: &Path) -> Result<(), Failure> {
 ///
 /// Only LLD can do it, which comes with Rust where Rust links with it by default.
 fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
+    if variable("PROFILE")? != "release" {
+        return Ok(());
+    }
     let target = variable("TARGET")?;
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output();
@@ -139,7 +142,7 @@ fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
     }
     let order = format!("--symbol-ordering-file={}", root.join(ORDER).display());
     let map = format!("-Map={}", out.join("kitbag.map").display());
-    for argument in [&order, "--no-warn-symbol-ordering", &map] {
+    for argument in [&order, "--no-warn-symbol-ordering", &map, "--no-demangle"] {
         println!("cargo::rustc-link-arg-bin=kitbag=-Wl,{argument}");
     }
     Ok(())

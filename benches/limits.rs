@@ -9,6 +9,7 @@ mod support;
 
 use std::fs;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kitbag::config::LimitFlags;
@@ -53,6 +54,7 @@ fn main() {
     let short = kitbag(&workspace, TIME, 16);
     show("a loop, its time", || overdue(&short, &spin));
     show("a sleep, its time", || overdue(&short, &sleep));
+    beside_a_loop(|| show("a sleep of a thread, beside one in a loop", oversleep));
     idle(&long, &sleep);
     let others = Cancellation::default();
     std::thread::scope(|scope| {
@@ -122,6 +124,24 @@ fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
     let completion = call(kitbag, arguments, &Cancellation::default());
     assert_eq!(completion.result.unwrap_err().to_string(), "limit: time (20ms)");
     completion.usage.elapsed - TIME
+}
+
+/// Does something while a thread is in a loop, without kitbag: how late this machine
+/// wakes anybody.
+fn beside_a_loop(work: impl FnOnce()) {
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| while !has_ended.load(Ordering::Relaxed) {});
+        work();
+        has_ended.store(true, Ordering::Relaxed);
+    });
+}
+
+/// How much longer than it is to sleep a thread does.
+fn oversleep() -> Duration {
+    let start = Instant::now();
+    std::thread::sleep(TIME);
+    start.elapsed() - TIME
 }
 
 fn show(title: &str, measure: impl Fn() -> Duration) {
