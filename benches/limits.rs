@@ -131,7 +131,11 @@ fn overdue(kitbag: &Kitbag, arguments: &Value) -> Duration {
 fn beside_a_loop(work: impl FnOnce()) {
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| while !has_ended.load(Ordering::Relaxed) {});
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
         work();
         has_ended.store(true, Ordering::Relaxed);
     });

@@ -57,11 +57,14 @@ fn echo(bytes: usize) -> Value {
     json!({ "do": "echo", "text": "x".repeat(bytes) })
 }
 
-const CASES: [Case; 6] = [
-    Case { title: "echo of 100 B", tool: "echo", arguments: || echo(100) },
+const LARGE: [Case; 2] = [
     Case { title: "echo of 1 MB", tool: "echo", arguments: || echo(1_000_000) },
-    Case { title: "100 B, read as JSON by the tool", tool: "probe", arguments: || echo(100) },
     Case { title: "1 MB, read as JSON by the tool", tool: "probe", arguments: || echo(1_000_000) },
+];
+
+const SMALL: [Case; 4] = [
+    Case { title: "echo of 100 B", tool: "echo", arguments: || echo(100) },
+    Case { title: "100 B, read as JSON by the tool", tool: "probe", arguments: || echo(100) },
     Case {
         title: "learn: list 10 subjects",
         tool: "learn",
@@ -75,8 +78,18 @@ const CASES: [Case; 6] = [
 ];
 
 /// On one thread, and on as many as there are processors.
-#[divan::bench(args = CASES, threads = [1, 0])]
-fn warm_call(bencher: Bencher<'_, '_>, case: &Case) {
+#[divan::bench(args = SMALL, threads = [1, 0], sample_size = 200)]
+fn small_call(bencher: Bencher<'_, '_>, case: &Case) {
+    repeat(bencher, case);
+}
+
+/// As [`small_call`].
+#[divan::bench(args = LARGE, threads = [1, 0], sample_size = 5)]
+fn large_call(bencher: Bencher<'_, '_>, case: &Case) {
+    repeat(bencher, case);
+}
+
+fn repeat(bencher: Bencher<'_, '_>, case: &Case) {
     let arguments = (case.arguments)();
     call(&KITBAG, case.tool, arguments.clone());
     bencher
