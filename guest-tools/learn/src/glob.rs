@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Glob(Vec<Token>);
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum Token {
     /// This character.
     Literal(char),
