@@ -120,8 +120,8 @@ fn link_statically(root: &Path, out: &Path) -> Result<(), Failure> {
 /// tell where it has put everything.
 ///
 /// The system maps code in pieces of 64 KB, so that a start in which they lie apart
-/// waits for five times as many of them, and holds as much more memory. A name that is
-/// not there does no harm; `dist/order` writes them anew.
+/// waits for many of them, and holds the memory of all. A name that is not there does
+/// no harm; `dist/order` writes them anew.
 ///
 /// Only LLD can do it, which comes with Rust where Rust links with it by default.
 fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
@@ -129,8 +129,7 @@ fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let target = variable("TARGET")?;
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output();
+    let sysroot = Command::new(rustc()).args(["--print", "sysroot"]).output();
     let sysroot = sysroot.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     let sysroot = PathBuf::from(sysroot.unwrap_or_default().trim());
     let lld = sysroot.join("lib/rustlib").join(&target).join("bin/gcc-ld");
@@ -151,9 +150,8 @@ fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
 /// Makes sure that the guests' target is there before cargo fails without it,
 /// late and with an error that does not say what to do.
 fn find_target() -> Result<(), Failure> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let has_target = || {
-        let output = Command::new(&rustc)
+        let output = Command::new(rustc())
             .args(["--print", "target-libdir", "--target", GUEST_TARGET])
             .output()
             .ok()
@@ -293,6 +291,11 @@ fn cargo_home() -> PathBuf {
     env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .unwrap_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"))
+}
+
+/// The compiler that cargo uses.
+fn rustc() -> OsString {
+    env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
 fn variable(name: &str) -> Result<String, Failure> {

@@ -61,11 +61,6 @@ pub(crate) fn median<T: Ord + Copy>(values: &mut [T]) -> T {
     percentile(values, 50)
 }
 
-/// How long some work takes, the median of so many times.
-pub(crate) fn median_time(rounds: usize, mut work: impl FnMut()) -> Duration {
-    median(&mut (0..rounds).map(|_| time(&mut work)).collect::<Vec<_>>())
-}
-
 /// How many threads run at once here.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
