@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
 
@@ -156,6 +156,33 @@ fn a_tool_that_never_describes_itself_runs_all_the_same() {
     assert_eq!(child.wait_with_output().unwrap().stdout, b"ok\n");
     // It is asked again the next time.
     assert_eq!(fs::read_dir(workspace.cache()).into_iter().flatten().count(), 0);
+}
+
+#[test]
+fn a_schema_cannot_keep_the_host_busy() {
+    // Each definition is twice the next: forty of them are a million million checks.
+    let next = |index: usize| json!({ "$ref": format!("#/$defs/{}", index + 1) });
+    let twice = |index: usize| json!({ "anyOf": [next(index), next(index)] });
+    let mut definitions: Map<String, Value> =
+        (0..40).map(|index| (index.to_string(), twice(index))).collect();
+    definitions.insert("40".into(), json!({ "type": "string" }));
+    let schema = json!({
+        "type": "object",
+        "properties": { "x": { "$ref": "#/$defs/0" } },
+        "$defs": definitions,
+    });
+    let description = json!({ "name": "odd", "inputSchema": schema });
+    let workspace = Workspace::new();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::describing(&description.to_string()));
+    snapshot(
+        "components: a schema that branches",
+        &workspace.session(&[
+            &["run", "odd", "x:=1"],
+            &["run", "odd", "x:=1", "--json"],
+            &["run", "odd", "--args", r#"{"x": null}"#, "--without-nulls"],
+        ]),
+    );
 }
 
 #[test]

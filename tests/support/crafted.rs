@@ -1,5 +1,9 @@
 //! Components made by hand, down to the byte, for what no compiler would make.
 
+/// How a core function becomes the export `describe`.
+const DESCRIBE: &str = r#"(func (export "describe") (result string)
+  (canon lift (core func $guest "describe") (memory (core memory $guest "memory"))))"#;
+
 /// The type of a tool's `run`.
 const RUN: &str = r#"(param "ctx" $context) (param "name" string) (param "arguments" string)
            (param "answers" string) (result $outcome)"#;
@@ -110,8 +114,28 @@ pub(crate) fn endless_description() -> Vec<u8> {
         core: r#"(func (export "describe") (result i32) (loop (br 0)) unreachable)"#,
         ty: RUN,
         run: &answer("i32.const 16"),
-        after: r#"(func (export "describe") (result string)
-          (canon lift (core func $guest "describe") (memory (core memory $guest "memory"))))"#,
+        after: DESCRIBE,
+        ..Parts::default()
+    })
+}
+
+/// A tool that says this of itself.
+pub(crate) fn describing(text: &str) -> Vec<u8> {
+    let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    let length = text.len();
+    let core = format!(
+        r#"(data (i32.const 2048) "{bytes}")
+           (func (export "describe") (result i32)
+             (i32.store (i32.const 0) (i32.const 2048))
+             (i32.store (i32.const 4) (i32.const {length}))
+             (i32.const 0))"#
+    );
+    component(&Parts {
+        package: "a:b/c",
+        core: &core,
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: DESCRIBE,
         ..Parts::default()
     })
 }

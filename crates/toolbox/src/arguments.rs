@@ -9,6 +9,7 @@ use kitbag_host::CallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::effort::Effort;
 use crate::error::ToolboxError;
 
 /// The arguments of a call, as they were given.
@@ -100,7 +101,9 @@ pub(crate) fn misfits(
 ) -> Result<Vec<ArgumentProblem>, ToolboxError> {
     let mut problems = Vec::new();
     if !fits_plainly(schema, value) {
-        for error in validator(tool, kind, schema)?.iter_errors(value) {
+        let (effort, validator) = validator(tool, kind, schema)?;
+        effort.check("", value).map_err(|reason| unusable(tool, kind, reason))?;
+        for error in validator.iter_errors(value) {
             explain(&error, schema, &mut problems);
         }
     }
@@ -108,17 +111,25 @@ pub(crate) fn misfits(
 }
 
 /// Reads a schema of a tool's.
-pub(crate) fn validator(
+///
+/// # Errors
+///
+/// [`ToolboxError::Schema`], where it is none or too large.
+pub(crate) fn validator<'a>(
     tool: &str,
     kind: &'static str,
-    schema: &Value,
-) -> Result<jsonschema::Validator, ToolboxError> {
-    let built = jsonschema::options().build(schema);
-    built.map_err(|error| ToolboxError::Schema {
-        tool: tool.to_owned(),
-        kind,
-        reason: error.to_string(),
-    })
+    schema: &'a Value,
+) -> Result<(Effort<'a>, jsonschema::Validator), ToolboxError> {
+    let read = || {
+        let effort = Effort::new(schema)?;
+        let built = jsonschema::options().build(schema).map_err(|error| error.to_string())?;
+        Ok((effort, built))
+    };
+    read().map_err(|reason| unusable(tool, kind, reason))
+}
+
+fn unusable(tool: &str, kind: &'static str, reason: String) -> ToolboxError {
+    ToolboxError::Schema { tool: tool.to_owned(), kind, reason }
 }
 
 /// Whether a value plainly fits a schema, so that nothing more has to be looked

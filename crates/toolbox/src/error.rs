@@ -53,8 +53,8 @@ pub enum ToolboxError {
         /// Everything that is wrong.
         problems: Vec<ArgumentProblem>,
     },
-    /// The tool's schema is no JSON Schema.
-    #[error("the {kind} schema of `{tool}` is not a valid JSON Schema: {reason}")]
+    /// The tool's schema is no JSON Schema, or takes too much to check against.
+    #[error("the {kind} schema of `{tool}` cannot be used: {reason}")]
     Schema {
         /// The tool.
         tool: String,

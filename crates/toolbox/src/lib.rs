@@ -7,6 +7,7 @@
 
 mod arguments;
 pub mod definitions;
+mod effort;
 mod error;
 mod knowledge;
 mod served;

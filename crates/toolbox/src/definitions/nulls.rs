@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{resolve, root};
 use crate::arguments::fits_plainly;
+use crate::effort::Effort;
 
 /// The name under which a schema refers to itself here.
 const SCHEMA: &str = "urn:kitbag:schema";
@@ -52,14 +53,22 @@ pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
         .and_then(jsonschema::RegistryBuilder::prepare)
         .ok();
     let registry = registry.as_ref();
-    let mut cleaner =
-        Cleaner { root: schema, registry, validators: HashMap::new(), left: STEPS, depth: 0 };
+    let effort = Effort::new(schema).ok();
+    let mut cleaner = Cleaner {
+        root: schema,
+        registry,
+        effort,
+        validators: HashMap::new(),
+        left: STEPS,
+        depth: 0,
+    };
     cleaner.clean("", &arguments).unwrap_or(arguments)
 }
 
 struct Cleaner<'a> {
     root: &'a Value,
     registry: Option<&'a Registry<'a>>,
+    effort: Option<Effort<'a>>,
     /// By pointer.
     validators: HashMap<String, Option<Validator>>,
     left: usize,
@@ -173,9 +182,11 @@ impl<'a> Cleaner<'a> {
 
     fn fits(&mut self, at: &str, value: &Value) -> Option<bool> {
         self.left = self.left.checked_sub(1)?;
-        let registry = self.registry?;
+        let (registry, effort) = (self.registry?, self.effort.as_ref()?);
+        let fragment = fragment(at);
+        effort.check(&fragment, value).ok()?;
         let validator = self.validators.entry(at.to_owned()).or_insert_with(|| {
-            let reference = json!({ "$ref": format!("{SCHEMA}#{}", fragment(at)) });
+            let reference = json!({ "$ref": format!("{SCHEMA}#{fragment}") });
             jsonschema::options().with_registry(registry).build(&reference).ok()
         });
         Some(validator.as_ref()?.is_valid(value))
