@@ -166,23 +166,35 @@ fn a_schema_cannot_keep_the_host_busy() {
     let mut definitions: Map<String, Value> =
         (0..40).map(|index| (index.to_string(), twice(index))).collect();
     definitions.insert("40".into(), json!({ "type": "string" }));
-    let schema = json!({
+    let branching = json!({
         "type": "object",
-        "properties": { "x": { "$ref": "#/$defs/0" } },
+        "properties": { "x": { "$ref": "#/$defs/0" }, "y": { "minimum": 0 } },
         "$defs": definitions,
     });
-    let description = json!({ "name": "odd", "inputSchema": schema });
+    // As much, but only for an argument of so many levels.
+    let own = json!({ "$ref": "#" });
+    let growing = json!({ "type": "object", "properties": { "x": { "anyOf": [own, own] } } });
+    let arguments = (0..40).fold(json!({}), |inner, _| json!({ "x": inner })).to_string();
     let workspace = Workspace::new();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
-    workspace.file("odd.wasm", crafted::describing(&description.to_string()));
-    snapshot(
-        "components: a schema that branches",
-        &workspace.session(&[
-            &["run", "odd", "x:=1"],
-            &["run", "odd", "x:=1", "--json"],
-            &["run", "odd", "--args", r#"{"x": null}"#, "--without-nulls"],
-        ]),
-    );
+    let says = |schema: Value, commands: &[&[&str]]| {
+        let description = json!({ "name": "odd", "inputSchema": schema });
+        workspace.file("odd.wasm", crafted::describing(&description.to_string()));
+        workspace.session(commands)
+    };
+    let said = [
+        says(
+            branching,
+            &[
+                &["run", "odd", "x:=1"],
+                &["run", "odd", "y:=1", "--json"],
+                &["run", "odd", "--args", r#"{"x": null}"#, "--without-nulls"],
+                &["export", "odd", "--format", "mcp"],
+            ],
+        ),
+        says(growing, &[&["run", "odd", "--args", "{}"], &["run", "odd", "--args", &arguments]]),
+    ];
+    snapshot("components: a schema that branches", &said.concat());
 }
 
 #[test]
