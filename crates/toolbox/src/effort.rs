@@ -86,12 +86,11 @@ impl<'r> At<'r> {
         Self { schema, resolver, draft }
     }
 
-    /// What it says, and the same place with the address that it gives itself.
-    fn enter(&self) -> Result<Option<(&'r Map<String, Value>, Self)>, String> {
-        let Value::Object(rules) = self.schema else { return Ok(None) };
+    /// The same place with the address that the schema gives itself.
+    fn within(&self) -> Result<Self, String> {
         let resource = self.draft.create_resource_ref(self.schema);
         let resolver = self.resolver.in_subresource(resource).map_err(said)?;
-        Ok(Some((rules, Self { resolver, ..self.clone() })))
+        Ok(Self { resolver, ..self.clone() })
     }
 
     fn at(&self, schema: &'r Value) -> Self {
@@ -154,7 +153,8 @@ impl<'r> Branches<'r> {
         }
         self.known.insert(key, None);
         let mut branches: u64 = 1;
-        if let Some((rules, at)) = at.enter()? {
+        if let Value::Object(rules) = at.schema {
+            let at = at.within()?;
             for (keyword, rule) in rules {
                 // What leads nowhere is told by the library, where it matters.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
@@ -206,7 +206,8 @@ impl Steps {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             format!("to check this value against it takes more than {} steps", self.limit)
         })?;
-        let Some((rules, at)) = at.enter()? else { return Ok(()) };
+        let Value::Object(rules) = at.schema else { return Ok(()) };
+        let at = at.within()?;
         if self.level == LEVELS {
             return Err(too_deep());
         }
