@@ -15,6 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places, ToolboxError};
+use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -115,6 +116,30 @@ fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
             assert!(spinning.await.unwrap_err().is_cancelled());
         }
     });
+}
+
+/// Two threads are no faster than one where they wait for each other, which can be
+/// counted: with a lock around each call it is nearly every one.
+#[test]
+fn calls_on_two_threads_do_not_wait_for_each_other() {
+    const CALLS: usize = 1_000;
+    let _alone = alone();
+    let workspace = Workspace::with_probe("");
+    let kitbag = kitbag(&workspace, 2, 0);
+    let call = || {
+        let (nobody, ask) = (Cancellation::default(), |_: &_| Ok(kitbag::Answered::Nobody));
+        kitbag.toolbox().call_blocking("probe", echo("x").into(), &nobody, ask).unwrap().result
+    };
+    call().unwrap();
+    let waits = || getrusage(UsageWho::RUSAGE_SELF).unwrap().voluntary_context_switches();
+    let before = waits();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..CALLS).for_each(|_| drop(call().unwrap())));
+        }
+    });
+    let waited = waits() - before;
+    assert!(waited < CALLS as i64 / 2, "{waited} times in {} calls", 2 * CALLS);
 }
 
 #[test]
