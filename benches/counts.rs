@@ -28,28 +28,34 @@ const TOLERANCE: f64 = 0.03;
 /// The stored figures.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.csv");
 
-/// Makes so many calls in the library, for whoever counts what that takes.
+/// Makes so many calls in the library, for whoever counts what that takes, and loads
+/// this subject instead of listing what there is.
 const CALLS: &str = "calls";
+const SUBJECT: &str = "subject";
 
 fn main() -> ExitCode {
     let command_line = CommandLine::read();
     if let Some(calls) = command_line.value(CALLS) {
-        make_calls(calls);
+        make_calls(calls, command_line.value(SUBJECT));
         return ExitCode::SUCCESS;
     }
     let workspace = Workspace::new("[knowledge.topic]\nsubjects = \"kb\"\n");
     workspace.subjects("kb", 10, 4 << 10);
+    let large = Workspace::new("[knowledge.topic]\nsubjects = \"kb\"\n");
+    large.file("kb/large.md", "It is 1 MB, nearly.\n".repeat(45_000));
     let many = Workspace::with_idle_tools(101);
     let one = Workspace::with_idle_tools(1);
     let binary = command_line.binary();
     let kitbag = |workspace: &Workspace, arguments: &[&str]| {
         count(workspace.command(Path::new("valgrind")), &binary, arguments)
     };
-    let calls = |calls: u64| {
+    let calls = |workspace: &Workspace, calls: u64, subject: &[&str]| {
         let me = std::env::current_exe().unwrap();
         let option = format!("--{CALLS}={calls}");
-        count(workspace.command(Path::new("valgrind")), &me, &[&option])
+        count(workspace.command(Path::new("valgrind")), &me, &[&[&*option], subject].concat())
     };
+    let load = format!("--{SUBJECT}=large");
+    let load = |count| calls(&large, count, &[&load]);
     let learn = ["run", "learn", "topic=topic"];
     let counted = [
         ("kitbag --version", kitbag(&workspace, &["--version"])),
@@ -59,7 +65,8 @@ fn main() -> ExitCode {
             kitbag(&workspace, &[&learn[..], &["subjects=subject-3"]].concat()),
         ),
         ("kitbag list, each tool", (kitbag(&many, &["list"]) - kitbag(&one, &["list"])) / 100),
-        ("a warm call of learn", (calls(120) - calls(20)) / 100),
+        ("a warm call of learn", (calls(&workspace, 120, &[]) - calls(&workspace, 20, &[])) / 100),
+        ("as warm, 900 KB", (load(15) - load(5)) / 10),
     ];
     if command_line.has("update") {
         let mut text = "what,instructions\n".to_owned();
@@ -106,9 +113,13 @@ fn count(mut valgrind: Command, program: &Path, arguments: &[&str]) -> u64 {
 }
 
 /// Calls a built-in tool in the workspace that this runs in.
-fn make_calls(calls: u64) {
+fn make_calls(calls: u64, subject: Option<String>) {
     let kitbag = Kitbag::builder().workspace(".").build().unwrap();
+    let arguments = match subject {
+        Some(subject) => json!({ "topic": "topic", "subjects": subject }),
+        None => json!({ "topic": "topic" }),
+    };
     for _ in 0..calls {
-        call(&kitbag, "learn", json!({ "topic": "topic" }));
+        call(&kitbag, "learn", arguments.clone());
     }
 }

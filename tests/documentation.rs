@@ -97,8 +97,14 @@ fn every_promise_of_the_security_model_names_a_test_that_there_is() {
     let pages = ["docs/security.md", "docs/advisories.md", "docs/mcp.md", "docs/performance.md"];
     let document: String = pages.map(read).concat();
     let mut sources = String::new();
-    let directories =
-        ["tests", "tests/escapes", "tests/serve", "crates/host/src", "crates/host/src/cache"];
+    let directories = [
+        "tests",
+        "tests/escapes",
+        "tests/serve",
+        "crates/config/tests/it",
+        "crates/host/src",
+        "crates/host/src/cache",
+    ];
     for directory in directories {
         for entry in fs::read_dir(repository().join(directory)).unwrap() {
             let path = entry.unwrap().path();
