@@ -87,7 +87,7 @@ impl<'r> At<'r> {
     }
 
     /// The same place with the address that the schema gives itself.
-    fn within(&self) -> Result<Self, String> {
+    fn rebased(&self) -> Result<Self, String> {
         let resource = self.draft.create_resource_ref(self.schema);
         let resolver = self.resolver.in_subresource(resource).map_err(said)?;
         Ok(Self { resolver, ..self.clone() })
@@ -154,7 +154,7 @@ impl<'r> Branches<'r> {
         self.known.insert(key, None);
         let mut branches: u64 = 1;
         if let Value::Object(rules) = at.schema {
-            let at = at.within()?;
+            let at = at.rebased()?;
             for (keyword, rule) in rules {
                 // What leads nowhere is told by the library, where it matters.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
@@ -207,7 +207,7 @@ impl Steps {
             format!("to check this value against it takes more than {} steps", self.limit)
         })?;
         let Value::Object(rules) = at.schema else { return Ok(()) };
-        let at = at.within()?;
+        let at = at.rebased()?;
         if self.level == LEVELS {
             return Err(too_deep());
         }
