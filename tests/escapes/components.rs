@@ -175,6 +175,11 @@ fn a_schema_cannot_keep_the_host_busy() {
     let own = json!({ "$ref": "#" });
     let growing = json!({ "type": "object", "properties": { "x": { "anyOf": [own, own] } } });
     let arguments = (0..40).fold(json!({}), |inner, _| json!({ "x": inner })).to_string();
+    let endless = json!({ "type": "object", "anyOf": [{ "$ref": "#" }] });
+    let mut links: Map<String, Value> =
+        (0..600).map(|index| (index.to_string(), next(index))).collect();
+    links.insert("600".into(), json!({ "type": "object" }));
+    let deep = json!({ "$ref": "#/$defs/0", "$defs": links });
     let workspace = Workspace::new();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     let says = |schema: Value, commands: &[&[&str]]| {
@@ -193,6 +198,8 @@ fn a_schema_cannot_keep_the_host_busy() {
             ],
         ),
         says(growing, &[&["run", "odd", "--args", "{}"], &["run", "odd", "--args", &arguments]]),
+        says(endless, &[&["run", "odd"]]),
+        says(deep, &[&["run", "odd"]]),
     ];
     snapshot("components: a schema that branches", &said.concat());
 }
