@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         ),
         ("kitbag list, each tool", (kitbag(&many, &["list"]) - kitbag(&one, &["list"])) / 100),
         ("a warm call of learn", (calls(&workspace, 120, &[]) - calls(&workspace, 20, &[])) / 100),
-        ("as warm, 900 KB", (load(15) - load(5)) / 10),
+        ("a warm load of 900 KB", (load(15) - load(5)) / 10),
     ];
     if command_line.has("update") {
         let mut text = "what,instructions\n".to_owned();
