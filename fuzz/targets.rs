@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::fs;
 use std::time::Duration;
 
+use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
-use kitbag::contract::{Action, ByteSize, Grants, Limits, json};
+use kitbag::contract::{Action, ByteSize, Grants, Limits};
 use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, inspect_file};
 use kitbag::{Arguments, Cancellation, Kitbag, Outcome};
 use serde_json::Value;
@@ -85,13 +86,16 @@ items = { type = "integer" }
         });
     }
     // Lines are pairs; JSON is JSON.
-    let given = match json::parse(data) {
+    let given = match json::parse(data, JsonBudget::ARGUMENTS) {
         Ok(value) => {
-            assert_eq!(json::parse(value.to_string().as_bytes()).as_ref(), Ok(&value));
+            assert_eq!(
+                json::parse(value.to_string().as_bytes(), JsonBudget::ARGUMENTS).as_ref(),
+                Ok(&value)
+            );
             Arguments::json(value)
         }
         Err(error) => {
-            assert!(error.line >= 1);
+            assert!(error.line >= 1 || data.len() > JsonBudget::ARGUMENTS.bytes);
             let text = String::from_utf8_lossy(data);
             let pairs = text.lines().filter_map(|line| line.split_once('='));
             let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -199,7 +203,10 @@ pub(crate) fn output(data: &[u8]) {
     assert!(!line.chars().any(is_hidden), "{line:?}");
     // In JSON it arrives intact.
     let json = Value::from(text.as_ref()).to_string();
-    assert_eq!(json::parse(json.as_bytes()).expect("JSON"), Value::from(text.as_ref()));
+    assert_eq!(
+        json::parse(json.as_bytes(), JsonBudget::OUTPUT).expect("JSON"),
+        Value::from(text.as_ref())
+    );
 }
 
 /// The plain model of a glob: `?` is one character of a component, `*` any

@@ -6,6 +6,7 @@
 //! is allowed.
 
 mod components;
+mod data;
 mod environment;
 mod files;
 mod reports;

@@ -1,5 +1,6 @@
 //! What a tool tells and gives besides its text.
 
+use kitbag::contract::json::{self, JsonBudget};
 use serde_json::{Value, json};
 
 use super::texts;
@@ -159,7 +160,8 @@ fn each_line_of_the_log_is_one_object_with_every_key_once() {
         .lines()
         // The strict reading refuses a key that stands twice.
         .map(|line| {
-            kitbag::contract::json::parse(line.as_bytes()).unwrap_or_else(|e| panic!("{e}: {line}"))
+            json::parse(line.as_bytes(), JsonBudget::OUTPUT)
+                .unwrap_or_else(|e| panic!("{e}: {line}"))
         })
         .collect();
     let error = lines.iter().find(|line| line["fields"]["message"] == "error");

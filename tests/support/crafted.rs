@@ -52,18 +52,19 @@ pub(crate) fn tool_with_core(core: &str, instructions: &str) -> Vec<u8> {
 /// NUL bytes over and over: little in its own memory, much for whoever copies
 /// it.
 pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
+    let pages = (times * 8).div_ceil(65536) + 64;
     // The answer at 512: case 1, the message, the trace, whether it is transient.
     let run = answer(&format!(
-        r#"(drop (memory.grow (i32.const 64)))
+        r#"(drop (memory.grow (i32.const {pages})))
            (loop $next
-             (i32.store offset=131072
+             (i32.store offset=4194304
                (i32.mul (local.get 9) (i32.const 8)) (i32.const 2000000))
-             (i32.store offset=131076
+             (i32.store offset=4194308
                (i32.mul (local.get 9) (i32.const 8)) (i32.const {length}))
              (local.set 9 (i32.add (local.get 9) (i32.const 1)))
              (br_if $next (i32.lt_u (local.get 9) (i32.const {times}))))
            (i32.store8 (i32.const 512) (i32.const 1))
-           (i32.store (i32.const 524) (i32.const 131072))
+           (i32.store (i32.const 524) (i32.const 4194304))
            (i32.store (i32.const 528) (i32.const {times}))
            i32.const 512"#
     ));
@@ -136,6 +137,66 @@ pub(crate) fn describing(text: &str) -> Vec<u8> {
         ty: RUN,
         run: &answer("i32.const 16"),
         after: DESCRIBE,
+        ..Parts::default()
+    })
+}
+
+/// A tool that says of itself `start`, then `again` so many times, then `end`, and
+/// writes that when it is asked.
+pub(crate) fn describing_again(start: &str, again: &str, times: usize, end: &str) -> Vec<u8> {
+    const TEXTS: usize = 2048;
+    const ANSWER: usize = 65536;
+    let text = |text: &str| text.bytes().map(|b| format!("\\{b:02x}")).collect::<String>();
+    let (again_at, end_at) = (TEXTS + start.len(), TEXTS + start.len() + again.len());
+    let length = start.len() + again.len() * times + end.len();
+    let pages = length.div_ceil(65536) + 1;
+    let (start_len, again_len, end_len) = (start.len(), again.len(), end.len());
+    let core = format!(
+        r#"(data (i32.const {TEXTS}) "{}")
+           ;; Room for arguments.
+           (func $grow (drop (memory.grow (i32.const 64))))
+           (start $grow)
+           (func (export "describe") (result i32) (local i32 i32)
+             (if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))
+             (memory.copy (i32.const {ANSWER}) (i32.const {TEXTS}) (i32.const {start_len}))
+             (local.set 0 (i32.const {}))
+             (loop $next
+               (memory.copy (local.get 0) (i32.const {again_at}) (i32.const {again_len}))
+               (local.set 0 (i32.add (local.get 0) (i32.const {again_len})))
+               (local.set 1 (i32.add (local.get 1) (i32.const 1)))
+               (br_if $next (i32.lt_u (local.get 1) (i32.const {times}))))
+             (memory.copy (local.get 0) (i32.const {end_at}) (i32.const {end_len}))
+             (i32.store (i32.const 0) (i32.const {ANSWER}))
+             (i32.store (i32.const 4) (i32.const {length}))
+             (i32.const 0))"#,
+        text(&[start, again, end].concat()),
+        ANSWER + start.len(),
+    );
+    component(&Parts {
+        package: "a:b/c",
+        core: &core,
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: DESCRIBE,
+        ..Parts::default()
+    })
+}
+
+/// A tool with this many memories more than it needs, each of so many pages that
+/// are all written to when it starts.
+pub(crate) fn full_memories(count: usize, pages: usize) -> Vec<u8> {
+    let bytes = pages << 16;
+    component(&Parts {
+        package: "a:b/c",
+        before: &format!(
+            r#"(core module $full
+                 (memory {pages})
+                 (func $fill (memory.fill (i32.const 0) (i32.const 1) (i32.const {bytes})))
+                 (start $fill))"#
+        ),
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: &"(core instance (instantiate $full))\n".repeat(count),
         ..Parts::default()
     })
 }

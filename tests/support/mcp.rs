@@ -1,6 +1,7 @@
 //! A client of `kitbag serve`, as plain as can be: lines of JSON.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -188,6 +189,14 @@ impl Client {
     pub(crate) fn others(&mut self) -> Vec<Value> {
         self.earlier.extend(self.messages.try_iter());
         self.earlier.drain(..).collect()
+    }
+
+    /// What the system says of the server's process: a line of `/proc/PID/status`, in
+    /// KiB.
+    pub(crate) fn memory_kib(&self, key: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Closes the server's input and waits for its end: how it ended, and what

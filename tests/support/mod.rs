@@ -8,9 +8,10 @@ pub(crate) mod mcp;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
+use kitbag::contract::ByteSize;
 use kitbag::{Kitbag, Listener, LogLevel, Places, Progress};
 use serde_json::Value;
 
@@ -165,12 +166,27 @@ impl Workspace {
         // Whoever does not read its input may be gone before it is written.
         let _ = input.write_all(stdin.as_bytes());
         drop(input);
-        let output = child.wait_with_output().unwrap();
+        self.finished(child.wait_with_output().unwrap())
+    }
+
+    fn finished(&self, output: Output) -> Run {
         Run {
             code: output.status.code().unwrap_or(-1),
             stdout: self.redact(&String::from_utf8_lossy(&output.stdout)),
             stderr: self.redact(&String::from_utf8_lossy(&output.stderr)),
         }
+    }
+
+    /// Runs the binary, which ends at once where it would write to more memory of
+    /// its own than this.
+    pub(crate) fn run_within(&self, data: ByteSize, arguments: &[&str]) -> Run {
+        let limited = format!("ulimit -d {} && exec \"$0\" \"$@\"", data.as_u64() >> 10);
+        let binary = self.command();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &limited]).arg(binary.get_program()).args(arguments);
+        command.current_dir(self.root()).env_clear();
+        command.envs(binary.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        self.finished(command.stdin(Stdio::null()).output().unwrap())
     }
 
     /// The binary, in the workspace, with nothing in its environment but a home

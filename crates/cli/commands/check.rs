@@ -41,7 +41,16 @@ impl Args {
                 tools += 1;
                 let load = |audience: &_| toolbox.load_with_audience(name.as_str(), audience);
                 match Screen::during(global.json, load) {
-                    Ok(component) => warn(component.cache_problems()),
+                    Ok(component) => {
+                        warn(component.cache_problems());
+                        if let Some(problem) = component.described().problem() {
+                            problems.push(Problem {
+                                about: format!("tool `{name}`"),
+                                text: format!("its description cannot be used: {problem}"),
+                                exit: Exit::Trap,
+                            });
+                        }
+                    }
                     Err(error) => {
                         let error = CliError::from(error);
                         let text = error.to_string();

@@ -8,7 +8,7 @@ use kitbag::contract::format_duration;
 use kitbag::contract::text::printable;
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits, warn};
+use crate::commands::{Global, Limits, warn, warn_description};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listener::Screen;
@@ -29,6 +29,9 @@ impl Args {
         let describe = |audience: &_| kitbag.toolbox().tool_with_audience(&self.tool, audience);
         let tool = Screen::during(global.json, describe)?;
         warn(&tool.cache_problems);
+        if let Some(problem) = &tool.description_problem {
+            warn_description(&tool.name, problem);
+        }
         match global.json {
             true => output::json(&as_json(&tool))?,
             false => output::data(&as_text(&tool))?,

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use kitbag::contract::text::printable;
 use kitbag::toolbox::definitions::Format;
 
-use crate::commands::{Global, Limits, warn};
+use crate::commands::{Global, Limits, warn, warn_description};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -49,6 +49,9 @@ impl Args {
             names => toolbox.definitions_of(names.iter().map(String::as_str), format)?,
         };
         warn(&definitions.cache_problems);
+        for (tool, problem) in &definitions.description_problems {
+            warn_description(tool, problem);
+        }
         output::json(&definitions.value)?;
         for loss in &definitions.losses {
             output::note(&format!("warning: {}", printable(&loss.to_string())));

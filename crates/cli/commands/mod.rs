@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kitbag::config::{LimitFlags, Origin, Sourced};
-use kitbag::contract::{ByteSize, parse_duration, parse_fuel};
+use kitbag::contract::text::printable;
+use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
@@ -85,6 +86,12 @@ impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
         Self { memory: limits.memory, time: limits.time, output: limits.output, fuel: limits.fuel }
     }
+}
+
+/// Tells that a tool's description of itself cannot be used; it went on without it.
+fn warn_description(tool: &ToolName, problem: &str) {
+    let text = format!("warning: the description of `{tool}` cannot be used: {problem}");
+    output::note(&printable(&text).to_string());
 }
 
 /// Tells what was wrong with the cache; the call went on without it.

@@ -4,8 +4,9 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use kitbag::config::{Origin, Sourced};
+use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::printable;
-use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration, json as strict};
+use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
 use kitbag::host::{Audience, Captured};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
@@ -14,7 +15,7 @@ use kitbag::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Limits, warn};
+use crate::commands::{Global, Limits, warn, warn_description};
 use crate::emitted;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -94,6 +95,9 @@ impl Args {
             }
         };
         warn(session.cache_problems());
+        if let Some(problem) = &session.tool().description_problem {
+            warn_description(&session.tool().name, problem);
+        }
         if self.verbose {
             show_details(&completion);
         }
@@ -294,7 +298,7 @@ fn read_arguments(text: &str) -> Result<Value, CliError> {
         }
         None => ("--args", text.as_bytes().to_owned()),
     };
-    strict::parse(&text)
+    strict::parse(&text, JsonBudget::ARGUMENTS)
         .map_err(|error| CliError::Usage(format!("`{name}` is not a JSON object: {error}")))
 }
 

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::ByteSize;
+use crate::json::{self as strict, JsonBudget};
 use crate::text::shown;
 
 /// The kind of answer a question takes.
@@ -137,7 +138,7 @@ impl AnswerType {
             Self::Integer => trimmed.parse::<i64>().ok().map(Value::from),
             Self::Number => trimmed.parse().ok().filter(Value::is_number),
             Self::Select(choices) => find(choices, trimmed).cloned(),
-            Self::MultiSelect(choices) => match trimmed.parse::<Value>() {
+            Self::MultiSelect(choices) => match read(trimmed) {
                 Ok(value @ Value::Array(_)) => return self.check_answer(&value),
                 _ => trimmed
                     .split(',')
@@ -147,7 +148,7 @@ impl AnswerType {
                     .collect::<Option<Vec<_>>>()
                     .map(Value::Array),
             },
-            Self::Form(_) => match trimmed.parse::<Value>() {
+            Self::Form(_) => match read(trimmed) {
                 Ok(value) => return self.check_answer(&value),
                 Err(_) => None,
             },
@@ -173,6 +174,12 @@ impl AnswerType {
             }
             (Self::Number, Value::Number(_)) => Some(answer.clone()),
             (Self::Select(choices), answer) => pick(choices, answer),
+            // One of more answers than there are options is given twice.
+            (Self::MultiSelect(choices), Value::Array(answers))
+                if answers.len() > choices.len() =>
+            {
+                None
+            }
             (Self::MultiSelect(choices), Value::Array(answers)) => answers
                 .iter()
                 .map(|answer| pick(choices, answer))
@@ -239,6 +246,11 @@ fn check_form(
     Ok(checked)
 }
 
+/// Reads what a person typed, or a kind of answer.
+fn read(text: &str) -> Result<Value, strict::JsonError> {
+    strict::parse(text.as_bytes(), JsonBudget::ARGUMENTS)
+}
+
 /// Finds an option by what a person calls it.
 fn find<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Value> {
     let wanted = text.to_lowercase();
@@ -264,7 +276,7 @@ impl FromStr for AnswerType {
             "number" => return Ok(Self::Number),
             _ => {}
         }
-        let object: Map<String, Value> = serde_json::from_str(text).map_err(|_| unknown())?;
+        let Ok(Value::Object(object)) = read(text) else { return Err(unknown()) };
         let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return Err(unknown()) };
         if kind.eq_ignore_ascii_case("form") {
             return fields(body).map(Self::Form).ok_or_else(unknown);

@@ -1,27 +1,65 @@
-//! JSON from outside, read strictly.
+//! JSON from outside, read strictly and within a budget.
 //!
 //! What other readers let pass is refused, because the tool would see something
 //! else than whoever wrote it: a key that stands twice, a whole number that
-//! would be rounded.
+//! would be rounded. And a value takes up to a hundred times the memory of its
+//! text, so values are counted and reading stops at the budget.
 
+use std::cell::Cell;
 use std::fmt;
+use std::io::{self, Write};
 
 use memchr::memchr2;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::text::shown;
+use crate::{ARGUMENTS_BYTES, ByteSize};
+
+/// How much a JSON text may have, and how many values there may be in it.
+///
+/// The bytes are checked before anything is read, and nothing more is built once
+/// the values are used up. A value takes at most about 0.5 KiB, an object with one
+/// entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonBudget {
+    /// The length of the text.
+    pub bytes: usize,
+    /// Values, each array, object and entry among them.
+    pub values: usize,
+}
 
 /// A text is not JSON, or not JSON that can be taken at its word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{problem} at line {line} column {column}")]
+#[error("{problem}{}", Place(self))]
 pub struct JsonError {
     /// What is wrong.
     pub problem: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 where it is the text as a whole.
     pub line: usize,
     /// The column in bytes, from 1; 0 at the end of the line before.
     pub column: usize,
+}
+
+/// Where an error is, as the end of a sentence.
+struct Place<'a>(&'a JsonError);
+
+impl JsonBudget {
+    /// The arguments of a call, and the answer to a question. A list of 100,000
+    /// numbers fits.
+    pub const ARGUMENTS: Self = Self { bytes: ARGUMENTS_BYTES, values: 100_000 };
+
+    /// What a component says of itself. The largest servers of the Model Context
+    /// Protocol describe a hundred tools in less than 100 KiB.
+    pub const DESCRIPTION: Self = Self { bytes: 256 << 10, values: 40_000 };
+
+    /// An answer that an output schema describes, which has been cut to the call's
+    /// output limit.
+    pub const OUTPUT: Self = Self { bytes: usize::MAX, values: 100_000 };
+
+    /// A message of a client: arguments, answers to questions, and what goes with
+    /// them. Its transport bounds its length.
+    pub const MESSAGE: Self = Self { bytes: usize::MAX, values: 120_000 };
 }
 
 /// Reads one JSON value, nested no deeper than serde_json's 128 levels.
@@ -29,14 +67,21 @@ pub struct JsonError {
 /// # Errors
 ///
 /// [`JsonError`] names the place of text that is not UTF-8, of what is no JSON,
-/// of a key that stands twice and of a number that no type can hold.
-pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+/// of a key that stands twice, of a number that no type can hold, and of what is
+/// over the budget.
+pub fn parse(text: &[u8], budget: JsonBudget) -> Result<Value, JsonError> {
+    if text.len() > budget.bytes {
+        let [size, limit] = [text.len(), budget.bytes].map(|size| ByteSize::bytes(size as u64));
+        let problem = format!("it has {size}, more than the limit of {limit}");
+        return Err(JsonError { problem, line: 0, column: 0 });
+    }
     let text = std::str::from_utf8(text).map_err(|error| {
         let valid = &text[..error.valid_up_to()];
         JsonError::at(valid, "invalid UTF-8".into())
     })?;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader);
+    let left = Cell::new(budget.values);
+    let value = Strict { left: &left, limit: budget.values }.deserialize(&mut reader);
     let value = value.and_then(|value| reader.end().map(|()| value)).map_err(|error| {
         let message = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
@@ -56,6 +101,15 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
             Err(JsonError::at(&text.as_bytes()[..offset], problem))
         }
         None => Ok(value),
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            JsonError { line: 0, .. } => Ok(()),
+            JsonError { line, column, .. } => write!(f, " at line {line} column {column}"),
+        }
     }
 }
 
@@ -103,18 +157,45 @@ fn rounded_number(text: &str) -> Option<(usize, &str)> {
     None
 }
 
-/// Builds a [`Value`], and refuses a key that stands twice.
-struct Strict;
+/// The length of a value as JSON, without writing it anywhere.
+pub fn length(value: &Value) -> usize {
+    struct Length(usize);
+    impl Write for Length {
+        fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+            self.0 += part.len();
+            Ok(part.len())
+        }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, value).expect("every key is a string");
+    length.0
+}
+
+/// Builds a [`Value`], refuses a key that stands twice and stops at the budget.
+#[derive(Clone, Copy)]
+struct Strict<'a> {
+    /// How many values there may still be, of how many.
+    left: &'a Cell<usize>,
+    limit: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| {
+            de::Error::custom(format_args!("there are more than {} values", self.limit))
+        })?;
+        self.left.set(left);
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,7 +233,11 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(self)? {
+            // Room for one: the first room that a vector takes by itself is for four.
+            if array.is_empty() {
+                array.reserve_exact(1);
+            }
             array.push(item);
         }
         Ok(Value::Array(array))
@@ -165,7 +250,7 @@ impl<'de> Visitor<'de> for Strict {
                 let message = format!("the key `{}` stands twice", shown(&key));
                 return Err(de::Error::custom(message));
             }
-            let value = entries.next_value_seed(Strict)?;
+            let value = entries.next_value_seed(self)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -178,6 +263,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn parse(text: &[u8]) -> Result<Value, JsonError> {
+        super::parse(text, JsonBudget::ARGUMENTS)
+    }
 
     fn check_error(text: &[u8], expected: &str) {
         assert_eq!(parse(text).unwrap_err().to_string(), expected);
@@ -228,6 +317,21 @@ mod tests {
         check_error(nest(100_000).as_bytes(), "recursion limit exceeded at line 1 column 128");
     }
 
+    #[test]
+    fn values_are_counted_and_bytes_before_them() {
+        let budget = JsonBudget { bytes: 20, values: 4 };
+        let check = |text: &str, expected: Result<(), &str>| {
+            let read = super::parse(text.as_bytes(), budget).map(drop);
+            assert_eq!(read.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+        };
+        check("[1,2,3]", Ok(()));
+        check("[1,2,3,4]", Err("there are more than 4 values at line 1 column 7"));
+        check(r#"{"a":[{}],"b":0}"#, Ok(()));
+        check(r#"{"a":[{}],"b":[0]}"#, Err("there are more than 4 values at line 1 column 15"));
+        check("                   1", Ok(()));
+        check("                    1", Err("it has 21 bytes, more than the limit of 20 bytes"));
+    }
+
     fn values() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -249,6 +353,11 @@ mod tests {
         #[test]
         fn what_was_written_is_read_back(value in values()) {
             prop_assert_eq!(parse(value.to_string().as_bytes()).unwrap(), value);
+        }
+
+        #[test]
+        fn the_length_is_that_of_the_text(value in values()) {
+            prop_assert_eq!(length(&value), value.to_string().len());
         }
 
         #[test]

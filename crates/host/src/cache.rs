@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blake3::Hasher;
-use kitbag_contract::Description;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
 pub(crate) use self::entry::{Entry, Verified};
+use crate::described::Described;
 use crate::engine::{self, Metering};
 
 /// What an entry's file name ends in.
@@ -198,10 +198,10 @@ impl DiskCache {
         &self,
         key: Key,
         artifact: &[u8],
-        description: Option<&Description>,
+        described: &Described,
     ) -> Result<(), CacheProblem> {
         let Some(directory) = self.open(true)? else { return Ok(()) };
-        let rest = entry::after(key, artifact, description);
+        let rest = entry::after(key, artifact, described);
         let parts = [artifact, &rest];
         write_whole(&directory, &key.file_name(), &parts).map_err(|error| CacheProblem::Write {
             path: self.path.clone(),

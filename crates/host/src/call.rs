@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kitbag_contract::bindings::{RunParameters, RunResult};
+use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Access, Action, ByteSize, Content, Context, Description, DirectoryGrant,
-    Grants, LimitKind, Limits, Outcome, STDIO_BYTES,
+    ARGUMENTS_BYTES, Access, Action, ByteSize, Content, Context, DirectoryGrant, Grants, LimitKind,
+    Limits, Outcome, STDIO_BYTES,
 };
 use tokio::runtime::Runtime;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
@@ -18,6 +19,7 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
 use crate::cut::cut_outcome;
+use crate::described::Described;
 use crate::engine::Metering;
 use crate::error::CallError;
 use crate::fault::{Fault, limit};
@@ -180,11 +182,6 @@ pub(crate) fn run(
     Ok(Completion { result, emitted, stdout: stdio.out.captured(), stderr, usage })
 }
 
-/// What a component said when it was asked to describe itself, and will say the
-/// next time. Nothing, where it answered nothing or not in the form of the
-/// contract: a description is a convenience, and the next call tells.
-pub(crate) type Described = Result<Option<Description>, NotNow>;
-
 /// A component had no time to answer, or could not be asked.
 pub(crate) struct NotNow;
 
@@ -194,24 +191,38 @@ pub(crate) fn describe(
     metering: Metering,
     instance: &InstancePre<State>,
     export: &ComponentExportIndex,
-) -> Described {
+) -> Result<Described, NotNow> {
+    // A text in UTF-16 has two bytes for each that is counted later.
+    const HOST_DATA: usize = 2 * JsonBudget::DESCRIPTION.bytes;
     let fuel = match metering {
         Metering::Off => None,
         Metering::Fuel => Some(u64::MAX),
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
-    let state = State::new(&Grants::default(), &limits, &Stdio::default(), &[]);
+    let stdio = Stdio::default();
+    let state = State::new(&Grants::default(), &limits, &stdio, &[]);
     let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
+        store.set_hostcall_fuel(HOST_DATA);
         let instance = instance.instantiate_async(&mut *store).await?;
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
-    match ended.map(|ended| ended.result) {
-        Ok(Ok(text)) => Ok(serde_json::from_str(&text).ok()),
-        Ok(Err(Fault::Broke(_))) => Ok(None),
-        Ok(Err(Fault::Ended(_))) | Err(_) => Err(NotNow),
+    let ended = ended.map_err(|_| NotNow)?;
+    match ended.result {
+        Ok(text) => Ok(Described::read(&text)),
+        Err(Fault::Ended(_)) => Err(NotNow),
+        Err(fault) => {
+            let error = fault.into_error(ended.refused, &limits, &stdio.err.captured());
+            Ok(Described::Unusable(match error {
+                CallError::Limit { kind: LimitKind::HostData, .. } => {
+                    let limit = ByteSize::bytes(JsonBudget::DESCRIPTION.bytes as u64);
+                    format!("it has more than the limit of {limit}")
+                }
+                error => error.to_string(),
+            }))
+        }
     }
 }
 

@@ -14,9 +14,10 @@ use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::cache::{CacheProblem, DiskCache, Key};
-use crate::call::{Described, State};
+use crate::call::{NotNow, State};
 use crate::compile::compile;
-use crate::engine::Metering;
+use crate::described::Described;
+use crate::engine::{Engines, Metering};
 use crate::error::{InvalidComponent, LoadError};
 use crate::imports;
 use crate::report::Audience;
@@ -43,7 +44,7 @@ pub struct Component(Arc<Loaded>);
 struct Loaded {
     instance: InstancePre<State>,
     run: ComponentExportIndex,
-    description: Option<Description>,
+    described: Described,
     problems: Vec<CacheProblem>,
     compiled: bool,
 }
@@ -74,7 +75,12 @@ struct Stamp {
 impl Component {
     /// What the tool says of itself, where it does and the host has asked.
     pub fn description(&self) -> Option<&Description> {
-        self.0.description.as_ref()
+        self.0.described.description()
+    }
+
+    /// What came of asking it, where the host has asked.
+    pub fn described(&self) -> &Described {
+        &self.0.described
     }
 
     /// What was wrong with the disk cache when this was loaded.
@@ -134,10 +140,10 @@ impl Components {
         &self,
         source: &ComponentSource,
         metering: Metering,
-        engine: &Engine,
+        engines: &Engines<'_>,
         cache: Option<&DiskCache>,
         audience: &Audience,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
     ) -> Result<Component, LoadError> {
         let slot = {
             let mut slots = self.slots(metering);
@@ -157,9 +163,11 @@ impl Components {
             return component.clone();
         }
         let component = match source {
-            ComponentSource::Embedded(artifact) => Component::embedded(engine, *artifact, metering),
+            ComponentSource::Embedded(artifact) => {
+                Component::embedded(engines, *artifact, metering)
+            }
             ComponentSource::File(path) => {
-                Component::file(engine, path, metering, cache, audience, describe)
+                Component::file(engines, path, metering, cache, audience, describe)
             }
         };
         // What is no tool stays none while the file is the same; anything else
@@ -173,31 +181,31 @@ impl Components {
 
 impl Component {
     fn embedded(
-        engine: &Engine,
+        engines: &Engines<'_>,
         artifact: EmbeddedArtifact,
         metering: Metering,
     ) -> Result<Self, LoadError> {
-        let component = artifact.load(engine, metering).map_err(|error| {
+        let component = artifact.load(engines.first, metering).map_err(|error| {
             LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
         })?;
-        let linked = link(engine, &component);
+        let linked = link(&component);
         let linked =
             linked.map_err(|problem| LoadError::invalid(Path::new(artifact.name()), problem))?;
         Ok(Self(Arc::new(linked)))
     }
 
     fn file(
-        engine: &Engine,
+        engines: &Engines<'_>,
         path: &Path,
         metering: Metering,
         cache: Option<&DiskCache>,
         audience: &Audience,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Described,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
     ) -> Result<Self, LoadError> {
         let mut problems = Vec::new();
         if let Some(cache) = cache
             && let Some(cached) =
-                Self::cached(engine, path, cache, key(path, metering)?, &mut problems)?
+                Self::cached(engines, path, cache, key(path, metering)?, &mut problems)?
         {
             return Ok(cached);
         }
@@ -214,7 +222,7 @@ impl Component {
                 let key = key_of(&content)?;
                 claim = cache.claim(key, &wait);
                 // Whoever had the claim before has kept it by now.
-                if let Some(cached) = Self::cached(engine, path, cache, key, &mut problems)? {
+                if let Some(cached) = Self::cached(engines, path, cache, key, &mut problems)? {
                     return Ok(cached);
                 }
                 Some((cache, key))
@@ -222,20 +230,21 @@ impl Component {
             None => None,
         };
         let compiled = compile(&wait, content, metering, None)?;
-        let component = load_compiled(engine, &compiled)
+        let component = engines
+            .load(|engine| load_compiled(engine, &compiled))
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let linked = link(engine, &component);
+        let linked = link(&component);
         let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
         let described = match component.get_export_index(None, "describe") {
             Some(export) => describe(&loaded.instance, &export),
-            None => Ok(None),
+            None => Ok(Described::Nothing),
         };
         let is_final = described.is_ok();
-        loaded.description = described.unwrap_or(None);
+        loaded.described = described.unwrap_or_default();
         if let Some((cache, key)) = kept
             && is_final
-            && let Err(problem) = cache.store(key, compiled.bytes(), loaded.description.as_ref())
+            && let Err(problem) = cache.store(key, compiled.bytes(), &loaded.described)
             && !problems.contains(&problem)
         {
             problems.push(problem);
@@ -248,7 +257,7 @@ impl Component {
     /// The component of a key from the cache, if there is one that can be trusted.
     /// What is wrong with the cache is added to `problems`.
     fn cached(
-        engine: &Engine,
+        engines: &Engines<'_>,
         path: &Path,
         cache: &DiskCache,
         key: Key,
@@ -260,10 +269,10 @@ impl Component {
             // Made by this version with other settings, or for a processor that
             // this machine does not have.
             let other = |_| cache.distrust(key, "made by another engine".into());
-            let component = load_verified(engine, &artifact).map_err(other)?;
-            Ok(Some((component, entry.description)))
+            let component = engines.load(|engine| load_verified(engine, &artifact));
+            Ok(Some((component.map_err(other)?, entry.described)))
         });
-        let (component, description) = match found {
+        let (component, described) = match found {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(None),
             Err(problem) => {
@@ -273,25 +282,24 @@ impl Component {
                 return Ok(None);
             }
         };
-        let linked = link(engine, &component);
+        let linked = link(&component);
         let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         let problems = std::mem::take(problems);
-        Ok(Some(Self(Arc::new(Loaded { description, problems, ..linked }))))
+        Ok(Some(Self(Arc::new(Loaded { described, problems, ..linked }))))
     }
 }
 
 /// Links a component with what it imports and finds its `run`.
-fn link(
-    engine: &Engine,
-    component: &wasmtime::component::Component,
-) -> Result<Loaded, InvalidComponent> {
+fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidComponent> {
+    let engine = component.engine();
     let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));
     let mut linker = Linker::new(engine);
     imports::link(&mut linker, &component.component_type()).map_err(refused)?;
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
-    Ok(Loaded { instance, run, description: None, problems: Vec::new(), compiled: false })
+    let described = Described::Nothing;
+    Ok(Loaded { instance, run, described, problems: Vec::new(), compiled: false })
 }
 
 impl Slot {

@@ -2,6 +2,10 @@
 
 use kitbag_contract::Outcome;
 
+/// How many lines of an error's trace are kept. They are causes, of which there are
+/// a few.
+const TRACE_LINES: usize = 1000;
+
 /// Cuts an answer to the limit, and tells the size it had.
 pub(crate) fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
     let mut left = limit;
@@ -18,9 +22,18 @@ pub(crate) fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
         }
         Outcome::Error(mut error) => {
             cut(&mut error.message);
+            let lines = error.trace.len();
+            let rest = error.trace.get(TRACE_LINES..).unwrap_or_default();
+            let rest_bytes: usize = rest.iter().map(String::len).sum();
+            error.trace.truncate(TRACE_LINES);
+            error.trace.shrink_to_fit();
             error.trace.iter_mut().for_each(&mut cut);
             // What was cut away altogether is not worth an empty line each.
             error.trace.retain(|line| !line.is_empty());
+            if lines > TRACE_LINES {
+                size += rest_bytes as u64;
+                error.trace.push(format!("[cut by kitbag: this trace had {lines} lines]"));
+            }
             Outcome::Error(error)
         }
         Outcome::NeedsInput(mut question) => {
@@ -56,7 +69,24 @@ pub(crate) fn cut_short(text: &mut String, limit: usize) {
 
 #[cfg(test)]
 mod tests {
+    use kitbag_contract::ErrorInfo;
+
     use super::*;
+
+    #[test]
+    fn a_trace_is_cut_and_marked() {
+        let cut = |lines: usize| {
+            let error = ErrorInfo { trace: vec!["a".into(); lines], ..ErrorInfo::default() };
+            match cut_outcome(Outcome::Error(error), 1 << 20) {
+                (Outcome::Error(error), size) => (error.trace, size),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(cut(1_000), (vec!["a".to_owned(); 1_000], 1_000));
+        let (trace, size) = cut(1_001);
+        assert_eq!((trace.len(), size), (1_001, 1_001));
+        assert_eq!(trace[1_000], "[cut by kitbag: this trace had 1001 lines]");
+    }
 
     #[test]
     fn a_text_is_cut_at_a_character_and_marked() {

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::Description;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
@@ -15,6 +14,7 @@ use crate::call::{self, Call, Completion, State};
 #[cfg(target_arch = "x86_64")]
 use crate::code_memory::InPlace;
 use crate::component::{self, Component, ComponentSource, Components};
+use crate::described::Described;
 use crate::error::{CallError, LoadError};
 use crate::limiter;
 use crate::queue::{Concurrency, Queue, processors};
@@ -49,6 +49,8 @@ pub struct HostOptions {
 struct Inner {
     options: HostOptions,
     plain: Lazy<Engine>,
+    /// As `plain`, for components that do not fit into its pool.
+    unpooled: Lazy<Engine>,
     metered: Lazy<Engine>,
     timer: Lazy<Timer>,
     components: Components,
@@ -76,6 +78,7 @@ impl Host {
         Self(Arc::new(Inner {
             options,
             plain: Lazy::new(),
+            unpooled: Lazy::new(),
             metered: Lazy::new(),
             timer: Lazy::new(),
             components: Components::default(),
@@ -119,31 +122,32 @@ impl Host {
         metering: Metering,
         audience: &Audience,
     ) -> Result<Component, LoadError> {
-        let engine = self.engine(metering).map_err(LoadError::Engine)?;
+        let other = || self.unpooled(metering);
+        let first = self.engine(metering).map_err(LoadError::Engine)?;
+        let engines = Engines { first, other: &other };
         let timer = self.timer().map_err(LoadError::Engine)?;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
             call::describe(timer, metering, instance, export)
         };
         let cache = self.0.options.cache.as_ref();
-        let load = || self.0.components.get(source, metering, engine, cache, audience, describe);
+        let load = || self.0.components.get(source, metering, &engines, cache, audience, describe);
         waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
     }
 
-    /// What a component says of itself, if it is in memory or on disk; inside
-    /// that `None`, where it says nothing. Nothing is compiled, and no engine is
-    /// started.
+    /// What a component says of itself, if it is in memory or on disk. Nothing is
+    /// compiled, and no engine is started.
     pub fn known_description(
         &self,
         source: &ComponentSource,
         metering: Metering,
-    ) -> Option<Option<Description>> {
+    ) -> Option<Described> {
         if let Some(component) = self.0.components.loaded(source, metering) {
-            return Some(component.description().cloned());
+            return Some(component.described().clone());
         }
         let ComponentSource::File(path) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
         let key = component::key(path, metering).ok()?;
-        Some(cache.load(key).ok()??.description)
+        Some(cache.load(key).ok()??.described)
     }
 
     /// Runs one call and waits for it on this thread.
@@ -274,8 +278,34 @@ impl Host {
         slot.get_or_try(make)
     }
 
+    /// The engine without a pool, where the other has one.
+    fn unpooled(&self, metering: Metering) -> Option<&Engine> {
+        let has_pool = self.0.options.pool && metering == Metering::Off;
+        has_pool.then(|| self.0.unpooled.get_or_try(|| Engine::new(&config(metering))).ok())?
+    }
+
     fn timer(&self) -> Result<&Timer, String> {
         self.0.timer.get_or_try(|| Timer::new().map_err(|error| error.to_string()))
+    }
+}
+
+/// The engines that may run a component.
+pub(crate) struct Engines<'a> {
+    pub(crate) first: &'a Engine,
+    pub(crate) other: &'a (dyn Fn() -> Option<&'a Engine> + Sync),
+}
+
+impl Engines<'_> {
+    /// Loads a component for the first engine, or for the other where the first has
+    /// no room in its pool for one of that kind.
+    pub(crate) fn load(
+        &self,
+        load: impl Fn(&Engine) -> wasmtime::Result<wasmtime::component::Component>,
+    ) -> wasmtime::Result<wasmtime::component::Component> {
+        load(self.first).or_else(|error| match (self.other)() {
+            Some(engine) => load(engine),
+            None => Err(error),
+        })
     }
 }
 
@@ -364,8 +394,14 @@ pub(crate) fn config(metering: Metering) -> Config {
     config
 }
 
+/// How much memory, and of tables, the pool keeps for the next calls altogether:
+/// 4 MiB for each of the calls that two processors run.
+const RESIDENT_BYTES: usize = 96 << 20;
+const RESIDENT_TABLE_BYTES: usize = 16 << 20;
+
 /// Room for as many calls as run at once, and a few that are asked to describe
-/// themselves meanwhile.
+/// themselves meanwhile. Each has one memory; a component with more of them runs
+/// without the pool, so that what stays behind is bounded by the number of calls.
 ///
 /// What a call has touched of its memory is wiped and kept; the kernel is asked
 /// which pages that were, where it can tell (Linux 6.7). Source of the sizes:
@@ -373,25 +409,26 @@ pub(crate) fn config(metering: Metering) -> Config {
 fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
     const SPARE: usize = 8;
     let calls = u32::try_from(concurrency.calls.get().saturating_add(SPARE)).unwrap_or(u32::MAX);
-    let (instances, memories) = (limiter::INSTANCES as u32, limiter::MEMORIES as u32);
+    let (instances, tables) = (limiter::INSTANCES as u32, limiter::MEMORIES as u32);
+    let each = |bytes: usize, slots: u32| bytes / slots as usize;
     let mut pool = PoolingAllocationConfig::new();
     // As much as every call at once may have, so that none takes another's. Of
     // what is not used there is nothing but addresses.
     pool.total_component_instances(calls)
         .total_stacks(calls)
         .total_core_instances(calls.saturating_mul(instances))
-        .total_memories(calls.saturating_mul(memories))
-        .total_tables(calls.saturating_mul(memories))
+        .total_memories(calls)
+        .total_tables(calls.saturating_mul(tables))
         .max_core_instances_per_component(instances)
-        .max_memories_per_component(memories)
-        .max_tables_per_component(memories)
-        .max_tables_per_module(memories)
-        .max_memories_per_module(memories)
+        .max_memories_per_component(1)
+        .max_tables_per_component(tables)
+        .max_tables_per_module(tables)
+        .max_memories_per_module(1)
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20)
         .table_elements(limiter::TABLE_ELEMENTS)
-        .linear_memory_keep_resident(4 << 20)
-        .table_keep_resident(1 << 16)
+        .linear_memory_keep_resident(each(RESIDENT_BYTES, calls).min(4 << 20))
+        .table_keep_resident(each(RESIDENT_TABLE_BYTES, calls.saturating_mul(tables)).min(1 << 16))
         .pagemap_scan(Enabled::Auto);
     pool
 }

@@ -1,5 +1,6 @@
 //! The tools as `tools/list` tells of them.
 
+use kitbag_contract::text::printable;
 use kitbag_toolbox::definitions::{Definition, Format};
 use kitbag_toolbox::{KnownTool, Toolbox};
 use rmcp::model;
@@ -20,6 +21,13 @@ impl Catalog {
         for known in toolbox.known_tools() {
             match known {
                 Ok(KnownTool { tool, may_say_more }) => {
+                    if let Some(problem) = &tool.description_problem {
+                        let problem = printable(problem);
+                        tracing::warn!(
+                            "the description of `{}` cannot be used: {problem}",
+                            tool.name
+                        );
+                    }
                     let Definition { value, losses } = Format::Mcp.define(&tool);
                     for loss in losses {
                         tracing::warn!("{loss}");

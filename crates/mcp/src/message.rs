@@ -4,7 +4,8 @@
 //! tool as something else than the client wrote. And whatever is wrong with a
 //! message, its sender waits for an answer under its `id`.
 
-use kitbag_contract::json;
+use kitbag_contract::json::{self, JsonBudget};
+use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetExtensions,
@@ -35,7 +36,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
         skim.feed(text);
         skim.id()
     };
-    let value = match json::parse(text) {
+    let value = match json::parse(text, JsonBudget::MESSAGE) {
         Ok(value) => value,
         Err(error) => {
             let id = id();
@@ -47,7 +48,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
             }));
         }
     };
-    match message(value) {
+    match message(value, text.len()) {
         Ok(message) => Line::Message(Box::new(message)),
         Err(error) => Line::Refused(Box::new(refusal(error, id()))),
     }
@@ -63,7 +64,7 @@ fn refusal(error: ErrorData, id: Option<RequestId>) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(error, id)
 }
 
-fn message(value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
+fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorData> {
     let invalid = |message: &str| ErrorData::invalid_request(message.to_owned(), None);
     let Value::Object(object) = &value else {
         let message = match value {
@@ -78,17 +79,21 @@ fn message(value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
     if object.get("method").is_some_and(|method| method == "tools/call")
         && object.contains_key("id")
     {
-        return tool_call(value);
+        return tool_call(value, length);
     }
     serde_json::from_value(value)
         .map_err(|error| ErrorData::invalid_request(format!("this is no message: {error}"), None))
 }
 
-/// The message of which there are most, without trying what else it could be.
-fn tool_call(mut value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
+/// The message of which there are most, without trying what else it could be, from a
+/// text of this length.
+fn tool_call(mut value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorData> {
     let id = serde_json::from_value::<RequestId>(value["id"].take());
     let id = id.map_err(|error| ErrorData::invalid_request(format!("`id`: {error}"), None))?;
     let mut params = value["params"].take();
+    if length > ARGUMENTS_BYTES {
+        check_arguments(&params["arguments"])?;
+    }
     let meta = params.as_object_mut().and_then(|params| params.remove("_meta"));
     let invalid = |what: &str, error: serde_json::Error| {
         ErrorData::invalid_params(format!("{what} of `tools/call`: {error}"), None)
@@ -100,6 +105,18 @@ fn tool_call(mut value: Value) -> Result<ClientJsonRpcMessage, ErrorData> {
         request.extensions_mut().insert(meta.map_err(|error| invalid("`_meta`", error))?);
     }
     Ok(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
+}
+
+/// Refuses arguments that no tool would get, before they wait for their call.
+fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
+    let length = json::length(arguments);
+    if length <= ARGUMENTS_BYTES {
+        return Ok(());
+    }
+    let [length, limit] = [length, ARGUMENTS_BYTES].map(|bytes| ByteSize::bytes(bytes as u64));
+    let message =
+        format!("`arguments` of `tools/call` have {length}, more than the limit of {limit}");
+    Err(ErrorData::invalid_params(message, None))
 }
 
 /// Finds the `id` of a message that goes by, without keeping the message.

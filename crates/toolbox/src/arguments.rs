@@ -3,14 +3,22 @@
 use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
+use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, LimitKind, json};
+use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind};
 use kitbag_host::CallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::effort::Effort;
 use crate::error::ToolboxError;
+
+/// How many problems are told of one value. A value with more has one mistake many
+/// times.
+const PROBLEMS: usize = 100;
+
+/// The longest pointer of a problem, in bytes: keys are the caller's.
+const POINTER_BYTES: usize = 1 << 10;
 
 /// The arguments of a call, as they were given.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +87,15 @@ pub(crate) fn check(
         let limit = format!("{ARGUMENTS_DEPTH} levels");
         return Err(CallError::Limit { kind: LimitKind::Arguments, limit }.into());
     }
-    fill_defaults(schema, &mut value);
+    let mut left = ARGUMENTS_BYTES;
+    if let Err(pointer) = fill_defaults(schema, &mut value, &mut left) {
+        let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
+        let message = format!(
+            "with the defaults of the tool's schema up to here the arguments have more than \
+             {limit}; give fewer elements, or values of your own"
+        );
+        return Err(refused(vec![ArgumentProblem { pointer, message }]));
+    }
     problems.extend(misfits(tool, "input", schema, &value)?);
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
@@ -105,6 +121,12 @@ pub(crate) fn misfits(
         effort.check("", value).map_err(|reason| unusable(tool, kind, reason))?;
         for error in validator.iter_errors(value) {
             explain(&error, schema, &mut problems);
+            if problems.len() > PROBLEMS {
+                problems.truncate(PROBLEMS);
+                let message = "further problems are left out".into();
+                problems.push(ArgumentProblem { pointer: String::new(), message });
+                break;
+            }
         }
     }
     Ok(problems)
@@ -203,7 +225,7 @@ fn add_pairs(
     let mut typed: Map<String, Value> = Map::new();
     for (key, text) in pairs {
         let (key, value) = match key.strip_suffix(':') {
-            Some(key) => match json::parse(text.as_bytes()) {
+            Some(key) => match json::parse(text.as_bytes(), JsonBudget::ARGUMENTS) {
                 Ok(value) => (key.to_owned(), value),
                 Err(error) => {
                     let message = format!("`{}` is not JSON: {error}", shown(&text));
@@ -252,7 +274,7 @@ fn coerce(schema: &Value, text: String) -> Value {
     if schema["type"].is_null() || allows(schema, "string") {
         return Value::String(text);
     }
-    let parsed = json::parse(text.as_bytes()).ok();
+    let parsed = json::parse(text.as_bytes(), JsonBudget::ARGUMENTS).ok();
     match parsed {
         Some(value) if allows_value(schema, &value) => value,
         // One element of a list.
@@ -282,27 +304,36 @@ fn allows_value(schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// Adds the defaults that a schema names for keys that are not there.
-fn fill_defaults(schema: &Value, value: &mut Value) {
+/// Adds the defaults that a schema names for keys that are not there, as long as
+/// their length is `left`.
+///
+/// # Errors
+///
+/// The JSON pointer of the first one for which there is no room.
+fn fill_defaults(schema: &Value, value: &mut Value, left: &mut usize) -> Result<(), String> {
     match value {
         Value::Object(object) => {
-            let Some(properties) = schema["properties"].as_object() else { return };
+            let Some(properties) = schema["properties"].as_object() else { return Ok(()) };
             for (key, schema) in properties {
-                match object.get_mut(key) {
-                    Some(value) => fill_defaults(schema, value),
-                    None => {
-                        if let Some(default) = schema.get("default") {
-                            object.insert(key.clone(), default.clone());
-                        }
-                    }
+                let at = |rest: String| format!("{}{rest}", pointer(key));
+                if let Some(value) = object.get_mut(key) {
+                    fill_defaults(schema, value, left).map_err(at)?;
+                } else if let Some(default) = schema.get("default") {
+                    let length = key.len() + json::length(default);
+                    *left = left.checked_sub(length).ok_or_else(|| at(String::new()))?;
+                    object.insert(key.clone(), default.clone());
                 }
             }
         }
         Value::Array(elements) => {
-            elements.iter_mut().for_each(|element| fill_defaults(&schema["items"], element));
+            let schema = &schema["items"];
+            for (index, element) in elements.iter_mut().enumerate() {
+                fill_defaults(schema, element, left).map_err(|rest| format!("/{index}{rest}"))?;
+            }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// Says what is wrong in our words, since the library's repeat whole values.
@@ -312,7 +343,11 @@ fn explain(
     problems: &mut Vec<ArgumentProblem>,
 ) {
     let place = error.instance_path().as_str().to_owned();
-    let mut push = |pointer: String, message: String| {
+    let mut push = |mut pointer: String, message: String| {
+        if pointer.len() > POINTER_BYTES {
+            pointer.truncate(pointer.floor_char_boundary(POINTER_BYTES));
+            pointer.push('…');
+        }
         problems.push(ArgumentProblem { pointer, message });
     };
     let one = |text: &Value| match text {
@@ -325,7 +360,7 @@ fn explain(
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(schema, &place);
-            for key in unexpected {
+            for key in unexpected.iter().take(PROBLEMS + 1) {
                 let hint = match nearest(key, known.iter().map(String::as_str)) {
                     Some(near) => format!("; did you mean `{}`?", shown(near)),
                     None if known.is_empty() => "; it takes none".into(),
@@ -346,7 +381,9 @@ fn explain(
             push(place, format!("must be {expected}, but is {}", kind_of(error.instance())));
         }
         ValidationErrorKind::Enum { options } => {
-            let options: Vec<_> = options.as_array().into_iter().flatten().map(one).collect();
+            // One more than are shown.
+            let options = options.as_array().into_iter().flatten().take(11);
+            let options: Vec<_> = options.map(one).collect();
             let given = shown(&one(error.instance())).to_string();
             push(place, format!("is `{given}`, but must be {}", alternatives(&options)));
         }
@@ -461,6 +498,41 @@ mod tests {
             Arguments::json(json!({ "path": "x", "nested": {} })),
             json!({ "path": "x", "nested": { "size": 1 }, "count": 3 }),
         );
+    }
+
+    #[test]
+    fn defaults_count_while_they_are_filled_in_and_the_place_is_named() {
+        let item = json!({ "properties": { "a/b": { "default": "x".repeat(100_000) } } });
+        let schema = json!({ "properties": { "list": { "items": item } } });
+        let list = |elements: usize| Arguments::json(json!({ "list": vec![json!({}); elements] }));
+        let found = super::check("t", &schema, list(10), |_| false).unwrap();
+        assert_eq!(found["list"][9]["a/b"].as_str().unwrap().len(), 100_000);
+        let error = super::check("t", &schema, list(1_000), |_| false).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid arguments for `t`\n  `/list/10/a~1b`: with the defaults of the tool's schema \
+             up to here the arguments have more than 1 MiB; give fewer elements, or values of your \
+             own"
+        );
+    }
+
+    #[test]
+    fn the_same_mistake_many_times_is_told_a_hundred_times() {
+        let key = "k".repeat(10_000);
+        let mut schema = json!({ "properties": { "flat": { "additionalProperties": false } } });
+        schema["properties"][&key] = json!({ "items": { "type": "string" } });
+        let many = |value: Value| match super::check("t", &schema, value.into(), |_| false) {
+            Err(ToolboxError::Arguments { problems, .. }) => problems,
+            other => panic!("{other:?}"),
+        };
+        let problems = many(json!({ key: vec![1; 1_000] }));
+        assert_eq!(problems.len(), PROBLEMS + 1);
+        assert!(
+            problems.iter().all(|problem| problem.pointer.len() <= POINTER_BYTES + '…'.len_utf8())
+        );
+        assert_eq!(problems[PROBLEMS].to_string(), "further problems are left out");
+        let keys: Map<_, _> = (0..1_000).map(|key| (key.to_string(), json!(1))).collect();
+        assert_eq!(many(json!({ "flat": keys })).len(), PROBLEMS + 1);
     }
 
     #[test]

@@ -91,8 +91,11 @@ impl Toolbox {
             let metering = metering(configured.limits.limits());
             match known.description(&self.0, source, metering) {
                 None => served.untold.push(name.clone()),
-                Some(None) => {}
-                Some(Some(description)) => offers.add(name, description, &mut served.problems),
+                Some(says) => {
+                    if let Some(description) = says.description() {
+                        offers.add(name, description, &mut served.problems);
+                    }
+                }
             }
         }
         served.prompts = offers.prompts.into_values().collect();
@@ -107,9 +110,9 @@ impl Toolbox {
         let known = || {
             let configured = self.find(tool).ok()?;
             let source = self.0.component_source(configured).ok()?;
-            self.0.host.known_description(&source, metering(configured.limits.limits()))?
+            self.0.host.known_description(&source, metering(configured.limits.limits()))
         };
-        known().is_some_and(|description| description.serves_more())
+        known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
     }
 
     /// Prepares the run that makes a prompt, and lets an audience hear what

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
+use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{Audience, Component, ComponentSource, Metering};
+use kitbag_host::{Audience, Component, ComponentSource, Described, Metering};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
@@ -53,6 +54,8 @@ pub struct Tool {
     pub answers: BTreeMap<String, Sourced<Value>>,
     /// What was wrong with the disk cache when the tool was loaded for this.
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
+    /// What is wrong with what it says of itself, which then counts for nothing.
+    pub description_problem: Option<String>,
 }
 
 /// A tool as far as it is known without being loaded.
@@ -75,7 +78,7 @@ impl Tool {
     pub fn structured(&self, content: &str) -> Result<Option<Value>, ToolboxError> {
         let Some(schema) = &self.output_schema else { return Ok(None) };
         let tool = self.name.to_string();
-        let value = serde_json::from_str(content).map_err(|error| {
+        let value = json::parse(content.as_bytes(), JsonBudget::OUTPUT).map_err(|error| {
             let message = format!("it is not JSON: {error}");
             let problems = vec![ArgumentProblem { pointer: String::new(), message }];
             ToolboxError::Output { tool: tool.clone(), problems }
@@ -103,8 +106,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 Some(_) => None,
                 None => inner.host.known_description(&source, metering(tool.limits.limits())),
             };
-            let says =
-                says.map(|says| says.and_then(|says| says.tool(tool.name.as_str()).cloned()));
+            let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
             (shown.display().to_string(), says)
         }
     };
@@ -153,6 +155,8 @@ pub(crate) fn resolve(
     let mut resolved = with(inner, tool, says)?;
     resolved.cache_problems =
         asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
+    let problem = asked.as_ref().and_then(|component| component.described().problem());
+    resolved.description_problem = problem.map(str::to_owned);
     let resolved = Arc::new(resolved);
     known().insert(tool.name.clone(), ResolvedTool { asked, tool: Arc::clone(&resolved) });
     Ok(resolved)
@@ -161,7 +165,7 @@ pub(crate) fn resolve(
 /// What is known of components without loading them, each asked for once: one
 /// component may be many tools, and it is read to find it in the cache.
 #[derive(Default)]
-pub(crate) struct Known(HashMap<(ComponentSource, Metering), Option<Option<Description>>>);
+pub(crate) struct Known(HashMap<(ComponentSource, Metering), Option<Described>>);
 
 impl Known {
     /// As [`kitbag_host::Host::known_description`].
@@ -170,11 +174,11 @@ impl Known {
         inner: &Inner,
         source: ComponentSource,
         metering: Metering,
-    ) -> Option<Option<&Description>> {
+    ) -> Option<&Described> {
         let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
             inner.host.known_description(source, *metering)
         });
-        known.as_ref().map(Option::as_ref)
+        known.as_ref()
     }
 }
 
@@ -189,13 +193,15 @@ pub(crate) fn resolve_known(
         ToolSource::Local(local) if !is_said(tool, local) => {
             let source = inner.component_source(tool)?;
             match known.description(inner, source, metering(tool.limits.limits())) {
-                Some(says) => says.and_then(|says| says.tool(tool.name.as_str())).cloned(),
+                Some(says) => says,
                 None => return Ok((with(inner, tool, None)?, true)),
             }
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
+        ToolSource::Local(_) | ToolSource::Builtin { .. } => &Described::Nothing,
     };
-    Ok((with(inner, tool, says)?, false))
+    let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
+    let description_problem = says.problem().map(str::to_owned);
+    Ok((Tool { description_problem, ..with(inner, tool, own)? }, false))
 }
 
 /// Puts together what configuration says and what a local tool says.
@@ -240,6 +246,7 @@ fn with(
         limits: tool.limits.clone(),
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
+        description_problem: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! An entry of the cache: its layout, and what has to hold before it is used.
 //!
 //! The artifact comes first and lies in the file as wasmtime maps it. Behind it
-//! stand the description, as JSON, and the trailer: the length of the description,
+//! stand the description or what is wrong with it, as JSON, and the trailer: the length of the description,
 //! the digest of the artifact, the digest of the key and of everything that is not
 //! the artifact, and the magic. So a description is had without reading the
 //! artifact.
@@ -9,10 +9,10 @@
 use std::fs::File;
 
 use blake3::{Hash, Hasher};
-use kitbag_contract::Description;
 use memmap2::{Mmap, MmapOptions};
 
 use super::Key;
+use crate::described::Described;
 
 /// What an entry ends in: what it is, and the version of its layout.
 const MAGIC: &[u8; 8] = b"kitbag\x00\x02";
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     map: Mmap,
     artifact_length: usize,
     artifact_digest: Hash,
-    pub(crate) description: Option<Description>,
+    pub(crate) described: Described,
 }
 
 /// Native code that has been verified; see [`Entry::artifact`].
@@ -40,9 +40,8 @@ pub(crate) struct Verified<'a> {
 }
 
 /// What stands behind the artifact in an entry.
-pub(super) fn after(key: Key, artifact: &[u8], description: Option<&Description>) -> Vec<u8> {
-    let description = description.map_or(Ok(Vec::new()), serde_json::to_vec);
-    let mut bytes = description.expect("a description has string keys only");
+pub(super) fn after(key: Key, artifact: &[u8], described: &Described) -> Vec<u8> {
+    let mut bytes = described.to_bytes();
     let length = (bytes.len() as u64).to_le_bytes();
     bytes.extend(length);
     bytes.extend(blake3::hash(artifact).as_bytes());
@@ -65,9 +64,8 @@ impl Entry {
     /// Says what the entry is instead.
     pub(super) fn open(key: Key, file: File) -> Result<Self, String> {
         let map = map(&file).map_err(|error| format!("unreadable ({error})"))?;
-        let (artifact_length, artifact_digest, description) =
-            take_apart(key, &map).ok_or(DAMAGED)?;
-        Ok(Self { file, map, artifact_length, artifact_digest, description })
+        let (artifact_length, artifact_digest, described) = take_apart(key, &map).ok_or(DAMAGED)?;
+        Ok(Self { file, map, artifact_length, artifact_digest, described })
     }
 
     /// The native code, which may be loaded.
@@ -98,7 +96,7 @@ impl Verified<'_> {
 
 /// Checks an entry against its key and its own digest: the length and the digest
 /// of the artifact, and the description.
-fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Option<Description>)> {
+fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
     let (rest, magic) = bytes.split_last_chunk()?;
     let (rest, recorded) = rest.split_last_chunk()?;
     let (before, artifact_digest) = rest.split_last_chunk()?;
@@ -108,11 +106,8 @@ fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Option<Description
     if magic != MAGIC || digest(key, &rest[artifact_length..]) != Hash::from_bytes(*recorded) {
         return None;
     }
-    let description = match &before[artifact_length..] {
-        [] => None,
-        json => Some(serde_json::from_slice(json).ok()?),
-    };
-    Some((artifact_length, Hash::from_bytes(*artifact_digest), description))
+    let described = Described::from_bytes(&before[artifact_length..])?;
+    Some((artifact_length, Hash::from_bytes(*artifact_digest), described))
 }
 
 /// Maps a file of the cache's directory that is ours alone.

@@ -28,8 +28,8 @@ fn fixture() -> (tempfile::TempDir, DiskCache, Key) {
     let cache = DiskCache::new(parent.path().join("deep/cache"));
     let key = key(b"the component");
     let tool = kitbag_contract::ToolDescription { name: "tool".into(), ..Default::default() };
-    let description = Description { tools: vec![tool], ..Description::default() };
-    cache.store(key, ARTIFACT, Some(&description)).unwrap();
+    let description = kitbag_contract::Description { tools: vec![tool], ..Default::default() };
+    cache.store(key, ARTIFACT, &Described::Description(description)).unwrap();
     (parent, cache, key)
 }
 
@@ -46,7 +46,7 @@ fn check(damage: impl FnOnce(&Path), expected: &str) {
         other => panic!("{other:?}"),
     }
     // What replaces it is trusted again.
-    cache.store(key, ARTIFACT, None).unwrap();
+    cache.store(key, ARTIFACT, &Described::Nothing).unwrap();
     assert_eq!(load(&cache, key).unwrap().unwrap(), ARTIFACT);
 }
 
@@ -54,7 +54,7 @@ fn check(damage: impl FnOnce(&Path), expected: &str) {
 fn check_directory(spoil: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
     spoil(cache.path());
-    for result in [cache.load(key).map(|_| ()), cache.store(key, ARTIFACT, None)] {
+    for result in [cache.load(key).map(|_| ()), cache.store(key, ARTIFACT, &Described::Nothing)] {
         match result {
             Err(CacheProblem::Directory { reason, .. }) => assert_eq!(reason, expected),
             other => panic!("{other:?}"),
@@ -67,7 +67,7 @@ fn what_is_stored_is_loaded() {
     let (_parent, cache, stored) = fixture();
     let entry = cache.load(stored).unwrap().unwrap();
     assert_eq!(entry.artifact().unwrap().bytes(), ARTIFACT);
-    assert_eq!(entry.description.unwrap().tools[0].name, "tool");
+    assert_eq!(entry.described.description().unwrap().tools[0].name, "tool");
     assert!(cache.load(key(b"another component")).unwrap().is_none());
 }
 
@@ -160,7 +160,10 @@ fn check_unreplaced(damage: impl FnOnce(&Path), expected: &str) {
         Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, expected),
         other => panic!("{:?}", other.map(|entry| entry.is_some())),
     }
-    assert!(matches!(cache.store(key, ARTIFACT, None), Err(CacheProblem::Write { .. })));
+    assert!(matches!(
+        cache.store(key, ARTIFACT, &Described::Nothing),
+        Err(CacheProblem::Write { .. })
+    ));
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn a_description_is_had_without_the_artifact() {
     bytes[0] ^= 1;
     fs::write(path, bytes).unwrap();
     let entry = cache.load(key).unwrap().unwrap();
-    assert_eq!(entry.description.as_ref().unwrap().tools[0].name, "tool");
+    assert_eq!(entry.described.description().unwrap().tools[0].name, "tool");
     assert_eq!(entry.artifact().err(), Some("damaged".into()));
 }
 
@@ -313,7 +316,7 @@ fn what_a_killed_process_left_does_not_stand_in_the_way() {
         let name = format!("{PARTIAL}{}-{number}", std::process::id());
         fs::write(cache.path().join(name), "half").unwrap();
     }
-    cache.store(key, ARTIFACT, None).unwrap();
+    cache.store(key, ARTIFACT, &Described::Nothing).unwrap();
     assert!(cache.load(key).unwrap().is_some());
 }
 

@@ -61,6 +61,8 @@ pub struct Definitions {
     pub losses: Vec<Loss>,
     /// What was wrong with the disk cache when tools were loaded for this.
     pub cache_problems: Vec<CacheProblem>,
+    /// The tools whose descriptions of themselves cannot be used, and why not.
+    pub description_problems: Vec<(ToolName, String)>,
 }
 
 /// Something about a tool that a format could not express.
@@ -147,7 +149,8 @@ impl Toolbox {
         names: impl IntoIterator<Item = &'a str>,
         format: Format,
     ) -> Result<Definitions, ToolboxError> {
-        let (mut values, mut losses, mut cache_problems) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut values, mut losses) = (Vec::new(), Vec::new());
+        let (mut cache_problems, mut description_problems) = (Vec::new(), Vec::new());
         for name in names.into_iter().collect::<BTreeSet<_>>() {
             let mut tool = self.tool(name).map_err(|error| match error {
                 // Of several tools it has to be said which one.
@@ -161,8 +164,14 @@ impl Toolbox {
             values.push(definition.value);
             losses.extend(definition.losses);
             cache_problems.append(&mut tool.cache_problems);
+            description_problems.extend(tool.description_problem.map(|why| (tool.name, why)));
         }
-        Ok(Definitions { value: format.collect(values), losses, cache_problems })
+        Ok(Definitions {
+            value: format.collect(values),
+            losses,
+            cache_problems,
+            description_problems,
+        })
     }
 }
 

@@ -1,0 +1,211 @@
+//! Data of a tool or a client that is small and would be large once it is read: what
+//! it costs the host is bounded by a count, taken before anything is built.
+//!
+//! The commands run under a limit on the memory of their own that they may write to,
+//! which ends them where that count is missing; a server says how much it held.
+
+use kitbag::contract::ByteSize;
+use serde_json::{Value, json};
+
+use crate::support::mcp::Client;
+use crate::support::{Run, Workspace, crafted, snapshot};
+
+/// What a command may take: a few times what a call may.
+const DATA: ByteSize = ByteSize::mib(320);
+
+/// What a server may hold at most, in KiB.
+const PEAK_KIB: u64 = 320 << 10;
+
+/// A workspace whose tool `odd` is this component.
+fn odd(component: &[u8]) -> Workspace {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", component);
+    workspace
+}
+
+/// A description that is `size` bytes long and consists of small arrays.
+fn small_arrays(size: usize) -> Vec<u8> {
+    let start = r#"{"name":"odd","description":"odd","inputSchema":{"x":["#;
+    crafted::describing_again(start, "[0],", size / 4, "0]}}")
+}
+
+fn run_all(workspace: &Workspace, commands: &[&[&str]]) -> Vec<Run> {
+    commands.iter().map(|command| workspace.run_within(DATA, command)).collect()
+}
+
+#[test]
+fn a_description_of_many_values_is_refused_by_name_before_it_is_built() {
+    let mut report = String::new();
+    for (about, component) in [
+        ("16 MiB of small arrays.", small_arrays(16 << 20)),
+        ("256 KiB of small arrays.", small_arrays((256 << 10) - 100)),
+        (
+            "A long text.",
+            crafted::describing_again(r#"{"name":"odd","description":""#, "x", 300_000, "\"}"),
+        ),
+        ("No description at all.", crafted::describing("[1,")),
+    ] {
+        let workspace = odd(&component);
+        let commands: [&[&str]; 4] = [
+            &["check"],
+            &["check", "--json"],
+            &["run", "odd"],
+            &["export", "odd", "--format", "mcp"],
+        ];
+        for (command, run) in commands.iter().zip(run_all(&workspace, &commands)) {
+            report.push_str(&format!(
+                "# {about}\n$ kitbag {}\n{}\n",
+                command.join(" "),
+                run.shown()
+            ));
+        }
+    }
+    snapshot("data: descriptions", &report);
+}
+
+#[test]
+fn a_server_lists_a_tool_without_the_description_that_is_too_large() {
+    let workspace = odd(&small_arrays(4 << 20));
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let before = client.memory_kib("VmHWM");
+    client.call("odd", json!({}));
+    for _ in 0..5 {
+        let tools = client.request("tools/list", json!({}));
+        let tools = tools["result"]["tools"].as_array().unwrap();
+        assert!(tools.iter().any(|tool| tool["name"] == "odd"), "{tools:?}");
+    }
+    let after = client.memory_kib("VmHWM");
+    let (_, stderr) = client.close();
+    assert!(stderr.contains("`odd`") && stderr.contains("description"), "{stderr}");
+    assert!(after < before + (128 << 10), "{before} KiB, then {after} KiB");
+}
+
+#[test]
+fn defaults_count_as_arguments_while_they_are_filled_in() {
+    let start = r#"{"name":"odd","inputSchema":{"type":"object","properties":{"list":{"type":"array",
+        "items":{"type":"object","properties":{"text":{"default":""#;
+    let workspace = odd(&crafted::describing_again(start, "x", 100_000, "\"}}}}}}}"));
+    let list = |elements: usize| {
+        let list = vec![json!({}); elements];
+        workspace.file("arguments.json", json!({ "list": list }).to_string())
+    };
+    let run = |elements: usize| {
+        let file = format!("@{}", list(elements).display());
+        workspace.run_within(DATA, &["run", "odd", "--args", &file])
+    };
+    assert_eq!(run(5).success(), "ok\n");
+    let refused = run(13_000);
+    assert_eq!(refused.code, 2, "{}", refused.shown());
+    snapshot("data: defaults", &refused.shown());
+
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for _ in 0..4 {
+        let answer = client.call("odd", json!({ "list": vec![json!({}); 100_000] }));
+        assert_eq!(answer["isError"], true, "{answer}");
+    }
+    let peak = client.memory_kib("VmHWM");
+    assert!(peak < PEAK_KIB, "{peak} KiB");
+}
+
+#[test]
+fn arguments_of_many_values_are_refused_before_they_are_built() {
+    let workspace = Workspace::with_probe("");
+    let text = |size: usize| {
+        format!(r#"{{"do":"echo","text":"x","more":[{}0]}}"#, "[0],".repeat(size / 4))
+    };
+    let file = workspace.file("arguments.json", text((1 << 20) - 100));
+    let file = format!("@{}", file.display());
+    let run = workspace.run_within(ByteSize::mib(160), &["run", "probe", "--args", &file]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    snapshot("data: arguments", &run.shown());
+
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    client.call("probe", json!({ "do": "echo", "text": "x" }));
+    let before = client.memory_kib("VmHWM");
+    for size in [1 << 20, 3 << 20] {
+        client.write(&format!(
+            r#"{{"jsonrpc":"2.0","id":"{size}","method":"tools/call","params":{{"name":"probe","arguments":{}}}}}"#,
+            text(size)
+        ));
+        let answer = client.wait(|message| message["id"] == size.to_string());
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    }
+    let after = client.memory_kib("VmHWM");
+    assert!(after < before + (64 << 10), "{before} KiB, then {after} KiB");
+    let long =
+        json!({ "name": "probe", "arguments": { "do": "echo", "text": "x".repeat(3 << 20) } });
+    let answer = client.request("tools/call", long);
+    assert_eq!(
+        answer["error"]["message"],
+        "`arguments` of `tools/call` have 3145751 bytes, more than the limit of 1 MiB"
+    );
+}
+
+#[test]
+fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "list": { "type": "array", "items": { "type": "string" } } },
+    });
+    let description = json!({ "name": "odd", "inputSchema": schema }).to_string();
+    let workspace = odd(&crafted::describing(&description));
+    let call = |arguments: Value| {
+        let file = workspace.file("arguments.json", arguments.to_string());
+        let file = format!("@{}", file.display());
+        workspace.run_within(DATA, &["run", "odd", "--json", "--args", &file])
+    };
+    let run = call(json!({ "list": vec![0; 90_000] }));
+    assert_eq!(run.code, 2, "{}", run.shown());
+    assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
+    assert!(run.shown().contains("further problems are left out"), "{}", run.shown());
+}
+
+#[test]
+fn an_answer_of_millions_of_parts_costs_a_few_times_the_memory_of_a_call() {
+    let component = crafted::same_text_again(1_500_000, 1);
+    let workspace = odd(&component);
+    let [json, text] = &run_all(&workspace, &[&["run", "odd", "--json"], &["run", "odd"]])[..]
+    else {
+        unreachable!("two commands")
+    };
+    assert_eq!((json.code, text.code), (1, 1), "{}", text.shown());
+    let trace = json.json()["error"]["trace"].as_array().unwrap().clone();
+    assert_eq!(trace.len(), 1_001);
+    assert_eq!(trace[1_000], "[cut by kitbag: this trace had 1500000 lines]");
+    assert!(text.stderr.len() < 32 << 10, "{} bytes", text.stderr.len());
+
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for _ in 0..4 {
+        client.call("odd", json!({}));
+    }
+    let peak = client.memory_kib("VmHWM");
+    assert!(peak < PEAK_KIB, "{peak} KiB");
+}
+
+#[test]
+fn memories_that_a_call_has_filled_do_not_stay_with_an_idle_server() {
+    check_idle(&crafted::full_memories(15, 64));
+    let fill = "(drop (memory.grow (i32.const 900)))
+        (memory.fill (i32.const 65536) (i32.const 1) (i32.const 58000000))";
+    check_idle(&crafted::tool_with_core("", fill));
+}
+
+/// Has a server call this component at all its places, and looks at what it keeps.
+#[track_caller]
+fn check_idle(component: &[u8]) {
+    let workspace = odd(component);
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    client.call("odd", json!({}));
+    let first = client.memory_kib("VmRSS");
+    // More than there are places, so that each of them has had a call.
+    let calls: Vec<_> = (0..64)
+        .map(|_| client.send("tools/call", json!({ "name": "odd", "arguments": {} })))
+        .collect();
+    for call in calls {
+        let answer = client.answer(call);
+        assert!(answer.get("error").is_none(), "{answer}");
+    }
+    let after = client.memory_kib("VmRSS");
+    assert!(after < first + (160 << 10), "{first} KiB, then {after} KiB");
+}
