@@ -147,6 +147,7 @@ fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
     let schema = json!({
         "type": "object",
         "properties": { "list": { "type": "array", "items": { "type": "string" } } },
+        "additionalProperties": { "items": { "type": "string" } },
     });
     let description = json!({ "name": "odd", "inputSchema": schema }).to_string();
     let workspace = odd(&crafted::describing(&description));
@@ -158,7 +159,11 @@ fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
     let run = call(json!({ "list": vec![0; 90_000] }));
     assert_eq!(run.code, 2, "{}", run.shown());
     assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
-    assert!(run.shown().contains("further problems are left out"), "{}", run.shown());
+    assert!(run.shown().contains("further problems are not listed"), "{}", run.shown());
+    // Each problem's place would repeat the key.
+    let run = call(json!({ "k".repeat(500_000): vec![0; 90_000] }));
+    assert_eq!(run.code, 2, "{}", run.shown());
+    assert!(run.stdout.len() + run.stderr.len() < 32 << 10, "{} bytes", run.stdout.len());
 }
 
 #[test]

@@ -17,6 +17,10 @@ use crate::error::ToolboxError;
 /// times.
 const PROBLEMS: usize = 100;
 
+/// How many bytes the pointers to all values have at most where all problems are
+/// looked for: the library holds one for each problem before it tells the first.
+const ALL_POINTER_BYTES: usize = 4 << 20;
+
 /// The longest pointer of a problem, in bytes: keys are the caller's.
 const POINTER_BYTES: usize = 1 << 10;
 
@@ -119,17 +123,37 @@ pub(crate) fn misfits(
     if !fits_plainly(schema, value) {
         let (effort, validator) = validator(tool, kind, schema)?;
         effort.check("", value).map_err(|reason| unusable(tool, kind, reason))?;
-        for error in validator.iter_errors(value) {
+        let is_bounded = pointer_bytes(value, 0) <= ALL_POINTER_BYTES;
+        let all = is_bounded.then(|| validator.iter_errors(value)).into_iter().flatten();
+        let first = if is_bounded { None } else { validator.validate(value).err() };
+        for error in all.chain(first) {
             explain(&error, schema, &mut problems);
-            if problems.len() > PROBLEMS {
+            if problems.len() > PROBLEMS || !is_bounded {
                 problems.truncate(PROBLEMS);
-                let message = "further problems are left out".into();
+                let message = "further problems are not listed".into();
                 problems.push(ArgumentProblem { pointer: String::new(), message });
                 break;
             }
         }
     }
     Ok(problems)
+}
+
+/// How many bytes the pointers to a value and all within it have, where that to the
+/// value itself has `own`.
+fn pointer_bytes(value: &Value, own: usize) -> usize {
+    // An index has as many digits as a list of so many values can have.
+    const INDEX: usize = 8;
+    own + match value {
+        Value::Array(elements) => {
+            elements.iter().map(|element| pointer_bytes(element, own + INDEX)).sum::<usize>()
+        }
+        Value::Object(object) => {
+            let within = object.iter();
+            within.map(|(key, value)| pointer_bytes(value, own + 1 + key.len())).sum()
+        }
+        _ => 0,
+    }
 }
 
 /// Reads a schema of a tool's.
@@ -519,7 +543,8 @@ mod tests {
     #[test]
     fn the_same_mistake_many_times_is_told_a_hundred_times() {
         let key = "k".repeat(10_000);
-        let mut schema = json!({ "properties": { "flat": { "additionalProperties": false } } });
+        let flat = json!({ "properties": { "a": {} }, "additionalProperties": false });
+        let mut schema = json!({ "properties": { "flat": flat } });
         schema["properties"][&key] = json!({ "items": { "type": "string" } });
         let many = |value: Value| match super::check("t", &schema, value.into(), |_| false) {
             Err(ToolboxError::Arguments { problems, .. }) => problems,
@@ -530,7 +555,7 @@ mod tests {
         assert!(
             problems.iter().all(|problem| problem.pointer.len() <= POINTER_BYTES + '…'.len_utf8())
         );
-        assert_eq!(problems[PROBLEMS].to_string(), "further problems are left out");
+        assert_eq!(problems[PROBLEMS].to_string(), "further problems are not listed");
         let keys: Map<_, _> = (0..1_000).map(|key| (key.to_string(), json!(1))).collect();
         assert_eq!(many(json!({ "flat": keys })).len(), PROBLEMS + 1);
     }
