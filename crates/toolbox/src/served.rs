@@ -32,6 +32,11 @@ pub const KNOWLEDGE_PROMPT: &str = "knowledge";
 /// What the URI of a subject begins with; none of a component's does.
 pub const KNOWLEDGE_SCHEME: &str = "kb://";
 
+/// The longest URI that is looked up among templates, in bytes, and how many
+/// expressions a template may have: to compare takes as long as their product.
+const URI_BYTES: usize = 4 << 10;
+const EXPRESSIONS: usize = 16;
+
 /// What the components of all enabled tools serve, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
@@ -68,6 +73,9 @@ impl Served {
         let resource = self.resources.iter().find(|resource| resource.description.uri == uri);
         let resource = resource.map(|item| (&item.tool, item.description.mime_type.as_deref()));
         resource.or_else(|| {
+            if uri.len() > URI_BYTES {
+                return None;
+            }
             let template =
                 self.templates.iter().find(|item| has_form(&item.description.uri_template, uri))?;
             Some((&template.tool, template.description.mime_type.as_deref()))
@@ -189,6 +197,14 @@ impl Offers {
             let uri = &template.uri_template;
             // Whatever a form may stand for, it does not stand for the start.
             let own = uri.starts_with(KNOWLEDGE_SCHEME);
+            if uri.matches('{').count() > EXPRESSIONS {
+                problems.push(format!(
+                    "the resource template `{}` of `{tool}` is left out: it has more than \
+                     {EXPRESSIONS} expressions",
+                    shown(uri)
+                ));
+                continue;
+            }
             add(&mut self.templates, tool, ("resource template", uri, own), template, problems);
         }
     }
@@ -300,6 +316,25 @@ mod tests {
         check_form("a:{größe}!", "a:ü!", true);
         // As long as a message may be, and no longer to look at for that.
         check_form(&"{+a}x".repeat(50), &"x".repeat(100_000), true);
+    }
+
+    #[test]
+    fn a_template_and_a_uri_that_take_long_to_compare_are_not_compared() {
+        let template = |uri_template: String| ResourceTemplateDescription {
+            uri_template,
+            ..ResourceTemplateDescription::default()
+        };
+        let of = |expressions: usize| template(format!("a:{}", "{+a}x".repeat(expressions)));
+        let resource_templates = vec![of(EXPRESSIONS), of(EXPRESSIONS + 1)];
+        let description = Description { resource_templates, ..Description::default() };
+        let (mut offers, mut problems) = (Offers::default(), Vec::new());
+        offers.add(&ToolName::new("one").unwrap(), &description, &mut problems);
+        assert_eq!((offers.templates.len(), problems.len()), (1, 1), "{problems:?}");
+        let templates = offers.templates.into_values().collect();
+        let served = Served { templates, ..Served::default() };
+        let uri = |length: usize| format!("a:{}", "x".repeat(length - 2));
+        assert!(served.resource(&uri(URI_BYTES)).is_some());
+        assert!(served.resource(&uri(URI_BYTES + 1)).is_none());
     }
 
     #[test]
