@@ -124,11 +124,10 @@ fn arguments_of_many_values_are_refused_before_they_are_built() {
     client.call("probe", json!({ "do": "echo", "text": "x" }));
     let before = client.memory_kib("VmHWM");
     for size in [1 << 20, 3 << 20] {
-        client.write(&format!(
-            r#"{{"jsonrpc":"2.0","id":"{size}","method":"tools/call","params":{{"name":"probe","arguments":{}}}}}"#,
-            text(size)
-        ));
-        let answer = client.wait(|message| message["id"] == size.to_string());
+        let params = format!(r#"{{"name":"probe","arguments":{}}}"#, text(size));
+        let call = r#"{"jsonrpc":"2.0","method":"tools/call""#;
+        client.write(&format!(r#"{call},"id":{size},"params":{params}}}"#));
+        let answer = client.wait(|message| message["id"] == size);
         assert_eq!(answer["error"]["code"], -32600, "{answer}");
     }
     let after = client.memory_kib("VmHWM");
