@@ -18,6 +18,7 @@ mod local_tools;
 mod paths;
 mod reports;
 mod serve;
+mod trust;
 
 /// Declares a module for each built-in tool: one without tests does not compile.
 macro_rules! tests_of_tools {

@@ -36,6 +36,11 @@ impl Args {
         let (mut tools, mut topics) = (0, 0);
         if let Some(kitbag) = &kitbag {
             let toolbox = kitbag.toolbox();
+            problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
+                about: "configuration".into(),
+                text: ignored.to_string(),
+                exit: Exit::Configuration,
+            }));
             let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
             for name in &names {
                 tools += 1;

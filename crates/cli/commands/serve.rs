@@ -123,6 +123,9 @@ impl Args {
         self.start_log(None::<Identity>);
         let limits = self.limits;
         let toolbox = global.builder().limits(limits.into()).build()?.toolbox().clone();
+        if let Some(ignored) = &toolbox.config().ignored {
+            tracing::warn!("{ignored}");
+        }
         let host = toolbox.host().clone();
         let load: Load = Box::new(move || {
             let builder = global.builder().limits(limits.into()).host(host.clone());

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file::SourceFile;
 use crate::origin::Sourced;
+use crate::trust::IgnoredWorkspace;
 
 /// Everything that is configured, with where each value came from.
 #[derive(Clone, Debug)]
@@ -18,8 +19,13 @@ pub struct Config {
     /// Root of the workspace; absolute. Where none was found, the directory
     /// from which it was looked for.
     pub root: Sourced<PathBuf>,
-    /// Whether the root holds a directory `.kitbag`.
+    /// Whether the root holds a directory `.kitbag` that counts.
     pub has_workspace: bool,
+    /// The workspace that was found or named and whose configuration was not read,
+    /// because another user can change it.
+    pub ignored: Option<IgnoredWorkspace>,
+    /// Whose configuration counts although another user can change it.
+    pub trust: Trust,
     /// The files that were read, the weakest layer first.
     pub files: Vec<SourceFile>,
     /// What the files of the workspace may set a limit to, at most.
@@ -102,6 +108,13 @@ pub struct Ceiling {
     pub output: Sourced<ByteSize>,
     /// Instructions of one call. `None`: any budget, and none where none is set.
     pub fuel: Option<Sourced<u64>>,
+}
+
+/// What the user trusts by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Roots of workspaces; absolute. Default: none.
+    pub directories: Sourced<Vec<PathBuf>>,
 }
 
 /// The parameters of a tool, or the properties of an object, by name.
@@ -191,6 +204,12 @@ impl Default for EffectiveLimits {
             output: Sourced::default(output),
             fuel: fuel.map(Sourced::default),
         }
+    }
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { directories: Sourced::default(Vec::new()) }
     }
 }
 

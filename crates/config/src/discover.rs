@@ -2,22 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ToolName, ToolNameError};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, statat};
+use rustix::io::Errno;
 
+use crate::config::Trust;
 use crate::error::{Problem, Report};
-use crate::file::{self, Layer, SourceFile, reason};
+use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ToolConfig};
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 use crate::parse::{Damage, Form, parse};
 use crate::resolve::path;
-use crate::schema::{CEILING, json_schema, manifest_schema, workspace_schema};
+use crate::schema::{OWN_KEYS, json_schema, manifest_schema, workspace_schema};
 use crate::sources::Sources;
+use crate::trust::{Examiner, IgnoredWorkspace, trust};
 use crate::written::Span;
 
 /// The directory that makes its parent a workspace.
@@ -39,6 +43,9 @@ pub(crate) struct Workspace {
 /// Everything that was found and read, as it was written.
 pub(crate) struct Read {
     pub(crate) workspace: Workspace,
+    /// The workspace that was found or named and does not count.
+    pub(crate) ignored: Option<IgnoredWorkspace>,
+    pub(crate) trust: Trust,
     /// The weakest layer first.
     pub(crate) files: Vec<SourceFile>,
     /// By index into `files`, the weakest layer first.
@@ -86,97 +93,249 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
 
 /// Reads the files. `None` where one of them cannot be understood at all.
 pub(crate) fn read(
-    workspace: Workspace,
+    mut workspace: Workspace,
     sources: &Sources<'_>,
     report: &mut Report,
 ) -> Option<Read> {
-    let mut reader = Reader {
-        root: workspace.root.value.clone(),
+    let mut parser = Parser {
         own_file: sources.own_file(),
-        files: Vec::new(),
         damage: Damage::default(),
         is_complete: true,
         report,
     };
-    let mut found = BTreeMap::new();
-    let mut configs = Vec::new();
-    if workspace.exists {
-        found = reader.tools();
+    let user = sources.user_file.as_ref().and_then(|path| {
+        let mut texts = Texts::new(&workspace.root.value);
+        let file = texts.user_file(path::clean(path));
+        parser.take(texts);
+        file
+    });
+    let user = user.and_then(|file| Some((parser.config(&file)?, file)));
+    let trust = match &user {
+        Some((config, file)) => trust(file, config, sources.home.as_deref(), parser.report),
+        None => Trust::default(),
+    };
+    let mut own = workspace.exists.then(|| OwnFiles::read(&workspace.root.value));
+    let ignored = own.as_mut().and_then(|own| own.distrusted(&trust, sources));
+    if ignored.is_some() {
+        own = None;
+        workspace.exists = false;
+        // What another user left above has no say in where the workspace is.
+        if matches!(workspace.root.origin, Origin::Found { .. }) {
+            let start = path::settled(&sources.start);
+            workspace.canonical = path::canonical(&start);
+            workspace.root = Sourced::default(start);
+        }
     }
-    if let Some(path) = &sources.user_file {
-        configs.extend(reader.config(path::clean(path), Layer::User));
+
+    let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut keep = |file| {
+        files.push(file);
+        files.len() - 1
+    };
+    let own = own.map(|own| {
+        for (name, (wasm, manifest)) in own.tools {
+            let manifest = manifest.and_then(|file| {
+                let config = parser.manifest(&file, &name)?;
+                Some((keep(file), config))
+            });
+            let shown = file::relative(&wasm, &own.texts.root);
+            found.insert(name, FoundTool { wasm, shown, manifest });
+        }
+        parser.take(own.texts);
+        own.config
+    });
+    if let Some((config, file)) = user {
+        configs.push((keep(file), config));
     }
-    if workspace.exists {
-        let path = workspace.root.value.join(DIRECTORY).join("config.toml");
-        configs.extend(reader.config(path, Layer::Workspace));
+    if let Some(file) = own.flatten()
+        && let Some(config) = parser.config(&file)
+    {
+        configs.push((keep(file), config));
     }
-    let Reader { files, damage, is_complete, .. } = reader;
-    is_complete.then_some(Read { workspace, files, configs, found, damage })
+    let Parser { damage, is_complete, .. } = parser;
+    is_complete.then_some(Read { workspace, ignored, trust, files, configs, found, damage })
 }
 
-struct Reader<'a> {
-    root: PathBuf,
-    /// The person's own file, for messages.
-    own_file: Option<&'a Path>,
-    files: Vec<SourceFile>,
-    damage: Damage,
-    /// Whether every file could be understood.
-    is_complete: bool,
-    report: &'a mut Report,
+/// The files of a workspace as they stand there, before they are known to count.
+struct OwnFiles {
+    /// The root, once it was opened.
+    directory: Option<OwnedFd>,
+    texts: Texts,
+    examiner: Examiner,
+    config: Option<SourceFile>,
+    /// Each component with its manifest.
+    tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
 }
 
-impl Reader<'_> {
-    fn config(&mut self, path: PathBuf, layer: Layer) -> Option<(usize, ConfigFile)> {
-        let index = self.file(path, layer)?;
-        let is_own = layer == Layer::User;
-        let form = Form {
-            base: &KeyPath::ROOT,
-            schema: if is_own { json_schema } else { workspace_schema },
-            misplaced: (!is_own).then(|| self.ceiling()),
+impl OwnFiles {
+    /// Opens, examines and reads every file of a workspace.
+    fn read(root: &Path) -> Self {
+        let mut files = Self {
+            directory: None,
+            texts: Texts::new(root),
+            examiner: Examiner::default(),
+            config: None,
+            tools: BTreeMap::new(),
         };
-        let config = parse(&self.files[index], &form, self.report, &mut self.damage);
-        self.is_complete &= config.is_some();
-        Some((index, config?))
-    }
-
-    fn manifest(&mut self, path: PathBuf, name: &ToolName) -> Option<(usize, ToolConfig)> {
-        let index = self.file(path, Layer::Manifest)?;
-        let base = KeyPath::ROOT.key("tools");
-        let base = base.key(name.as_str());
-        let misplaced = Some(self.ceiling());
-        let form = Form { base: &base, schema: manifest_schema, misplaced };
-        let config = parse(&self.files[index], &form, self.report, &mut self.damage);
-        self.is_complete &= config.is_some();
-        Some((index, config?))
-    }
-
-    /// What a file of the workspace must not have, and what is then wrong.
-    fn ceiling(&self) -> (&'static str, Problem) {
-        let file = self.own_file.map(Arc::from);
-        (CEILING, Problem::NotOwnFile { key: CEILING, file })
-    }
-
-    /// Reads a file. The user's own one was named by the caller, so it must be
-    /// there; `.kitbag/config.toml` need not.
-    fn file(&mut self, path: PathBuf, layer: Layer) -> Option<usize> {
-        let bytes = match file::read(&path) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) if layer == Layer::Workspace => return None,
-            Ok(None) => {
-                let reason = "no such file or directory".to_owned();
-                self.fail(&path, Problem::Unreadable { reason });
-                return None;
+        let path = root.join(DIRECTORY);
+        let opened = files.examiner.root(root).and_then(|root| {
+            let own =
+                files.examiner.open(root.as_fd(), Path::new(DIRECTORY), &path, OFlags::DIRECTORY);
+            files.directory = Some(root);
+            own
+        });
+        match opened {
+            Ok(own) => {
+                files.config = files.file(own.as_fd(), &path, "config.toml", Layer::Workspace);
+                files.read_tools(own.as_fd(), &path.join(TOOLS));
             }
+            Err(error) => files.texts.unreadable(&path, error),
+        }
+        files
+    }
+
+    /// Why they do not count, unless the user has named the workspace.
+    fn distrusted(&mut self, trust: &Trust, sources: &Sources<'_>) -> Option<IgnoredWorkspace> {
+        let (path, reason) = self.examiner.distrusted.take()?;
+        if self.directory.as_ref().is_some_and(|directory| trust.names(directory)) {
+            return None;
+        }
+        let own_file = sources.own_file().map(Arc::from);
+        Some(IgnoredWorkspace { root: self.texts.root.clone(), path, reason, own_file })
+    }
+
+    /// Reads the tools in `.kitbag/tools`.
+    fn read_tools(&mut self, own: BorrowedFd<'_>, path: &Path) {
+        let opened = self.examiner.open(own, Path::new(TOOLS), path, OFlags::DIRECTORY);
+        let directory = match opened {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => return,
+            Err(Errno::NOTDIR) => return self.texts.fail(path, Problem::NotADirectory),
+            Err(error) => return self.texts.unreadable(path, error),
+        };
+        let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
+        match Dir::read_from(&directory) {
+            Ok(entries) => {
+                for entry in entries {
+                    match entry.and_then(|entry| self.tool_file(directory.as_fd(), path, &entry)) {
+                        Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
+                        Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
+                        Ok(None) => {}
+                        Err(error) => self.texts.unreadable(path, error),
+                    }
+                }
+            }
+            Err(error) => self.texts.unreadable(path, error),
+        }
+        for (name, wasm) in components {
+            let manifest = manifests.remove(&name).and_then(|manifest: PathBuf| {
+                let file_name = manifest.file_name()?.to_str()?.to_owned();
+                self.file(directory.as_fd(), path, &file_name, Layer::Manifest)
+            });
+            self.tools.insert(name, (wasm, manifest));
+        }
+        for path in manifests.into_values() {
+            let missing =
+                file::relative(&path.with_extension("wasm"), &self.texts.root).to_path_buf();
+            let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
+            self.texts.report.origin(origin, Problem::NoComponent { missing }, None);
+        }
+    }
+
+    /// Whether a directory entry is part of a tool: a regular file, or a symbolic
+    /// link to one, with one of the two extensions.
+    fn tool_file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &Path,
+        entry: &DirEntry,
+    ) -> rustix::io::Result<Option<(PathBuf, Extension)>> {
+        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        let extension = match name.extension().and_then(OsStr::to_str) {
+            Some("wasm") => Extension::Wasm,
+            Some("toml") => Extension::Toml,
+            _ => return Ok(None),
+        };
+        let path = path.join(name);
+        let is_file = match self.examiner.name(directory, name, &path) {
+            Ok(kind) => kind == FileType::RegularFile,
+            // A link that leads nowhere, or a file that was just removed.
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => false,
+            Err(error) => return Err(error),
+        };
+        Ok(is_file.then_some((path, extension)))
+    }
+
+    /// Reads a file by its name in a directory. `.kitbag/config.toml` need not be
+    /// there.
+    fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &Path,
+        name: &str,
+        layer: Layer,
+    ) -> Option<SourceFile> {
+        let path = path.join(name);
+        let opened = self.examiner.open(directory, Path::new(name), &path, OFlags::empty());
+        // A link that leads nowhere is a mistake, not an absent file.
+        let is_absent = opened.as_ref().is_err_and(|error| *error == Errno::NOENT)
+            && statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+        if is_absent && layer == Layer::Workspace {
+            return None;
+        }
+        self.texts.read(path, layer, opened)
+    }
+
+    fn name(&mut self, path: PathBuf, files: &mut BTreeMap<ToolName, PathBuf>) {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        match ToolName::new(stem) {
+            Ok(name) => {
+                files.insert(name, path);
+            }
+            Err(ToolNameError { name }) => {
+                let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
+                self.texts.report.origin(origin, ToolNameError { name }, None);
+            }
+        }
+    }
+}
+
+/// Reads the text of files, and keeps what is wrong with them.
+struct Texts {
+    root: PathBuf,
+    /// Whether every file could be read.
+    is_complete: bool,
+    report: Report,
+}
+
+impl Texts {
+    fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), is_complete: true, report: Report::default() }
+    }
+
+    /// Reads the user's own file, which was named by the caller and must be there.
+    fn user_file(&mut self, path: PathBuf) -> Option<SourceFile> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&path, flags, Mode::empty());
+        self.read(path, Layer::User, opened)
+    }
+
+    /// Reads a file that was opened.
+    fn read(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        opened: rustix::io::Result<OwnedFd>,
+    ) -> Option<SourceFile> {
+        let bytes = match opened.map_err(file::unreadable).and_then(file::read) {
+            Ok(bytes) => bytes,
             Err(problem) => {
                 self.fail(&path, problem);
                 return None;
             }
         };
         match String::from_utf8(bytes) {
-            Ok(text) => {
-                self.files.push(SourceFile::new(path, &self.root, layer, text));
-                Some(self.files.len() - 1)
-            }
+            Ok(text) => Some(SourceFile::new(path, &self.root, layer, text)),
             Err(error) => {
                 // Only the part that is text can be shown, and counted.
                 let end = error.utf8_error().valid_up_to();
@@ -189,78 +348,63 @@ impl Reader<'_> {
         }
     }
 
+    fn unreadable(&mut self, path: &Path, error: Errno) {
+        self.fail(path, file::unreadable(error));
+    }
+
     fn fail(&mut self, path: &Path, problem: Problem) {
         self.is_complete = false;
         let origin = Origin::Found { path: file::relative(path, &self.root) };
         self.report.origin(origin, problem, None);
     }
+}
 
-    /// The tools in `.kitbag/tools`.
-    fn tools(&mut self) -> BTreeMap<ToolName, FoundTool> {
-        let directory = self.root.join(DIRECTORY).join(TOOLS);
-        let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
-        match fs::read_dir(&directory) {
-            Ok(entries) => {
-                for entry in entries {
-                    match entry.and_then(|entry| tool_file(&entry)) {
-                        Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
-                        Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
-                        Ok(None) => {}
-                        Err(error) => {
-                            self.fail(&directory, Problem::Unreadable { reason: reason(&error) });
-                        }
-                    }
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                self.fail(&directory, Problem::NotADirectory);
-            }
-            Err(error) => self.fail(&directory, Problem::Unreadable { reason: reason(&error) }),
-        }
-        let mut found = BTreeMap::new();
-        for (name, wasm) in components {
-            let manifest = manifests.remove(&name).and_then(|path| self.manifest(path, &name));
-            let shown = file::relative(&wasm, &self.root);
-            found.insert(name, FoundTool { wasm, shown, manifest });
-        }
-        for path in manifests.into_values() {
-            let missing = file::relative(&path.with_extension("wasm"), &self.root).to_path_buf();
-            let origin = Origin::Found { path: file::relative(&path, &self.root) };
-            self.report.origin(origin, Problem::NoComponent { missing }, None);
-        }
-        found
+/// Understands the text of files.
+struct Parser<'a> {
+    /// The person's own file, for messages.
+    own_file: Option<&'a Path>,
+    damage: Damage,
+    /// Whether every file could be understood.
+    is_complete: bool,
+    report: &'a mut Report,
+}
+
+impl Parser<'_> {
+    /// Takes over what is wrong with files that count.
+    fn take(&mut self, texts: Texts) {
+        self.is_complete &= texts.is_complete;
+        self.report.append(texts.report);
     }
 
-    fn name(&mut self, path: PathBuf, files: &mut BTreeMap<ToolName, PathBuf>) {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        match ToolName::new(stem) {
-            Ok(name) => {
-                files.insert(name, path);
-            }
-            Err(ToolNameError { name }) => {
-                let origin = Origin::Found { path: file::relative(&path, &self.root) };
-                self.report.origin(origin, ToolNameError { name }, None);
-            }
-        }
+    fn config(&mut self, file: &SourceFile) -> Option<ConfigFile> {
+        let is_own = file.layer() == Layer::User;
+        let form = Form {
+            base: &KeyPath::ROOT,
+            schema: if is_own { json_schema } else { workspace_schema },
+            misplaced: if is_own { Vec::new() } else { self.misplaced() },
+        };
+        let config = parse(file, &form, self.report, &mut self.damage);
+        self.is_complete &= config.is_some();
+        config
+    }
+
+    fn manifest(&mut self, file: &SourceFile, name: &ToolName) -> Option<ToolConfig> {
+        let base = KeyPath::ROOT.key("tools");
+        let base = base.key(name.as_str());
+        let form = Form { base: &base, schema: manifest_schema, misplaced: self.misplaced() };
+        let config = parse(file, &form, self.report, &mut self.damage);
+        self.is_complete &= config.is_some();
+        config
+    }
+
+    /// What a file of the workspace must not have, and what is then wrong.
+    fn misplaced(&self) -> Vec<(&'static str, Problem)> {
+        let file = || self.own_file.map(Arc::from);
+        OWN_KEYS.map(|key| (key, Problem::NotOwnFile { key, file: file() })).into()
     }
 }
 
 enum Extension {
     Wasm,
     Toml,
-}
-
-/// Whether a directory entry is part of a tool: a regular file, or a symbolic
-/// link to one, with one of the two extensions.
-fn tool_file(entry: &fs::DirEntry) -> io::Result<Option<(PathBuf, Extension)>> {
-    let path = entry.path();
-    let extension = match path.extension().and_then(OsStr::to_str) {
-        Some("wasm") => Extension::Wasm,
-        Some("toml") => Extension::Toml,
-        _ => return Ok(None),
-    };
-    let kind = entry.file_type()?;
-    let is_file = kind.is_file() || kind.is_symlink() && path.is_file();
-    Ok(is_file.then_some((path, extension)))
 }

@@ -229,13 +229,13 @@ pub enum Problem {
         /// The key that has no place there.
         key: &'static str,
     },
-    /// A component in a person's own file has a relative path.
+    /// A path in a person's own file is relative, where nothing is for it to be relative to.
     #[error(
         "`{}` is relative, and this file is for all workspaces; write an absolute path, or one \
          that starts with `~/`",
         shown(path)
     )]
-    RelativeWasm {
+    RelativePath {
         /// The path as it was given.
         path: String,
     },
@@ -274,7 +274,7 @@ pub enum Problem {
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },
-    /// A file of a workspace has a table of ceilings.
+    /// A file of a workspace has a table that only the user's own file may have.
     #[error(
         "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
         own_file(file)
@@ -522,6 +522,11 @@ impl Report {
         self.diagnostics.push((rank, diagnostic));
     }
 
+    /// Takes over what another one has.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.diagnostics.append(&mut other.diagnostics);
+    }
+
     /// Everything that was taken down, in order; `Ok` where that is nothing.
     pub(crate) fn finish(self) -> Result<(), ConfigErrors> {
         let mut ranked = self.diagnostics;
@@ -613,7 +618,7 @@ fn within(table: &str) -> String {
     if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
 }
 
-fn own_file(file: &Option<Arc<Path>>) -> String {
+pub(crate) fn own_file(file: &Option<Arc<Path>>) -> String {
     match file {
         Some(path) => format!("your own `{}`", shown_path(path)),
         None => "your own `config.toml`".to_owned(),

@@ -2,8 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 
 use crate::error::Problem;
 use crate::origin::Origin;
@@ -121,29 +125,21 @@ impl Lines {
     }
 }
 
-/// Reads a file whole, without a byte order mark. `None` where there is none.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
-    let unreadable = |error: io::Error| Problem::Unreadable { reason: reason(&error) };
-    // Looked at before it is opened: opening a FIFO would wait for a writer.
-    let metadata = match path.metadata() {
-        Ok(metadata) => metadata,
-        // A link that leads nowhere is a mistake, not an absent file.
-        Err(error)
-            if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(unreadable(error)),
-    };
-    if metadata.is_dir() {
-        return Err(Problem::Directory);
+/// Reads a file whole, without a byte order mark. It was opened without blocking, so
+/// that it may be anything.
+pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
+    let stat = fstat(&opened).map_err(unreadable)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(Problem::Directory),
+        _ => return Err(Problem::NotAFile),
     }
-    if !metadata.is_file() {
-        return Err(Problem::NotAFile);
-    }
-    let mut bytes = Vec::with_capacity(metadata.len().min(MAX_BYTES) as usize + 1);
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let length = u64::try_from(stat.st_size).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(length.min(MAX_BYTES) as usize + 1);
+    File::from(opened)
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Problem::Unreadable { reason: reason(&error) })?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Problem::TooLarge);
     }
@@ -151,7 +147,16 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
-    Ok(Some(bytes))
+    Ok(bytes)
+}
+
+/// Why a file could not be opened.
+pub(crate) fn unreadable(error: Errno) -> Problem {
+    match error {
+        // A socket.
+        Errno::NXIO => Problem::NotAFile,
+        error => Problem::Unreadable { reason: reason(&error.into()) },
+    }
 }
 
 /// What the operating system says of a failure, without its number.

@@ -27,6 +27,10 @@ pub(crate) struct ConfigFile {
     /// file has this table; what you set there yourself may be higher.
     #[schemars(title = "Ceilings of the limits")]
     pub(crate) ceiling: Option<CeilingConfig>,
+    /// What you trust although other users can change it. Only your own file has
+    /// this table.
+    #[schemars(title = "Trust")]
+    pub(crate) trust: Option<TrustConfig>,
     /// The tools, by the name that a model calls them by: letters, digits, `_`
     /// and `-`, at most 48 of them.
     #[schemars(title = "Tools")]
@@ -172,6 +176,18 @@ pub(crate) struct CeilingConfig {
     /// WebAssembly instructions of the call: a positive integer, such as
     /// `1000000`. Also the budget of a tool that has none. Default: no ceiling.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
+}
+
+/// What the user trusts although other users can change it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Trust")]
+pub(crate) struct TrustConfig {
+    /// Roots of workspaces whose configuration counts although they, or files in
+    /// their `.kitbag`, belong to other users or can be written by them: absolute
+    /// paths, or paths that start with `~/`. Directories below are not meant.
+    #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
+    pub(crate) directories: Option<Written<Vec<Written<String>>>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.

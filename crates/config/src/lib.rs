@@ -15,8 +15,9 @@
 //! is an error. Only the person's own file raises or lowers it, under
 //! `[ceiling]`, and neither that file nor variables nor flags are bound by it.
 //!
-//! Running tools is left to `kitbag-host`, and whether a workspace is trusted
-//! to `kitbag-toolbox`, which finds in [`Config::files`] exactly what was read.
+//! The configuration of a workspace that another user can change is not read, and
+//! [`Config::ignored`] says why; `[trust]` in the person's own file names the
+//! workspaces that count all the same. Running tools is left to `kitbag-host`.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,11 +54,12 @@ mod rows;
 mod schema;
 mod sources;
 mod text;
+mod trust;
 mod written;
 
 pub use config::{
     Ceiling, Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool,
-    ToolSource, Topic,
+    ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
 pub use file::{Layer, SourceFile};
@@ -65,6 +67,7 @@ pub use origin::{Origin, Sourced};
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{LimitFlags, Sources, VARIABLES};
+pub use trust::{Distrust, IgnoredWorkspace};
 
 use error::Report;
 

@@ -36,8 +36,8 @@ pub(crate) struct Form<'a> {
     pub(crate) base: &'a KeyPath<'a>,
     /// Makes its JSON Schema.
     pub(crate) schema: fn() -> Value,
-    /// A key that its top level must not have, and what is then wrong.
-    pub(crate) misplaced: Option<(&'static str, Problem)>,
+    /// The keys that its top level must not have, and what is then wrong.
+    pub(crate) misplaced: Vec<(&'static str, Problem)>,
 }
 
 /// Reads the text of a file.
@@ -51,16 +51,16 @@ pub(crate) fn parse<T: DeserializeOwned>(
     damage: &mut Damage,
 ) -> Option<T> {
     let mut table = document(file, report)?;
-    if let Some((key, problem)) = &form.misplaced
-        && let Some(span) = take_out(&mut table, key)
-    {
-        report.span(file, span.into(), problem.clone(), None);
+    for (key, problem) in &form.misplaced {
+        if let Some(span) = take_out(&mut table, key) {
+            report.span(file, span.into(), problem.clone(), None);
+        }
     }
     if let Ok(value) = deserialize(table) {
         return Some(value);
     }
     let mut table = document(file, report)?;
-    if let Some((key, _)) = &form.misplaced {
+    for (key, _) in &form.misplaced {
         take_out(&mut table, key);
     }
     let root = (form.schema)();

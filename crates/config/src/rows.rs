@@ -32,6 +32,9 @@ impl Config {
         let root = &KeyPath::ROOT;
         rows.add(root.key("workspace"), &self.root, |path| path.to_string_lossy().into());
         rows.ceiling(&root.key("ceiling"), &self.ceiling);
+        rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
+            directories.iter().map(|path| path.to_string_lossy()).collect()
+        });
         rows.limits(&root.key("limits"), &self.limits);
         let tools = root.key("tools");
         for (name, tool) in &self.tools {

@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ToolConfig};
 
-/// The key that only the person's own file has.
+/// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
+
+/// The keys that only the person's own file has.
+pub(crate) const OWN_KEYS: [&str; 2] = [CEILING, "trust"];
 
 /// Marks a key that is read but never suggested.
 pub(crate) const UNLISTED: &str = "x-unlisted";
@@ -24,10 +27,13 @@ pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
 }
 
-/// The JSON Schema of `.kitbag/config.toml`, which has no ceilings.
+/// The JSON Schema of `.kitbag/config.toml`, which lacks what only the
+/// person's own file has.
 pub(crate) fn workspace_schema() -> Value {
     let mut schema = json_schema();
-    schema["properties"][CEILING][UNLISTED] = Value::Bool(true);
+    for key in OWN_KEYS {
+        schema["properties"][key][UNLISTED] = Value::Bool(true);
+    }
     schema
 }
 

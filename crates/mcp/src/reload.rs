@@ -178,6 +178,10 @@ fn reload(server: &Server, paths: &[PathBuf]) {
             return;
         }
     };
+    let ignored = &toolbox.config().ignored;
+    if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
+        tracing::warn!("{ignored}");
+    }
     let new = Arc::new(Generation::new(toolbox));
     let changed = difference(&old, &new, paths);
     server.replace(new);

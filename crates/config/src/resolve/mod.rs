@@ -37,8 +37,8 @@ pub(crate) fn resolve(
     sources: &Sources<'_>,
     report: &mut Report,
 ) -> Config {
-    let Read { workspace: Workspace { root, canonical, exists }, files, configs, found, damage } =
-        read;
+    let Read { workspace, ignored, trust, files, configs, found, damage } = read;
+    let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = Ceilings::new(&configs, &damage, report);
     let mut resolver = Resolver {
@@ -51,6 +51,7 @@ pub(crate) fn resolve(
         ceilings: &ceilings,
         own_file: sources.own_file(),
         canonical_root: &canonical,
+        is_ignored: ignored.is_some(),
         directories: HashMap::from([(root.value.clone(), Ok(canonical.clone()))]),
         guarded: None,
         report,
@@ -65,7 +66,7 @@ pub(crate) fn resolve(
     let topics = resolver.topics(&configs);
     let limits = overrides.over(limits);
     let ceiling = ceilings.into_ceiling();
-    Config { root, has_workspace: exists, files, ceiling, limits, tools, topics }
+    Config { root, has_workspace: exists, ignored, trust, files, ceiling, limits, tools, topics }
 }
 
 /// What resolving needs to know, and what it has found out so far.
@@ -80,6 +81,8 @@ struct Resolver<'a> {
     /// The person's own file, for messages.
     own_file: Option<&'a Path>,
     canonical_root: &'a Path,
+    /// Whether there is a workspace that does not count.
+    is_ignored: bool,
     /// Canonical directories, by what they were before: many tools are granted
     /// the same one.
     directories: HashMap<PathBuf, Result<PathBuf, String>>,
@@ -91,8 +94,12 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// The absolute path that was meant at a place.
+    /// The absolute path that was meant at a place. Where another user decides what
+    /// lies in the workspace, a path relative to it is none.
     fn path(&mut self, at: At<'_, String>) -> Option<PathBuf> {
+        if self.is_ignored && !at.value.is_empty() && !path::is_fixed(at.value) {
+            return None;
+        }
         self.bases.absolute(at.value).map_err(|problem| self.report.at(at, problem)).ok()
     }
 

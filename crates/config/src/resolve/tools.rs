@@ -249,7 +249,7 @@ impl Resolver<'_> {
         for at in all(tables, |tool| tool.wasm.as_ref()) {
             let is_for_all = at.file.layer() == Layer::User;
             if is_for_all && !at.value.is_empty() && !path::is_fixed(at.value) {
-                self.report.at(at, Problem::RelativeWasm { path: at.value.clone() });
+                self.report.at(at, Problem::RelativePath { path: at.value.clone() });
             } else {
                 wasm = self.path(at).map(|path| (at, path));
             }

@@ -14,3 +14,4 @@ mod rows;
 mod support;
 mod tools;
 mod topics;
+mod trust;

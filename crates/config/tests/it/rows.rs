@@ -16,6 +16,7 @@ fn without_files_every_value_is_a_default() {
 ceiling.memory = "64 MiB" # default
 ceiling.time = "30s" # default
 ceiling.output = "1 MiB" # default
+trust.directories = [] # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default
 limits.output = "1 MiB" # default

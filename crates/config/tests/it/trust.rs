@@ -1,0 +1,241 @@
+//! Whose files count.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+
+use kitbag_config::{Distrust, Origin, Sourced, load};
+
+use crate::support::{Fixture, check_problems, check_problems_of};
+
+/// A user who is neither the caller nor root.
+const STRANGER: u32 = 65534;
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A workspace that counts, whatever the mask of new files is.
+fn fixture() -> Fixture {
+    let fixture = Fixture::new("[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n")
+        .file("w/.kitbag/tools/u.wasm", "")
+        .file("w/.kitbag/tools/u.toml", "");
+    for path in ["w", "w/.kitbag", "w/.kitbag/tools"] {
+        mode(&fixture.path(path), 0o755);
+    }
+    for path in ["config.toml", "tools/u.toml", "tools/u.wasm"] {
+        mode(&fixture.path("w/.kitbag").join(path), 0o644);
+    }
+    assert_eq!(tools(&fixture), ["learn", "notes", "t", "u"]);
+    fixture
+}
+
+fn tools(fixture: &Fixture) -> Vec<String> {
+    fixture.load().tools.keys().map(ToString::to_string).collect()
+}
+
+/// The message about a workspace that is ignored.
+#[track_caller]
+fn check_ignored(fixture: &Fixture, expected: &str) {
+    let config = fixture.load();
+    let ignored = config.ignored.expect("the workspace is ignored").to_string();
+    let way_out = ", or add \"/t/w\" to `[trust] directories` in your own `/t/h/config.toml`";
+    assert_eq!(
+        fixture.redact(&ignored),
+        format!("the configuration in `/t/w/.kitbag` is ignored: {expected}{way_out}")
+    );
+    assert!(!config.has_workspace);
+    assert!(config.files.iter().all(|file| !file.path().starts_with(fixture.path("w"))));
+    assert_eq!(tools(fixture), ["learn", "notes"]);
+}
+
+#[test]
+fn what_every_user_can_write_is_ignored() {
+    for (path, bits) in [
+        ("w", 0o777),
+        ("w/.kitbag", 0o777),
+        ("w/.kitbag", 0o1777),
+        ("w/.kitbag/config.toml", 0o646),
+        ("w/.kitbag/tools", 0o757),
+        ("w/.kitbag/tools/u.toml", 0o666),
+        ("w/.kitbag/tools/u.wasm", 0o777),
+    ] {
+        let fixture = fixture();
+        mode(&fixture.path(path), bits);
+        check_ignored(
+            &fixture,
+            &format!("`/t/{path}` is writable by every user (mode {bits:04o}); use `chmod o-w`"),
+        );
+    }
+}
+
+#[test]
+fn what_a_group_with_others_in_it_can_write_is_ignored() {
+    // A group that no file of the system knows; only root can give files to it, and
+    // whoever has no such right has at most the groups of the machine.
+    if !rustix::process::geteuid().is_root() {
+        return check_ignored_by_mode_alone();
+    }
+    let fixture = fixture();
+    let path = fixture.path("w/.kitbag/config.toml");
+    chown(&path, None, Some(STRANGER - 7)).unwrap();
+    assert!(fixture.load().ignored.is_none());
+    mode(&path, 0o664);
+    check_ignored(
+        &fixture,
+        "`/t/w/.kitbag/config.toml` is writable by group 65527, which may have other members \
+         (mode 0664); use `chmod g-w`",
+    );
+    // In a sticky root, others cannot replace what is there.
+    let fixture = self::fixture();
+    chown(fixture.path("w"), None, Some(STRANGER - 7)).unwrap();
+    mode(&fixture.path("w"), 0o1775);
+    assert!(fixture.load().ignored.is_none());
+}
+
+/// What holds of a group's right to write without a group to give a file to.
+fn check_ignored_by_mode_alone() {
+    let fixture = fixture();
+    mode(&fixture.path("w/.kitbag/config.toml"), 0o666);
+    assert!(fixture.load().ignored.is_some());
+}
+
+#[test]
+fn what_belongs_to_another_user_is_ignored() {
+    if !rustix::process::geteuid().is_root() {
+        // Nothing here can be given away: the nearest thing is a workspace that others
+        // can write.
+        return check_ignored_by_mode_alone();
+    }
+    for path in [
+        "w",
+        "w/.kitbag",
+        "w/.kitbag/config.toml",
+        "w/.kitbag/tools",
+        "w/.kitbag/tools/u.toml",
+        "w/.kitbag/tools/u.wasm",
+    ] {
+        let fixture = fixture();
+        chown(fixture.path(path), Some(STRANGER), None).unwrap();
+        let message = format!("`/t/{path}` belongs to user 65534; make it yours with `chown`");
+        check_ignored(&fixture, &message);
+    }
+    // A link that another user has made to files of the caller's.
+    let fixture = fixture();
+    fs::rename(fixture.path("w/.kitbag"), fixture.path("mine")).unwrap();
+    symlink("../mine", fixture.path("w/.kitbag")).unwrap();
+    assert!(fixture.load().ignored.is_none());
+    lchown(fixture.path("w/.kitbag"), Some(STRANGER), None).unwrap();
+    check_ignored(&fixture, "`/t/w/.kitbag` belongs to user 65534; make it yours with `chown`");
+}
+
+#[test]
+fn a_sticky_directory_of_everybody_may_hold_a_workspace() {
+    let fixture = fixture();
+    mode(&fixture.path("w"), 0o1777);
+    assert!(fixture.load().ignored.is_none());
+    assert_eq!(tools(&fixture), ["learn", "notes", "t", "u"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_that_is_ignored_is_not_reported() {
+    for config in ["[", "unknown = 1", "\u{0}", "[limits]\nmemory = \"1TiB\"\n"] {
+        let fixture = Fixture::new(config).file("w/.kitbag/tools/no-component.toml", "[");
+        fixture.try_load().unwrap_err();
+        mode(&fixture.path("w/.kitbag"), 0o777);
+        assert!(fixture.load().ignored.is_some());
+    }
+    let fixture = Fixture::empty().directory("w/.kitbag/config.toml").user("unknown = 1");
+    mode(&fixture.path("w/.kitbag"), 0o777);
+    assert_eq!(fixture.problems().lines().count(), 1, "{}", fixture.problems());
+}
+
+#[test]
+fn a_workspace_that_is_trusted_by_name_counts() {
+    let check = |directories: &str, expected: bool| {
+        let fixture = fixture();
+        mode(&fixture.path("w/.kitbag"), 0o777);
+        let directories = directories.replace("/t/", fixture.path("").to_str().unwrap());
+        let fixture = fixture.directory("h/w").user(&format!("trust.directories = {directories}"));
+        assert_eq!(fixture.load().ignored.is_none(), expected, "{directories}");
+        assert_eq!(tools(&fixture).len(), if expected { 4 } else { 2 }, "{directories}");
+    };
+    check("[\"/t/w\"]", true);
+    check("[\"/t/none\", \"/t/h/../w/.\"]", true);
+    check("[\"~/../w\"]", true);
+    check("[]", false);
+    // Neither a directory above, nor one below, nor one that is named alike.
+    check("[\"/t/\", \"/\", \"/t/w/.kitbag\", \"~/w\", \"/t/w*\", \"/t/*\"]", false);
+}
+
+#[test]
+fn only_the_own_file_says_who_is_trusted() {
+    check_problems(
+        "[trust]\ndirectories = [\"/\"]",
+        &["C:1:2: `trust` has no place in a workspace's file: only your own `/t/h/config.toml` \
+           may hold it; remove it"],
+    );
+    let fixture = Fixture::empty()
+        .file("w/.kitbag/tools/u.wasm", "")
+        .file("w/.kitbag/tools/u.toml", "trust.directories = []");
+    check_problems_of(
+        &fixture,
+        &[".kitbag/tools/u.toml:1:1: `trust` has no place in a workspace's file: only your own \
+           `/t/h/config.toml` may hold it; remove it"],
+    );
+}
+
+#[test]
+fn what_is_trusted_has_a_path_that_is_the_same_everywhere() {
+    let fixture = Fixture::empty().user("[trust]\ndirectories = [\"w\", \"\", \"~/w\", 1]\nx = 1");
+    check_problems_of(
+        &fixture,
+        &[
+            "/t/h/config.toml:2:16: `w` is relative, and this file is for all workspaces; write \
+             an absolute path, or one that starts with `~/`",
+            "/t/h/config.toml:2:21: `` is relative, and this file is for all workspaces; write an \
+             absolute path, or one that starts with `~/`",
+            "/t/h/config.toml:2:32: `trust.directories[3]` takes a string, not the integer `1`",
+            "/t/h/config.toml:3:1: unknown key `x` in `trust`; known keys: `directories`",
+        ],
+    );
+}
+
+#[test]
+fn a_workspace_that_is_found_above_and_ignored_is_not_the_root() {
+    let fixture = fixture().directory("w/mine");
+    mode(&fixture.path("w/.kitbag"), 0o777);
+    let mut sources = fixture.sources();
+    sources.start = fixture.path("w/mine");
+    let config = load(&sources).unwrap();
+    assert_eq!(config.root, Sourced::default(fixture.path("w/mine")));
+    assert_eq!(config.ignored.unwrap().root, fixture.path("w"));
+    // One that was named stays the root.
+    sources.workspace =
+        Some(Sourced { value: fixture.path("w"), origin: Origin::flag("--workspace") });
+    let config = load(&sources).unwrap();
+    assert_eq!(config.root.value, fixture.path("w"));
+    let ignored = config.ignored.unwrap();
+    assert!(matches!(ignored.reason, Distrust::WorldWritable { mode: 0o777 }), "{ignored}");
+}
+
+#[test]
+fn a_path_that_is_relative_to_a_workspace_that_is_ignored_names_nothing() {
+    let fixture = fixture().directory("w/notes").directory("h/notes").user(
+        "[knowledge.here]\nsubjects = \"notes\"\n[knowledge.home]\nsubjects = \"~/notes\"\n\
+         [tools.x]\nsource = \"local\"\nwasm = \"~/x.wasm\"\n\
+         grants.filesystem = [{ host = \"notes\", guest = \"/a\", mode = \"rw\" },\n\
+         { host = \"~/notes\", guest = \"/b\" }]\n",
+    );
+    let named = |fixture: &Fixture| {
+        let config = fixture.load();
+        let topics: Vec<_> = config.topics.keys().cloned().collect();
+        let kitbag_config::ToolSource::Local(tool) = &config.tools["x"].source.value else {
+            panic!("a local tool")
+        };
+        (topics, tool.grants.value.directories.len())
+    };
+    assert_eq!(named(&fixture), (vec!["here".to_owned(), "home".to_owned()], 2));
+    mode(&fixture.path("w/.kitbag"), 0o777);
+    assert_eq!(named(&fixture), (vec!["home".to_owned()], 1));
+}

@@ -1,0 +1,155 @@
+//! Whose configuration counts.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::mcp::Client;
+use crate::support::{CallInTest, Workspace, guest};
+
+/// A user who is neither the caller nor root.
+const STRANGER: u32 = 65534;
+
+/// A workspace whose topic leads to a secret of the caller's, with a local tool.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    let secret = workspace.home().join(".ssh");
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("key.txt"), "the secret\n").unwrap();
+    workspace.config(&format!("[knowledge.keys]\nsubjects = {secret:?}\n"));
+    fs::create_dir(workspace.path(".kitbag/tools")).unwrap();
+    fs::copy(guest("probe"), workspace.path(".kitbag/tools/probe.wasm")).unwrap();
+    fs::write(workspace.path(".kitbag/tools/probe.toml"), "description = \"tries things\"\n")
+        .unwrap();
+    for path in [".", ".kitbag", ".kitbag/tools"] {
+        mode(&workspace.path(path), 0o755);
+    }
+    for path in ["config.toml", "tools/probe.toml", "tools/probe.wasm"] {
+        mode(&workspace.path(".kitbag").join(path), 0o644);
+    }
+    workspace
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What is done to a workspace, the path it is done to, and whether the configuration
+/// counts afterwards. Only root can give a file to somebody else.
+fn changes() -> Vec<(&'static str, &'static str, u32)> {
+    let mut changes = vec![
+        ("mode", "", 0o777),
+        ("mode", ".kitbag", 0o777),
+        ("mode", ".kitbag", 0o1777),
+        ("mode", ".kitbag/config.toml", 0o666),
+        ("mode", ".kitbag/tools", 0o757),
+        ("mode", ".kitbag/tools/probe.toml", 0o646),
+        ("mode", ".kitbag/tools/probe.wasm", 0o777),
+    ];
+    if rustix::process::geteuid().is_root() {
+        for path in [
+            "",
+            ".kitbag",
+            ".kitbag/config.toml",
+            ".kitbag/tools",
+            ".kitbag/tools/probe.toml",
+            ".kitbag/tools/probe.wasm",
+        ] {
+            changes.push(("owner", path, STRANGER));
+        }
+    }
+    changes
+}
+
+fn change(workspace: &Workspace, (what, path, value): (&str, &str, u32)) {
+    let path = workspace.path(path);
+    match what {
+        "mode" => mode(&path, value),
+        _ => chown(path, Some(value), None).unwrap(),
+    }
+}
+
+#[test]
+fn configuration_that_others_can_write_is_ignored() {
+    for case in changes() {
+        let workspace = workspace();
+        let load = ["run", "learn", "topic=keys", "subjects=key"];
+        assert_eq!(workspace.run(&load).success(), "the secret\n");
+        change(&workspace, case);
+
+        let run = workspace.run(&load);
+        assert_eq!(run.code, 1, "{case:?}: {}", run.shown());
+        assert!(!run.stdout.contains("secret"), "{case:?}: {}", run.shown());
+        assert!(
+            run.stderr
+                .starts_with("warning: the configuration in `<workspace>/.kitbag` is ignored: "),
+            "{case:?}: {}",
+            run.shown()
+        );
+        assert!(run.stderr.contains("[trust] directories"), "{case:?}: {}", run.shown());
+
+        let run = workspace.run(&["list", "--json"]);
+        let names: Vec<_> =
+            run.json().as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["learn"], "{case:?}: {}", run.shown());
+        assert!(run.stderr.starts_with("warning: "), "{case:?}: {}", run.shown());
+
+        let run = workspace.run(&["check", "--json"]);
+        assert_eq!(run.code, 4, "{case:?}: {}", run.shown());
+        assert_eq!(
+            run.json()["problems"].as_array().unwrap().len(),
+            1,
+            "{case:?}: {}",
+            run.shown()
+        );
+    }
+}
+
+#[test]
+fn the_library_says_what_it_ignores() {
+    let workspace = workspace();
+    mode(&workspace.path(".kitbag"), 0o777);
+    let kitbag = workspace.kitbag();
+    let ignored = kitbag.toolbox().config().ignored.as_ref().unwrap();
+    assert_eq!(ignored.root, workspace.root());
+    assert_eq!(ignored.path, workspace.path(".kitbag"));
+    assert_eq!(
+        kitbag.call_in_test("learn", json!({ "topic": "keys" })),
+        "error: there is no topic `keys`; no topics are configured"
+    );
+}
+
+#[test]
+fn a_workspace_counts_again_where_the_user_trusts_it_by_name() {
+    let workspace = workspace();
+    mode(&workspace.path(".kitbag"), 0o777);
+    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.root()));
+    let run = workspace.run(&["run", "learn", "topic=keys", "subjects=key"]);
+    assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "the secret\n", ""));
+    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.outside()));
+    assert_eq!(workspace.run(&["check"]).code, 4);
+}
+
+#[test]
+fn a_server_stops_serving_what_others_can_write_and_logs_it() {
+    let workspace = workspace();
+    let names = |client: &mut Client| {
+        let list = client.request("tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    assert_eq!(names(&mut client), ["learn", "probe"]);
+    mode(&workspace.path(".kitbag/config.toml"), 0o666);
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn"]);
+    let (_, stderr) = client.close();
+    assert!(stderr.contains("WARN") && stderr.contains("is ignored: `"), "{stderr}");
+
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    assert_eq!(names(&mut client), ["learn"]);
+    let (_, stderr) = client.close();
+    assert!(stderr.contains("WARN") && stderr.contains("is ignored: `"), "{stderr}");
+}
