@@ -206,3 +206,23 @@ fn the_binary_alone_runs_on_a_knowledge_base_anywhere() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Only this.\n");
     drop(workspace);
 }
+
+#[test]
+fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
+    let workspace = Workspace::new();
+    workspace.file("kb/hr/salaries.md", "Nobody's business.\n");
+    workspace.file("kb/hr/.bonus.md", "Nobody's business.\n");
+    workspace.file("kb/open.md", "Open.\n");
+    symlink("hr/salaries.md", workspace.path("kb/alias.md")).unwrap();
+    symlink("hr", workspace.path("kb/people")).unwrap();
+    workspace.config("[knowledge.skills]\nsubjects = \"kb\"\ndisabled = [\"hr/*\"]\n");
+    let learn = |subjects: &str| workspace.run(&["run", "learn", "topic=skills", subjects]);
+    for name in ["hr/salaries", "hr/bonus", "alias", "people/salaries", "people/bonus", "hr/*"] {
+        let run = learn(&format!("subjects={name}"));
+        assert_eq!(run.code, 1, "{name}: {}", run.shown());
+        assert_eq!(run.stderr, format!("error: subject `{name}` is disabled\n"));
+    }
+    assert_eq!(learn("subjects=**").success(), "<subject name=\"open\">\nOpen.\n</subject>\n");
+    let list = workspace.run(&["run", "learn", "topic=skills"]).success();
+    assert!(list.contains("- open\n") && !list.contains("salaries"), "{list}");
+}

@@ -109,3 +109,45 @@ fn new_documents_are_told_and_listed() {
     client.notification("notifications/resources/list_changed");
     assert_eq!(uris(&mut client), ["kb://team/a", "kb://team/deep/b"]);
 }
+
+#[test]
+fn a_link_out_of_a_topic_is_not_watched() {
+    let workspace = Workspace::new();
+    for number in 0..100 {
+        fs::create_dir_all(workspace.outside().join(format!("other/{number}"))).unwrap();
+    }
+    workspace.file("notes/deep/a.md", "A\n");
+    for (link, target) in [("out", "../../other"), ("proc", "/proc/self"), ("up", "..")] {
+        std::os::unix::fs::symlink(target, workspace.path("notes").join(link)).unwrap();
+    }
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    client.request("resources/list", json!({}));
+    // A change that is seen has been waited for by everything that watches.
+    workspace.file("notes/b.md", "B\n");
+    client.notification("notifications/resources/list_changed");
+    workspace.file("notes/deep/c.md", "C\n");
+    client.notification("notifications/resources/list_changed");
+    // The root, `.kitbag`, the cache's or component's directories at most, and the two
+    // directories of the topic.
+    assert!(client.watches() <= 8, "{}", client.watches());
+}
+
+#[test]
+fn what_is_watched_is_bounded_and_one_warning_says_so() {
+    let workspace = Workspace::new();
+    for number in 0..4_200 {
+        fs::create_dir_all(workspace.path(&format!("notes/{number}"))).unwrap();
+    }
+    workspace.file("notes/a.md", "A\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    client.request("resources/list", json!({}));
+    for name in ["b", "c"] {
+        workspace.file(&format!("notes/{name}.md"), "B\n");
+        client.notification("notifications/resources/list_changed");
+    }
+    assert!((4_000..=4_110).contains(&client.watches()), "{}", client.watches());
+    let (_, stderr) = client.close();
+    assert_eq!(stderr.matches("more than 4096 directories").count(), 1, "{stderr}");
+}

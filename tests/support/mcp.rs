@@ -38,6 +38,16 @@ pub(crate) fn meta(capabilities: Value) -> Value {
 }
 
 impl Client {
+    /// How many directories and files the server watches.
+    pub(crate) fn watches(&self) -> usize {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fdinfo", self.child.id())).unwrap();
+        let watches = descriptors.map(|descriptor| {
+            let text = std::fs::read_to_string(descriptor.unwrap().path()).unwrap_or_default();
+            text.lines().filter(|line| line.starts_with("inotify ")).count()
+        });
+        watches.sum()
+    }
+
     /// Starts the server and says nothing yet.
     pub(crate) fn start(workspace: &Workspace, arguments: &[&str]) -> Self {
         let mut child = workspace

@@ -179,7 +179,7 @@ pub struct Topic {
     pub description: Option<Sourced<String>>,
     /// Globs of the subjects that are in the system prompt already.
     pub learned: Sourced<Vec<String>>,
-    /// Exact names of subjects that can never be loaded.
+    /// Globs or exact names of subjects that can never be loaded.
     pub disabled: Sourced<Vec<String>>,
 }
 

@@ -213,7 +213,8 @@ pub(crate) struct TopicConfig {
     /// a level, `**` across levels.
     #[schemars(extend("default" = []))]
     pub(crate) learned: Option<Written<Vec<Written<String>>>>,
-    /// Exact names of subjects that can never be loaded; they beat `learned`.
+    /// Globs or exact names of subjects that can never be loaded, hidden ones among
+    /// them, and not through a link either; they beat `learned`.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
 }

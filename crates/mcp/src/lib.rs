@@ -9,6 +9,7 @@ mod alert;
 mod call;
 mod catalog;
 mod content;
+mod directories;
 mod era;
 mod handler;
 mod http;

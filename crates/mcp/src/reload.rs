@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kitbag_config::{Config, ToolSource};
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::directories;
 use crate::server::{Changes, Generation, Server};
 
 /// How long nothing may change before the change is taken to be whole.
@@ -25,29 +26,41 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Server {
     /// Watches the files of the toolbox from now on, on a thread of its own.
     ///
+    /// Configuration is watched when this returns, the documents of topics a little
+    /// later.
+    ///
     /// # Errors
     ///
     /// Where the system has no watches left.
     pub fn watch(&self) -> Result<(), notify::Error> {
+        let start = SystemTime::now();
         let (sender, events) = mpsc::channel();
         let notifier = notify::recommended_watcher(move |event| {
             // The receiver is gone when the server is.
             let _ = sender.send(event);
         })?;
-        let mut watch = Watch { notifier, watched: BTreeSet::new() };
-        watch.follow(self.generation().toolbox.config());
+        let mut watch = Watch { notifier, watched: BTreeSet::new(), is_cut: false };
+        let config = self.generation().toolbox.config().clone();
+        watch.follow(places(&config));
         let server = self.downgrade();
         thread::Builder::new()
             .name("watch".into())
             .spawn(move || {
-                while let Some(paths) = next_change(&events) {
+                watch.follow_all(&config);
+                drop(config);
+                let mut early = watch.changed_since(start);
+                loop {
+                    let paths = match early.is_empty() {
+                        true => next_change(&events),
+                        false => Some(std::mem::take(&mut early)),
+                    };
+                    let Some(paths) = paths else { return };
                     let Some(server) = server.upgrade() else { return };
                     if server.closing().is_cancelled() {
                         return;
                     }
-                    reload(&server, &paths);
                     watch.forget(&paths);
-                    watch.follow(server.generation().toolbox.config());
+                    reload(&server, &mut watch, &paths);
                 }
             })
             .map_err(notify::Error::io)?;
@@ -58,7 +71,9 @@ impl Server {
 /// What is watched.
 struct Watch {
     notifier: RecommendedWatcher,
-    watched: BTreeSet<(PathBuf, bool)>,
+    watched: BTreeSet<PathBuf>,
+    /// Whether there are more directories than are watched, and a warning said so.
+    is_cut: bool,
 }
 
 impl Watch {
@@ -66,7 +81,7 @@ impl Watch {
     /// there before.
     fn forget(&mut self, paths: &[PathBuf]) {
         let notifier = &mut self.notifier;
-        self.watched.retain(|(watched, _)| {
+        self.watched.retain(|watched| {
             let is_same = watched.is_dir() && !paths.contains(watched);
             if !is_same {
                 let _ = notifier.unwatch(watched);
@@ -75,54 +90,72 @@ impl Watch {
         });
     }
 
-    /// Watches what this configuration is made of, and nothing else any more.
-    fn follow(&mut self, config: &Config) {
-        let wanted = places(config);
-        for (path, _) in self.watched.difference(&wanted) {
+    /// Watches what this configuration is made of and the documents of its topics,
+    /// and nothing else any more.
+    fn follow_all(&mut self, config: &Config) {
+        let mut trees = BTreeSet::new();
+        let mut is_whole = true;
+        for topic in documents(config) {
+            is_whole &= directories::add_tree(topic, &mut trees);
+        }
+        if !is_whole && !std::mem::replace(&mut self.is_cut, true) {
+            tracing::warn!(
+                "the topics have more than {} directories or too many files; changes of \
+                 documents in the deepest directories are not seen until the server starts again",
+                directories::MOST
+            );
+        }
+        trees.extend(places(config));
+        self.follow(trees);
+    }
+
+    /// Watches these directories, and nothing else any more.
+    fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
+        for path in self.watched.difference(&wanted) {
             // It may be gone, and its watch with it.
             let _ = self.notifier.unwatch(path);
         }
         self.watched.retain(|place| wanted.contains(place));
-        for place in wanted {
+        for path in wanted {
             // Where there is nothing to watch yet, the directory above is.
-            let (path, is_deep) = &place;
-            let mode =
-                if *is_deep { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
-            if !self.watched.contains(&place) && path.is_dir() {
-                match self.notifier.watch(path, mode) {
-                    Ok(()) => drop(self.watched.insert(place)),
+            if !self.watched.contains(&path) && path.is_dir() && !directories::is_of_kernel(&path) {
+                match self.notifier.watch(&path, RecursiveMode::NonRecursive) {
+                    Ok(()) => drop(self.watched.insert(path)),
                     Err(error) => {
-                        tracing::warn!("`{}` is not watched: {error}", path.display());
+                        tracing::warn!("`{}` is not watched: {error}", shown(&path));
                     }
                 }
             }
         }
     }
+
+    /// The directories in which files came or went since a time, before they were
+    /// watched.
+    fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
+        let modified = |path: &Path| path.symlink_metadata().and_then(|it| it.modified());
+        let changed = self.watched.iter().filter(|path| modified(path).is_ok_and(|it| it > time));
+        changed.cloned().collect()
+    }
 }
 
-/// The directories that a configuration is made of, and whether what lies deeper
-/// in them counts.
+/// A path as a log may show it.
+fn shown(path: &Path) -> String {
+    kitbag_contract::text::shown(&path.to_string_lossy()).to_string()
+}
+
+/// The directories that a configuration itself is made of.
 ///
 /// Directories, since an editor replaces a file rather than writing to it.
-fn places(config: &Config) -> BTreeSet<(PathBuf, bool)> {
+fn places(config: &Config) -> BTreeSet<PathBuf> {
     let own = config.root.value.join(".kitbag");
-    let mut places = BTreeSet::from([
-        (config.root.value.clone(), false),
-        (own.join("tools"), true),
-        (own, false),
-    ]);
-    places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(shallow));
+    let mut places = BTreeSet::from([config.root.value.clone(), own.join("tools"), own]);
+    places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
     for tool in config.tools.values() {
         if let ToolSource::Local(local) = &tool.source.value {
-            places.extend(local.wasm.value.parent().map(shallow));
+            places.extend(local.wasm.value.parent().map(Path::to_owned));
         }
     }
-    places.extend(documents(config).map(|directory| (directory.to_owned(), true)));
     places
-}
-
-fn shallow(path: &Path) -> (PathBuf, bool) {
-    (path.to_owned(), false)
 }
 
 fn documents(config: &Config) -> impl Iterator<Item = &Path> {
@@ -167,17 +200,19 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Takes a change.
-fn reload(server: &Server, paths: &[PathBuf]) {
+/// Takes a change. What is new is watched before anybody hears of it.
+fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     let old = server.generation();
     let toolbox = match server.load() {
         Ok(toolbox) => toolbox,
         Err(error) => {
             let error = error.trim_end();
             tracing::error!("the configuration has changed and is not taken:\n{error}");
+            watch.follow_all(old.toolbox.config());
             return;
         }
     };
+    watch.follow_all(toolbox.config());
     let ignored = &toolbox.config().ignored;
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");

@@ -49,7 +49,7 @@ pub(crate) struct Topic {
     pub(crate) title: String,
     /// Text for the head of the listing.
     pub(crate) description: Option<String>,
-    /// Slugs that can never be loaded.
+    /// Names and patterns of what can never be loaded.
     pub(crate) disabled: Vec<String>,
     /// Names and patterns of what is in the system prompt.
     pub(crate) learned: Vec<String>,

@@ -31,6 +31,8 @@ pub(crate) struct Catalog {
     leaving: Vec<String>,
     /// Directories that could not be listed, without the hidden ones.
     pub(crate) unreadable: Vec<(String, Fault)>,
+    /// What can never be loaded.
+    disabled: Vec<Pattern>,
 }
 
 /// A document of a topic.
@@ -83,7 +85,7 @@ impl Catalog {
             }
             walk.follow_links(files);
         }
-        Self::named(walk, topic)
+        Self::named(files, walk, topic)
     }
 
     /// The subjects that a pattern can match, in order, with their positions.
@@ -121,15 +123,24 @@ impl Catalog {
         })
     }
 
+    /// Whether nothing may be loaded under a name.
+    pub(crate) fn disables(&self, name: &str) -> bool {
+        is_named(&self.disabled, name)
+    }
+
     /// Names what a walk has found, and sets who may load it.
-    fn named(walk: Walk, topic: &Topic) -> Result<Self, ErrorInfo> {
-        let disabled: BTreeSet<&str> = topic.disabled.iter().map(String::as_str).collect();
-        let is_disabled = |name: &str| disabled.contains(name);
-        let learned: Vec<Pattern> = topic.learned.iter().map(|text| Pattern::new(text)).collect();
-        if let Some(error) = learned.iter().find_map(Pattern::error) {
-            // The configuration's fault, but nobody else would notice.
-            return Err(ErrorInfo::new(format!("topic `{}`: in `learned`, {error}", topic.id)));
+    fn named(files: &impl Files, walk: Walk, topic: &Topic) -> Result<Self, ErrorInfo> {
+        let patterns = |texts: &[String]| -> Vec<Pattern> {
+            texts.iter().map(|text| Pattern::new(text)).collect()
+        };
+        let (disabled, learned) = (patterns(&topic.disabled), patterns(&topic.learned));
+        for (key, patterns) in [("disabled", &disabled), ("learned", &learned)] {
+            if let Some(error) = patterns.iter().find_map(Pattern::error) {
+                // The configuration's fault, but nobody else would notice.
+                return Err(ErrorInfo::new(format!("topic `{}`: in `{key}`, {error}", topic.id)));
+            }
         }
+        let is_disabled = |name: &str| is_named(&disabled, name);
 
         let mut subjects: Vec<Subject> = walk.files.into_iter().map(Subject::new).collect();
         resolve_shared(&mut subjects);
@@ -141,10 +152,13 @@ impl Catalog {
                 || subject.shared.as_deref().is_some_and(is_disabled);
             subject.learned = learned.iter().any(|pattern| pattern.matches(subject));
         }
+        if !disabled.is_empty() && !walk.followed.is_empty() {
+            disable_linked(files, &walk.followed, &mut subjects);
+        }
         let mut unreadable = walk.unreadable;
         unreadable.retain(|(directory, _)| !is_hidden(directory));
         unreadable.sort_unstable();
-        Ok(Self { subjects, leaving: walk.leaving, unreadable })
+        Ok(Self { subjects, leaving: walk.leaving, unreadable, disabled })
     }
 }
 
@@ -171,6 +185,8 @@ struct Walk {
     links: Vec<String>,
     files: Vec<String>,
     leaving: Vec<String>,
+    /// Links that lead to what is in the topic.
+    followed: BTreeSet<String>,
     unreadable: Vec<(String, Fault)>,
     /// Of the directories above links, which tell where a link leads back.
     identities: BTreeMap<String, (u64, u64)>,
@@ -207,9 +223,13 @@ impl Walk {
     fn follow_links(&mut self, files: &impl Files) {
         for link in core::mem::take(&mut self.links) {
             match files.target(&link) {
-                Ok(Kind::File) => self.files.push(link),
+                Ok(Kind::File) => {
+                    self.followed.insert(link.clone());
+                    self.files.push(link);
+                }
                 Ok(Kind::Directory) if !self.leads_back(files, &link) => {
-                    self.directories.push(link)
+                    self.followed.insert(link.clone());
+                    self.directories.push(link);
                 }
                 Ok(_) => {}
                 Err(Fault::NOT_PERMITTED) => self.leaving.push(link),
@@ -232,6 +252,26 @@ impl Walk {
             self.identities.insert(directory.to_owned(), identity);
             identity == target
         })
+    }
+}
+
+fn is_named(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.names(name))
+}
+
+/// Disables what links lead to where that is disabled under its own name.
+fn disable_linked(files: &impl Files, followed: &BTreeSet<String>, subjects: &mut [Subject]) {
+    let is_linked = |path: &str| {
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        above.chain(core::iter::once(path)).any(|part| followed.contains(part))
+    };
+    let of_their_own = subjects.iter().filter(|it| it.disabled && !is_linked(&it.path));
+    let disabled: BTreeSet<_> =
+        of_their_own.filter_map(|subject| files.identity(&subject.path).ok()).collect();
+    for subject in subjects.iter_mut().filter(|it| !it.disabled && is_linked(&it.path)) {
+        // What cannot be told from a disabled file is one.
+        subject.disabled =
+            files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
     }
 }
 

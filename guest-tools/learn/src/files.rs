@@ -21,8 +21,8 @@ pub(crate) trait Files {
     /// Tells what a symbolic link leads to in the end.
     fn target(&self, link: &str) -> Result<Kind, Fault>;
 
-    /// Tells directories apart: two paths to the same one have the same value.
-    fn identity(&self, directory: &str) -> Result<(u64, u64), Fault>;
+    /// Tells directories and files apart: two paths to the same one have the same value.
+    fn identity(&self, path: &str) -> Result<(u64, u64), Fault>;
 
     /// Reads a file from its beginning, at most so many bytes.
     fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault>;

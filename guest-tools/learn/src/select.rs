@@ -65,6 +65,11 @@ impl Pattern {
             }
     }
 
+    /// Whether a name is meant, hidden or not: its text, or what its glob matches.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.text == name || matches!(&self.glob, Some(Ok(glob)) if glob.matches(name))
+    }
+
     /// Why it can be no more than an exact slug, where that is a mistake.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };
@@ -99,7 +104,7 @@ pub(crate) fn select(
             continue;
         }
         is_exact = false;
-        if let Some(refusal) = refusal(topic, catalog, text) {
+        if let Some(refusal) = refusal(catalog, text) {
             refusals.push(refusal);
             continue;
         }
@@ -130,9 +135,9 @@ pub(crate) fn select(
 }
 
 /// Why nothing can be loaded under this name, where it is one that is known.
-fn refusal(topic: &Topic, catalog: &Catalog, name: &str) -> Option<String> {
+fn refusal(catalog: &Catalog, name: &str) -> Option<String> {
     let shown = shortened(name);
-    if topic.disabled.iter().any(|slug| slug == name) {
+    if catalog.disables(name) {
         return Some(disabled(name));
     }
     if catalog.sharing(name).next().is_some() {

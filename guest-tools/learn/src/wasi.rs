@@ -68,8 +68,8 @@ impl Files for Preopen {
         Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, link)?.type_.into())
     }
 
-    fn identity(&self, directory: &str) -> Result<(u64, u64), Fault> {
-        let hash = match directory {
+    fn identity(&self, path: &str) -> Result<(u64, u64), Fault> {
+        let hash = match path {
             "" => self.0.metadata_hash()?,
             path => self.0.metadata_hash_at(PathFlags::SYMLINK_FOLLOW, path)?,
         };

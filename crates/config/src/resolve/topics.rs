@@ -64,7 +64,11 @@ impl Resolver<'_> {
             self.report.at(at, Problem::EmptyTitle { topic: id.to_owned() });
         }
         let learned = Self::strings(parts, |topic| topic.learned.as_ref());
-        for layer in all(parts, |topic| topic.learned.as_ref()) {
+        let globs = [
+            all(parts, |topic| topic.learned.as_ref()).collect::<Vec<_>>(),
+            all(parts, |topic| topic.disabled.as_ref()).collect(),
+        ];
+        for layer in globs.into_iter().flatten() {
             for glob in layer.value.iter().map(|glob| glob.at(layer.file)) {
                 if let Err(error) = Pattern::new(glob.value) {
                     let reason = error.msg.to_owned();

@@ -80,6 +80,14 @@ fn a_glob_that_is_none_is_refused_in_every_layer() {
 }
 
 #[test]
+fn what_is_disabled_is_a_glob_too() {
+    check_problems_of(
+        &Fixture::new("[knowledge.a]\nsubjects = \"d\"\ndisabled = [\"ok/*\", \"ok\", \"a**\"]\n"),
+        &["C:3:27: `a**` is not a glob: recursive wildcards must form a single path component"],
+    );
+}
+
+#[test]
 fn two_topics_never_answer_to_one_name() {
     let same = |at: &str, topic: &str, other: &str, name: &str| {
         format!(

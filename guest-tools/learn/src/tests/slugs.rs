@@ -124,10 +124,47 @@ fn what_is_disabled_is_never_listed_and_never_loaded() {
 }
 
 #[test]
-fn disabled_takes_exact_slugs_and_no_patterns() {
-    let files = Memory::of(&["a.md", "b.md"]);
-    let listing = list(&files, json!({ "disabled": ["*", "?", "a.", "A"] })).unwrap();
-    assert!(listing.contains("- a\n- b\n"));
+fn disabled_takes_patterns_which_reach_what_is_hidden_too() {
+    let files =
+        Memory::of(&["a.md", "b.rs", "sub/c.md", "sub/.d.md", ".sub/e.md", "sub/deep/f.md"]);
+    let keys = json!({ "disabled": ["sub/*", "*.rs"] });
+    let listing = list(&files, keys.clone()).unwrap();
+    assert!(listing.contains("\n- a\n- sub/deep/f\n"), "{listing}");
+    for name in ["b", "sub/c", "sub/d", "sub/e", "sub/none"] {
+        let message = format!("subject `{name}` is disabled");
+        check_error(load(&files, keys.clone(), json!(name)), &message);
+    }
+    check(load(&files, keys.clone(), json!("a")), "a.md");
+    let all = load(&files, keys, json!("**")).unwrap();
+    assert_eq!(all.matches("<subject name=").count(), 2, "{all}");
+    // What is no pattern is a name, in its own case.
+    let listing = list(&files, json!({ "disabled": ["A", "a.", "sub"] })).unwrap();
+    assert!(listing.contains("\n- a\n- b\n- sub/c\n"), "{listing}");
+    check_error(
+        list(&files, json!({ "disabled": ["a/***"] })),
+        "topic `skills`: in `disabled`, `a/***` is no valid pattern: wildcards are either regular \
+         `*` or recursive `**`",
+    );
+}
+
+#[test]
+fn what_is_disabled_is_disabled_through_a_link_too() {
+    let files = Memory::of(&["a.md", "sub/b.md", "sub/c.md"])
+        .link("alias.md", "sub/b.md")
+        .link("chain.md", "alias.md")
+        .link("other", "sub")
+        .link("a-too.md", "a.md");
+    let keys = json!({ "disabled": ["sub/b"], "learned": ["alias"] });
+    let listing = list(&files, keys.clone()).unwrap();
+    assert!(listing.contains("\n- a\n- a-too\n- other/c\n- sub/c\n"), "{listing}");
+    for name in ["alias", "chain", "other/b"] {
+        let message = format!("subject `{name}` is disabled");
+        check_error(load(&files, keys.clone(), json!(name)), &message);
+    }
+    // A link that is disabled by its own name says nothing of where it leads.
+    let keys = json!({ "disabled": ["alias"] });
+    check(load(&files, keys.clone(), json!("sub/b")), "sub/b.md");
+    check_error(load(&files, keys, json!("alias")), "subject `alias` is disabled");
 }
 
 #[test]
