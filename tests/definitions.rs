@@ -7,7 +7,8 @@ use kitbag::Tool;
 use kitbag::toolbox::definitions::{Format, without_nulls};
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, guest, snapshot};
+use crate::support::mcp::Client;
+use crate::support::{Workspace, crafted, guest, snapshot};
 
 /// A schema with something for every format to stumble over.
 fn demanding() -> Value {
@@ -203,6 +204,71 @@ fn a_tool_without_a_definition_leaves_none() {
     assert_eq!(json["kind"], "invalid-component");
     // What is not asked for need not be there.
     assert_eq!(missing.run(&["export", "--format", "gemini", "learn"]).code, 0);
+}
+
+/// A workspace with the tool `good` and one whose description says this.
+fn with_description(description: &Value) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.file(
+        ".kitbag/tools/bad.wasm",
+        crafted::describing(&json!({ "tools": [description] }).to_string()),
+    );
+    workspace.file(".kitbag/tools/good.wasm", fs::read(guest("probe")).unwrap());
+    workspace
+}
+
+#[test]
+fn one_tool_with_a_broken_schema_is_left_out_and_named() {
+    for key in ["inputSchema", "outputSchema"] {
+        let workspace = with_description(&json!({ "name": "bad", key: { "type": 5 } }));
+        let run = workspace.run(&["check"]);
+        assert_eq!(run.code, 7, "{key}: {}", run.shown());
+        assert!(
+            run.stderr.contains("tool `bad`") && run.stderr.contains("schema"),
+            "{}",
+            run.shown()
+        );
+        assert!(run.stdout.ends_with(": 1 problem\n"), "{}", run.shown());
+
+        let run = workspace.run(&["export", "--format", "mcp"]);
+        assert_eq!(run.code, 0, "{key}: {}", run.shown());
+        let tools = run.json()["tools"].as_array().unwrap().clone();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["good", "learn"], "{key}");
+        assert!(run.stderr.starts_with("warning: `bad` is left out: "), "{}", run.shown());
+        // Whoever asks for it by name gets no definition.
+        let run = workspace.run(&["export", "--format", "mcp", "bad"]);
+        assert_eq!((run.code, &*run.stdout), (7, ""), "{key}: {}", run.shown());
+
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        let list = client.request("tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["good", "learn"], "{key}");
+        let (_, stderr) = client.close();
+        assert!(stderr.contains("`bad` is left out"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_tool_that_may_write_is_never_said_to_be_harmless() {
+    let hints = json!({ "readOnlyHint": true, "destructiveHint": false, "openWorldHint": true });
+    let workspace = with_description(&json!({ "name": "bad", "annotations": hints }));
+    let annotations = || {
+        let exported = workspace.run(&["export", "--format", "mcp", "bad"]).json();
+        exported["tools"][0]["annotations"].clone()
+    };
+    let read_only = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true,
+                            "openWorldHint": false });
+    assert_eq!(annotations(), read_only);
+    fs::create_dir(workspace.path("out")).unwrap();
+    workspace.config(
+        "[tools.bad.grants]\nfilesystem = [{ host = \"out\", guest = \"/out\", mode = \"rw\" }]\n",
+    );
+    assert_eq!(
+        annotations(),
+        json!({ "readOnlyHint": false, "destructiveHint": true, "openWorldHint": false })
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod fuzzing;
 mod house;
 mod library;
 mod local_tools;
+mod output;
 mod paths;
 mod reports;
 mod serve;

@@ -99,9 +99,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Asking for help is no error; clap knows where each belongs.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            if error.use_stderr() {
+                // It repeats what was typed, or what a program put there.
+                output::note(&error.render().to_string());
+                return Exit::Usage.into();
+            }
             let _ = error.print();
-            return exit.into();
+            return Exit::Done.into();
         }
     };
     // Anything that panics is our bug, and says so in its exit code.

@@ -1,4 +1,7 @@
 //! Data goes to standard output, everything else to standard error.
+//!
+//! Everything is written here, with everything spelled out that a terminal would act
+//! on. What a tool answers is data for a program where it does not go to a terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -8,8 +11,12 @@ use serde_json::Value;
 
 use crate::error::CliError;
 
-/// Writes data. It ends with a line break, whether the text does or not.
+/// Writes a text for a person. It ends with a line break, whether the text does or not.
 pub(crate) fn data(text: &str) -> Result<(), CliError> {
+    raw(&printable(text).to_string())
+}
+
+fn raw(text: &str) -> Result<(), CliError> {
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     write(&[text, end])
 }
@@ -18,8 +25,8 @@ pub(crate) fn data(text: &str) -> Result<(), CliError> {
 /// a terminal would act on, elsewhere as it is.
 pub(crate) fn untrusted(text: &str) -> Result<(), CliError> {
     match io::stdout().is_terminal() {
-        true => data(&printable(text).to_string()),
-        false => data(text),
+        true => data(text),
+        false => raw(text),
     }
 }
 
@@ -58,7 +65,7 @@ fn escaped(json: String) -> String {
 /// Writes a note for a person to standard error.
 pub(crate) fn note(text: &str) {
     // Nobody is left to be told when standard error is gone.
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text.trim_end()));
 }
 
 /// Writes a line for a person to the terminal on standard error, in place of the
@@ -66,6 +73,7 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn rewrite(line: &str) {
     let mut terminal = io::stderr().lock();
     // To the start of the line, and erase it.
+    let line = printable(line);
     let _ = write!(terminal, "\r\u{1b}[K{line}").and_then(|()| terminal.flush());
 }
 
@@ -87,6 +95,33 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
         text.push('\n');
     }
     data(&text)
+}
+
+/// Writes a question to standard error, and stays on its line.
+pub(crate) fn ask(text: &str) -> io::Result<()> {
+    let mut terminal = io::stderr().lock();
+    write!(terminal, "{}", printable(text)).and_then(|()| terminal.flush())
+}
+
+/// Writes what is logged to standard error.
+pub(crate) struct Log {
+    /// Whether each line is a JSON value.
+    pub(crate) is_json: bool,
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let text = match self.is_json {
+            true => escaped(text.into_owned()),
+            false => printable(&text).to_string(),
+        };
+        io::stderr().lock().write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
 }
 
 fn write(parts: &[&str]) -> Result<(), CliError> {

@@ -1,5 +1,7 @@
 //! `kitbag check`.
 
+use kitbag::ToolboxError;
+use kitbag::contract::ToolName;
 use kitbag::contract::text::printable;
 use serde_json::json;
 
@@ -19,6 +21,13 @@ struct Problem {
     about: String,
     text: String,
     exit: Exit,
+}
+
+impl Problem {
+    fn of_tool(name: &ToolName, error: ToolboxError) -> Self {
+        let error = CliError::from(error);
+        Self { about: format!("tool `{name}`"), text: error.to_string(), exit: error.exit() }
+    }
 }
 
 impl Args {
@@ -57,15 +66,12 @@ impl Args {
                         }
                     }
                     Err(error) => {
-                        let error = CliError::from(error);
-                        let text = error.to_string();
-                        problems.push(Problem {
-                            about: format!("tool `{name}`"),
-                            text,
-                            exit: error.exit(),
-                        });
+                        problems.push(Problem::of_tool(name, error));
+                        continue;
                     }
                 }
+                let schemas = toolbox.tool(name.as_str()).and_then(|tool| tool.check_schemas());
+                problems.extend(schemas.err().map(|error| Problem::of_tool(name, error)));
             }
             for topic in toolbox.topics() {
                 topics += 1;

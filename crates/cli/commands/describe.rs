@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kitbag::Tool;
 use kitbag::config::{Origin, Sourced, ToolSource};
 use kitbag::contract::format_duration;
-use kitbag::contract::text::printable;
+use kitbag::contract::text::{printable, shown};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits, warn, warn_description};
@@ -47,7 +47,7 @@ fn as_text(tool: &Tool) -> String {
             format!(
                 "{} ({}, named in {})\n",
                 tool.name,
-                local.wasm.value.display(),
+                shown(&local.wasm.value.to_string_lossy()),
                 local.wasm.origin
             )
         }
@@ -72,7 +72,7 @@ fn as_text(tool: &Tool) -> String {
     let wish = |wish: &kitbag::contract::DesiredDirectory| format!("{}  {}", wish.mode, wish.guest);
     let wishes: Vec<_> = tool.wishes.filesystem.iter().map(wish).collect();
     let grant = |grant: &kitbag::contract::DirectoryGrant| {
-        format!("{}  {} ← {}", grant.access, grant.guest, grant.host.display())
+        format!("{}  {} ← {}", grant.access, grant.guest, shown(&grant.host.to_string_lossy()))
     };
     let mut grants: Vec<_> = tool.grants.value.directories.iter().map(grant).collect();
     if is_builtin {
@@ -96,7 +96,11 @@ fn as_text(tool: &Tool) -> String {
         section("Fuel", &fuel.origin, &fuel.value.to_string());
     }
     for (question, answer) in &tool.answers {
-        section(&format!("Answer to `{question}`"), &answer.origin, &answer.value.to_string());
+        section(
+            &format!("Answer to `{}`", shown(question)),
+            &answer.origin,
+            &answer.value.to_string(),
+        );
     }
     text
 }

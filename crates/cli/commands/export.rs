@@ -53,6 +53,9 @@ impl Args {
             warn_description(tool, problem);
         }
         output::json(&definitions.value)?;
+        for (tool, reason) in &definitions.left_out {
+            output::note(&format!("warning: `{tool}` is left out: {}", printable(reason)));
+        }
         for loss in &definitions.losses {
             output::note(&format!("warning: {}", printable(&loss.to_string())));
         }

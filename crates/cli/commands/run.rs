@@ -262,9 +262,7 @@ fn prompt_line(
     };
     let text = format!("{text}\n({expectation}{suggestion}) ");
     loop {
-        let mut terminal = io::stderr().lock();
-        let asked = write!(terminal, "{}", printable(&text)).and_then(|()| terminal.flush());
-        drop(terminal);
+        let asked = output::ask(&text);
         let mut line = String::new();
         let read = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
         let read =

@@ -206,7 +206,9 @@ impl Args {
         let library =
             if self.log == LogLevel::Trace { level } else { level.min(LevelFilter::ERROR) };
         let filter = Targets::new().with_default(library).with_target("kitbag", level);
-        let layer = fmt::layer().with_writer(BoxMakeWriter::new(io::stderr)).with_ansi(false);
+        let is_json = self.log_format == LogFormat::Json;
+        let writer = BoxMakeWriter::new(move || output::Log { is_json });
+        let layer = fmt::layer().with_writer(writer).with_ansi(false);
         let layer = match self.log_format {
             LogFormat::Text => layer.boxed(),
             LogFormat::Json => layer.json().boxed(),

@@ -28,6 +28,10 @@ impl Catalog {
                             tool.name
                         );
                     }
+                    if let Err(error) = tool.check_schemas() {
+                        tracing::error!("`{}` is left out: {error}", tool.name);
+                        continue;
+                    }
                     let Definition { value, losses } = Format::Mcp.define(&tool);
                     for loss in losses {
                         tracing::warn!("{loss}");

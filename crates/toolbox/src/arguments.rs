@@ -1,5 +1,6 @@
 //! Arguments, checked before a guest sees them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -176,6 +177,39 @@ pub(crate) fn validator<'a>(
 
 fn unusable(tool: &str, kind: &'static str, reason: String) -> ToolboxError {
     ToolboxError::Schema { tool: tool.to_owned(), kind, reason }
+}
+
+/// Whether a schema is plainly one: of keywords that stand for nothing more than what
+/// is looked at here. `false` means only that the library has to decide.
+pub(crate) fn is_plain_schema(schema: &Value) -> bool {
+    /// Far below what a schema may have at all.
+    const KEYWORDS: usize = 1_000;
+    is_plain(schema, &mut KEYWORDS.clone())
+}
+
+fn is_plain(schema: &Value, left: &mut usize) -> bool {
+    let Value::Object(rules) = schema else { return false };
+    let Some(rest) = left.checked_sub(rules.len() + 1) else { return false };
+    *left = rest;
+    let is_kind = |kind: &Value| {
+        let kinds = ["string", "number", "integer", "boolean", "array", "object", "null"];
+        kind.as_str().is_some_and(|kind| kinds.contains(&kind))
+    };
+    rules.iter().all(|(keyword, rule)| match (&**keyword, rule) {
+        ("type", kind) => is_kind(kind),
+        ("properties", Value::Object(properties)) => {
+            properties.values().all(|schema| is_plain(schema, left))
+        }
+        ("items", items) => is_plain(items, left),
+        ("required", Value::Array(keys)) => {
+            let names = keys.iter().map(Value::as_str).collect::<Option<BTreeSet<_>>>();
+            names.is_some_and(|names| names.len() == keys.len())
+        }
+        ("additionalProperties", rule) => rule.is_boolean(),
+        ("title" | "description", text) => text.is_string(),
+        ("default", _) => true,
+        _ => false,
+    })
 }
 
 /// Whether a value plainly fits a schema, so that nothing more has to be looked

@@ -68,6 +68,22 @@ pub struct KnownTool {
 }
 
 impl Tool {
+    /// Reads both of the tool's schemas, as a call does.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Schema`] for one that no call can be checked against.
+    pub fn check_schemas(&self) -> Result<(), ToolboxError> {
+        let output = self.output_schema.as_ref().map(|schema| ("output", schema));
+        for (kind, schema) in [("input", &self.input_schema)].into_iter().chain(output) {
+            // What configuration and most tools write is seen to be one at a glance.
+            if !arguments::is_plain_schema(&schema.value) {
+                arguments::validator(self.name.as_str(), kind, &schema.value)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads content as the JSON that the tool's output schema promises; nothing,
     /// where it has none.
     ///
@@ -271,7 +287,8 @@ fn annotations(grants: &Grants, claims: Annotations) -> Annotations {
     let writes = grants.directories.iter().any(|grant| grant.access == Access::ReadWrite);
     Annotations {
         read_only_hint: Some(!writes),
-        destructive_hint: if writes { claims.destructive_hint } else { Some(false) },
+        // A tool that may write may also remove what is there, whatever it says.
+        destructive_hint: Some(writes),
         idempotent_hint: if writes { claims.idempotent_hint } else { Some(true) },
         // There is no network to be granted.
         open_world_hint: Some(false),

@@ -23,7 +23,7 @@ use kitbag_contract::text::shown;
 use kitbag_host::{CacheProblem, CallError};
 use serde_json::{Value, json};
 
-use crate::{Tool, Toolbox, ToolboxError, arguments};
+use crate::{Tool, Toolbox, ToolboxError};
 
 pub use nulls::without_nulls;
 
@@ -63,6 +63,8 @@ pub struct Definitions {
     pub cache_problems: Vec<CacheProblem>,
     /// The tools whose descriptions of themselves cannot be used, and why not.
     pub description_problems: Vec<(ToolName, String)>,
+    /// The tools that are left out, and why.
+    pub left_out: Vec<(ToolName, String)>,
 }
 
 /// Something about a tool that a format could not express.
@@ -119,22 +121,22 @@ impl Toolbox {
     ///
     /// # Errors
     ///
-    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] where the tool's
-    /// input schema is none.
+    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] where one of the tool's
+    /// schemas is none.
     pub fn definition(&self, name: &str, format: Format) -> Result<Definition, ToolboxError> {
         let tool = self.tool(name)?;
-        arguments::validator(name, "input", &tool.input_schema.value)?;
+        tool.check_schemas()?;
         Ok(format.define(&tool))
     }
 
-    /// What a model is told of every enabled tool.
+    /// What a model is told of every enabled tool. One with a schema that is none is
+    /// left out, which [`Definitions::left_out`] says.
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Load`] for a tool that cannot be loaded, and
-    /// [`ToolboxError::Schema`] for one whose input schema is none.
+    /// [`ToolboxError::Load`] for a tool that cannot be loaded.
     pub fn definitions(&self, format: Format) -> Result<Definitions, ToolboxError> {
-        self.definitions_of(self.enabled().map(|(name, _)| name.as_str()), format)
+        self.define_all(self.enabled().map(|(name, _)| name.as_str()), format, true)
     }
 
     /// What a model is told of some tools. They are sorted by name, and one that
@@ -142,14 +144,24 @@ impl Toolbox {
     ///
     /// # Errors
     ///
-    /// As for [`definitions`](Self::definitions), and
-    /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name.
+    /// As for [`definitions`](Self::definitions), [`ToolboxError::UnknownTool`] and
+    /// [`ToolboxError::Disabled`] for a name, and [`ToolboxError::Schema`] for a tool
+    /// with a schema that is none.
     pub fn definitions_of<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
         format: Format,
     ) -> Result<Definitions, ToolboxError> {
-        let (mut values, mut losses) = (Vec::new(), Vec::new());
+        self.define_all(names, format, false)
+    }
+
+    fn define_all<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        format: Format,
+        may_leave_out: bool,
+    ) -> Result<Definitions, ToolboxError> {
+        let (mut values, mut losses, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         let (mut cache_problems, mut description_problems) = (Vec::new(), Vec::new());
         for name in names.into_iter().collect::<BTreeSet<_>>() {
             let mut tool = self.tool(name).map_err(|error| match error {
@@ -159,7 +171,13 @@ impl Toolbox {
                 }
                 error => error,
             })?;
-            arguments::validator(name, "input", &tool.input_schema.value)?;
+            match tool.check_schemas() {
+                Err(error) if may_leave_out => {
+                    left_out.push((tool.name, error.to_string()));
+                    continue;
+                }
+                other => other?,
+            }
             let definition = format.define(&tool);
             values.push(definition.value);
             losses.extend(definition.losses);
@@ -171,6 +189,7 @@ impl Toolbox {
             losses,
             cache_problems,
             description_problems,
+            left_out,
         })
     }
 }
