@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::{Workspace, crafted, snapshot};
@@ -119,4 +120,56 @@ fn two_hundred_processes_at_once_share_an_empty_cache() {
         assert_eq!((&*output.stdout, &*stderr), (&b"ok\n"[..], ""));
     }
     assert_eq!(cached(&workspace).len(), 1);
+}
+
+#[test]
+fn the_cache_keeps_what_is_used_and_within_its_bounds() {
+    use std::time::{Duration, SystemTime};
+    const DAY: Duration = Duration::from_secs(86_400);
+    let workspace = Workspace::with_own_cache();
+    let tool = |number: usize| {
+        let core = format!("(global i32 (i32.const {number}))");
+        workspace
+            .file(&format!(".kitbag/tools/t{number}.wasm"), crafted::tool_with_core(&core, ""));
+        let name = format!("t{number}");
+        assert_eq!(workspace.run(&["run", &name]).success(), "ok\n");
+    };
+    let entries = || fs::read_dir(workspace.cache()).unwrap().count();
+    let open = |path: &Path| fs::File::options().write(true).open(path).unwrap();
+    let used =
+        |path: &Path, days: u32| open(path).set_modified(SystemTime::now() - DAY * days).unwrap();
+    tool(0);
+    let first = workspace.cached();
+    // A use is noted, so that it counts as new, and not before a day has gone by.
+    used(&first, 31);
+    tool(0);
+    let age = || fs::metadata(&first).unwrap().modified().unwrap().elapsed().unwrap_or_default();
+    assert!(age() < DAY);
+    used(&first, 29);
+    tool(1);
+    assert_eq!(entries(), 2);
+    // What is too old goes when something new comes, and what a killed process left.
+    used(&first, 31);
+    let partial = workspace.cache().join(".partial-1-0");
+    fs::write(&partial, "").unwrap();
+    used(&partial, 2);
+    tool(2);
+    assert!(!first.exists() && !partial.exists());
+    assert_eq!(entries(), 2);
+    // What takes too much room goes too, the oldest first; these have no content.
+    for (name, days) in [("a", 3), ("b", 2), ("c", 1)] {
+        let path = workspace.cache().join(format!("{name}.kitbag"));
+        fs::write(&path, "").unwrap();
+        open(&path).set_len(1 << 30).unwrap();
+        used(&path, days);
+    }
+    tool(3);
+    let is_there = |name: &str| workspace.cache().join(format!("{name}.kitbag")).exists();
+    assert_eq!(["a", "b", "c"].map(is_there), [false, false, true]);
+    assert_eq!(entries(), 4);
+    let cache = workspace.run(&["cache"]).success();
+    assert!(
+        cache.ends_with("kept: at most 2 GiB, each for 30 days after its last use\n"),
+        "{cache}"
+    );
 }

@@ -36,12 +36,20 @@ impl Args {
                 "removed": self.clear,
                 "entries": entries.iter().map(entry).collect::<Vec<_>>(),
                 "size": total,
+                "maxSize": DiskCache::MAX_BYTES,
+                "maxAgeSeconds": DiskCache::MAX_AGE.as_secs(),
             }))?;
         } else {
             let verb = if self.clear { "removed " } else { "" };
             let noun = if entries.len() == 1 { "entry" } else { "entries" };
             let (path, total) = (cache.path().display(), ByteSize::bytes(total));
-            output::data(&format!("{path}: {verb}{} {noun}, {total}", entries.len()))?;
+            let (most, days) =
+                (ByteSize::bytes(DiskCache::MAX_BYTES), DiskCache::MAX_AGE.as_secs() / 86_400);
+            output::data(&format!(
+                "{path}: {verb}{} {noun}, {total}\nkept: at most {most}, each for {days} days \
+                 after its last use",
+                entries.len()
+            ))?;
         }
         Ok(Exit::Done)
     }

@@ -9,6 +9,7 @@
 
 mod claim;
 mod entry;
+mod prune;
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blake3::Hasher;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -184,7 +185,8 @@ impl DiskCache {
             Err(Errno::LOOP) => return Err(problem("a symbolic link".into())),
             Err(error) => return Err(problem(format!("unreadable ({})", io::Error::from(error)))),
         };
-        private(&file, FileType::RegularFile).map_err(problem)?;
+        let stat = private(&file, FileType::RegularFile).map_err(problem)?;
+        prune::touch(&file, &stat);
         Entry::open(key, file.into()).map(Some).map_err(problem)
     }
 
@@ -193,7 +195,8 @@ impl DiskCache {
         CacheProblem::Entry { name: key.file_name(), reason }
     }
 
-    /// Writes an entry, whole or not at all.
+    /// Writes an entry, whole or not at all, and then removes what there is no room
+    /// for any more.
     pub(crate) fn store(
         &self,
         key: Key,
@@ -203,10 +206,13 @@ impl DiskCache {
         let Some(directory) = self.open(true)? else { return Ok(()) };
         let rest = entry::after(key, artifact, described);
         let parts = [artifact, &rest];
-        write_whole(&directory, &key.file_name(), &parts).map_err(|error| CacheProblem::Write {
+        let name = key.file_name();
+        write_whole(&directory, &name, &parts).map_err(|error| CacheProblem::Write {
             path: self.path.clone(),
             reason: error.to_string(),
-        })
+        })?;
+        prune::prune(directory.as_fd(), &name);
+        Ok(())
     }
 
     /// Opens the directory and checks that it is private.
@@ -268,8 +274,9 @@ impl fmt::Display for Key {
     }
 }
 
-/// Says what is wrong with a file or directory that has to be ours alone.
-fn private(fd: impl AsFd, kind: FileType) -> Result<(), String> {
+/// Looks at a file or directory that has to be ours alone, or says what is wrong with
+/// it.
+fn private(fd: impl AsFd, kind: FileType) -> Result<Stat, String> {
     let stat = fstat(fd).map_err(|error| io::Error::from(error).to_string())?;
     if FileType::from_raw_mode(stat.st_mode) != kind {
         return Err("of another kind".into());
@@ -286,7 +293,7 @@ fn private(fd: impl AsFd, kind: FileType) -> Result<(), String> {
     if kind == FileType::Directory && mode.intersects(Mode::RWXG | Mode::RWXO) {
         return Err(format!("open to others (mode {:03o})", mode.bits() & 0o777));
     }
-    Ok(())
+    Ok(stat)
 }
 
 /// Makes a directory that is ours alone, and what is missing above it.

@@ -1,0 +1,106 @@
+//! What keeps the cache from growing without end: what was not used for long goes, and
+//! then what was used longest ago, until the rest is small enough.
+//!
+//! An entry was used when its file was last modified, which is brought up to date at
+//! most once a day.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens, statat,
+    unlinkat,
+};
+
+use super::{DiskCache, EXTENSION, PARTIAL};
+
+/// A day, within which a use is not noted again, and after which nobody still writes.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl DiskCache {
+    /// The most bytes that all entries keep together: 2 GiB, which is a thousand tools
+    /// of the usual size.
+    pub const MAX_BYTES: u64 = 2 << 30;
+
+    /// How long an entry is kept that is not used: 30 days.
+    pub const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+}
+
+/// A file that may be removed.
+struct Candidate {
+    used: Duration,
+    size: u64,
+    name: String,
+}
+
+/// Notes that an entry is used, unless that was noted today.
+pub(super) fn touch(file: impl AsFd, stat: &Stat) {
+    if age(stat) > DAY {
+        let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+        let times = Timestamps {
+            last_access: time(UTIME_OMIT.into()),
+            last_modification: time(UTIME_NOW.into()),
+        };
+        // It is only taken for older than it is.
+        let _ = futimens(file, &times);
+    }
+}
+
+/// Removes what the bounds leave no room for, but not the entry of this name.
+///
+/// What goes wrong is left for the next time. Several processes may do it at once: each
+/// removes the same, and nothing that was used since it was looked at.
+pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
+    let Ok(listing) = Dir::read_from(directory) else { return };
+    let mut entries = Vec::new();
+    let mut total = 0;
+    for entry in listing.flatten() {
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if !name.ends_with(EXTENSION) && !name.starts_with(PARTIAL) {
+            continue;
+        }
+        let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            continue;
+        }
+        // What a process left that was killed as it wrote.
+        let max_age = if name.starts_with(PARTIAL) { DAY } else { DiskCache::MAX_AGE };
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
+        if age(&stat) > max_age && name != kept {
+            remove(directory, &candidate);
+        } else if name.ends_with(EXTENSION) {
+            total += size;
+            entries.push(candidate);
+        }
+    }
+    entries.sort_by(|a, b| (a.used, &a.name).cmp(&(b.used, &b.name)));
+    for candidate in entries.iter().filter(|candidate| candidate.name != kept) {
+        if total <= DiskCache::MAX_BYTES {
+            return;
+        }
+        remove(directory, candidate);
+        total -= candidate.size;
+    }
+}
+
+/// Removes a file, unless it was used since it was looked at.
+fn remove(directory: BorrowedFd<'_>, candidate: &Candidate) {
+    let name = &*candidate.name;
+    let now = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    if now.is_ok_and(|stat| used(&stat) == candidate.used) {
+        let _ = unlinkat(directory, name, AtFlags::empty());
+    }
+}
+
+/// When a file was used, since the epoch.
+fn used(stat: &Stat) -> Duration {
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).unwrap_or(0))
+}
+
+/// How long a file was not used. The clock may have been set back.
+fn age(stat: &Stat) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(used(stat))
+}
