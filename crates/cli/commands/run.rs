@@ -1,6 +1,6 @@
 //! `kitbag run`.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::sync::Arc;
 
 use kitbag::config::{Origin, Sourced};
