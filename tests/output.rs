@@ -217,7 +217,7 @@ fn no_configuration_error_and_no_log_holds_what_a_terminal_acts_on() {
         for command in [["check"].as_slice(), &["list"], &["list", "--json"]] {
             let run = workspace.run(command);
             assert_eq!(run.code, 4, "{}", run.shown());
-            check(&[config.clone()], "anything", &(run.stdout + &run.stderr));
+            check(std::slice::from_ref(&config), "anything", &(run.stdout + &run.stderr));
         }
     }
 }

@@ -40,9 +40,9 @@ pub(crate) fn meta(capabilities: Value) -> Value {
 impl Client {
     /// How many directories and files the server watches.
     pub(crate) fn watches(&self) -> usize {
-        let descriptors = std::fs::read_dir(format!("/proc/{}/fdinfo", self.child.id())).unwrap();
+        let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", self.child.id())).unwrap();
         let watches = descriptors.map(|descriptor| {
-            let text = std::fs::read_to_string(descriptor.unwrap().path()).unwrap_or_default();
+            let text = fs::read_to_string(descriptor.unwrap().path()).unwrap_or_default();
             text.lines().filter(|line| line.starts_with("inotify ")).count()
         });
         watches.sum()
