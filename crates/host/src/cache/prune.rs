@@ -37,10 +37,8 @@ struct Candidate {
 pub(super) fn touch(file: impl AsFd, stat: &Stat) {
     if age(stat) > DAY {
         let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-        let times = Timestamps {
-            last_access: time(UTIME_OMIT),
-            last_modification: time(UTIME_NOW),
-        };
+        let times =
+            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
         // It is only taken for older than it is.
         let _ = futimens(file, &times);
     }
