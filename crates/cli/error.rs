@@ -214,7 +214,10 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::AskedAgain { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {
-            CallError::Limit { .. } | CallError::Busy { .. } => Exit::Limit,
+            CallError::Limit { .. }
+            | CallError::Busy { .. }
+            | CallError::MemoryBusy { .. }
+            | CallError::BeyondMemory { .. } => Exit::Limit,
             CallError::Denied(_) => Exit::Denied,
             CallError::Trap { .. } | CallError::Contract(_) => Exit::Trap,
             CallError::Cancelled => Exit::Interrupted,
@@ -227,7 +230,7 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
 fn load_exit(error: &LoadError) -> Exit {
     match error {
         LoadError::NotFound { .. } => Exit::Configuration,
-        LoadError::Busy => Exit::Limit,
+        LoadError::Busy | LoadError::NoMemory { .. } => Exit::Limit,
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }

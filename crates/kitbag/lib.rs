@@ -275,6 +275,7 @@ impl Builder {
                     (None, true) => Concurrency::ONE,
                     (None, false) => Concurrency::default(),
                 },
+                ..HostOptions::default()
             })
         });
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS);

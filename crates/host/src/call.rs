@@ -16,6 +16,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::filesystem::WasiFilesystemView;
 use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
+use crate::budget::{MemoryBudget, Reservation};
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
 use crate::cut::cut_outcome;
@@ -136,7 +137,9 @@ pub(crate) fn run(
     cancellation: &Cancellation,
     audience: &Audience,
     private: &[PathBuf],
+    memory: &MemoryBudget,
 ) -> Result<Completion, CallError> {
+    let _memory = reserve(memory, &call.limits, cancellation)?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(limit(LimitKind::Arguments, &call.limits));
@@ -191,6 +194,7 @@ pub(crate) fn describe(
     metering: Metering,
     instance: &InstancePre<State>,
     export: &ComponentExportIndex,
+    memory: &MemoryBudget,
 ) -> Result<Described, NotNow> {
     // A text in UTF-16 has two bytes for each that is counted later.
     const HOST_DATA: usize = 2 * JsonBudget::DESCRIPTION.bytes;
@@ -203,6 +207,7 @@ pub(crate) fn describe(
     let state = State::new(&Grants::default(), &limits, &stdio, &[]);
     let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
+    let _memory = reserve(memory, &limits, &cancellation).map_err(|_| NotNow)?;
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
         let instance = instance.instantiate_async(&mut *store).await?;
@@ -340,6 +345,36 @@ fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallE
         None => Ok(()),
         Some(own) => Err(denied(&format!("kitbag keeps its own files in `{}`", own.display()))),
     }
+}
+
+/// How long a call waits for memory that others have reserved.
+const MEMORY_TIME: Duration = Duration::from_secs(60);
+
+/// Reserves the memory that a call may take, before its time begins.
+fn reserve(
+    memory: &MemoryBudget,
+    limits: &Limits,
+    cancellation: &Cancellation,
+) -> Result<Reservation, CallError> {
+    let bytes = limits.memory.as_u64();
+    if let Some(reservation) = memory.reserve(bytes) {
+        return Ok(reservation);
+    }
+    let wait = async {
+        tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(CallError::Cancelled),
+            waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
+                Ok(Some(reservation)) => Ok(reservation),
+                Ok(None) => Err(CallError::BeyondMemory {
+                    limit: limits.memory,
+                    memory: memory.size().unwrap_or_default(),
+                }),
+                Err(_) => Err(CallError::MemoryBusy { retry_after: MEMORY_TIME }),
+            },
+        }
+    };
+    block_on(wait)?
 }
 
 /// How a guest ended.

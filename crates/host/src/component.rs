@@ -13,6 +13,7 @@ use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
+use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, DiskCache, Key};
 use crate::call::{NotNow, State};
 use crate::compile::compile;
@@ -47,11 +48,13 @@ struct Loaded {
     described: Described,
     problems: Vec<CacheProblem>,
     compiled: bool,
+    /// Its code, where that is not part of this binary.
+    memory: Option<Reservation>,
 }
 
 /// The components of one host, each loaded at its first use.
-#[derive(Default)]
 pub(crate) struct Components {
+    memory: MemoryBudget,
     /// Those that do not count their instructions, and those that do.
     slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
 }
@@ -112,6 +115,41 @@ impl Component {
 }
 
 impl Components {
+    pub(crate) fn new(memory: MemoryBudget) -> Self {
+        Self { memory, slots: Default::default() }
+    }
+
+    /// Reserves the memory of a component's code. Components that no call uses
+    /// make room for it.
+    fn reserve(
+        &self,
+        path: &Path,
+        component: &wasmtime::component::Component,
+    ) -> Result<Reservation, LoadError> {
+        let image = component.image_range();
+        let bytes = (image.end as usize - image.start as usize) as u64;
+        let reserved = self.memory.reserve(bytes).or_else(|| {
+            self.drop_idle();
+            self.memory.reserve(bytes)
+        });
+        let size = ByteSize::bytes(bytes);
+        reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
+    }
+
+    /// Drops the components of files that nothing but their slot holds.
+    fn drop_idle(&self) {
+        for metering in [Metering::Off, Metering::Fuel] {
+            for (source, slot) in &*self.slots(metering) {
+                if let (ComponentSource::File(_), Ok(mut held)) = (source, slot.0.try_lock())
+                    && let Some((_, Ok(component))) = &*held
+                    && Arc::strong_count(&component.0) == 1
+                {
+                    *held = None;
+                }
+            }
+        }
+    }
+
     fn slots(&self, metering: Metering) -> MutexGuard<'_, HashMap<ComponentSource, Arc<Slot>>> {
         let slots = match metering {
             Metering::Off => &self.slots[0],
@@ -167,7 +205,8 @@ impl Components {
                 Component::embedded(engines, *artifact, metering)
             }
             ComponentSource::File(path) => {
-                Component::file(engines, path, metering, cache, audience, describe)
+                let reserve = |component: &_| self.reserve(path, component);
+                Component::file(engines, path, metering, cache, audience, describe, reserve)
             }
         };
         // What is no tool stays none while the file is the same; anything else
@@ -201,11 +240,12 @@ impl Component {
         cache: Option<&DiskCache>,
         audience: &Audience,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+        reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
         let mut problems = Vec::new();
         if let Some(cache) = cache
             && let Some(cached) =
-                Self::cached(engines, path, cache, key(path, metering)?, &mut problems)?
+                Self::cached(engines, path, cache, key(path, metering)?, &reserve, &mut problems)?
         {
             return Ok(cached);
         }
@@ -222,7 +262,8 @@ impl Component {
                 let key = key_of(&content)?;
                 claim = cache.claim(key, &wait);
                 // Whoever had the claim before has kept it by now.
-                if let Some(cached) = Self::cached(engines, path, cache, key, &mut problems)? {
+                let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
+                if let Some(cached) = cached {
                     return Ok(cached);
                 }
                 Some((cache, key))
@@ -233,9 +274,11 @@ impl Component {
         let component = engines
             .load(|engine| load_compiled(engine, &compiled))
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
+        let memory = Some(reserve(&component)?);
         let linked = link(&component);
         let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
+        loaded.memory = memory;
         let described = match component.get_export_index(None, "describe") {
             Some(export) => describe(&loaded.instance, &export),
             None => Ok(Described::Nothing),
@@ -261,6 +304,7 @@ impl Component {
         path: &Path,
         cache: &DiskCache,
         key: Key,
+        reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
         problems: &mut Vec<CacheProblem>,
     ) -> Result<Option<Self>, LoadError> {
         let found = cache.load(key).and_then(|entry| {
@@ -282,10 +326,11 @@ impl Component {
                 return Ok(None);
             }
         };
+        let memory = Some(reserve(&component)?);
         let linked = link(&component);
         let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         let problems = std::mem::take(problems);
-        Ok(Some(Self(Arc::new(Loaded { described, problems, ..linked }))))
+        Ok(Some(Self(Arc::new(Loaded { description, problems, memory, ..linked }))))
     }
 }
 
@@ -298,8 +343,8 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
-    let described = Described::Nothing;
-    Ok(Loaded { instance, run, described, problems: Vec::new(), compiled: false })
+    let (description, problems) = (None, Vec::new());
+    Ok(Loaded { instance, run, description, problems, compiled: false, memory: None })
 }
 
 impl Slot {

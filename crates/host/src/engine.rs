@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
+use crate::budget::ServerMemory;
 use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion, State};
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +45,8 @@ pub struct HostOptions {
     pub pool: bool,
     /// How many calls run at once, and how many wait.
     pub concurrency: Concurrency,
+    /// What calls, components and messages may take together. Default: no bound.
+    pub memory: ServerMemory,
 }
 
 struct Inner {
@@ -75,13 +78,14 @@ impl Host {
     /// Makes a host. Nothing is started, read or created before the first use.
     pub fn new(options: HostOptions) -> Self {
         let queue = Queue::new(options.concurrency);
+        let components = Components::new(options.memory.components.clone());
         Self(Arc::new(Inner {
             options,
             plain: Lazy::new(),
             unpooled: Lazy::new(),
             metered: Lazy::new(),
             timer: Lazy::new(),
-            components: Components::default(),
+            components,
             queue,
             threads: LazyLock::new(|| Threads::new(processors())),
         }))
@@ -127,7 +131,7 @@ impl Host {
         let engines = Engines { first, other: &other };
         let timer = self.timer().map_err(LoadError::Engine)?;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
-            call::describe(timer, metering, instance, export)
+            call::describe(timer, metering, instance, export, &self.0.options.memory.work)
         };
         let cache = self.0.options.cache.as_ref();
         let load = || self.0.components.get(source, metering, &engines, cache, audience, describe);
@@ -181,7 +185,8 @@ impl Host {
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
         let run = || {
-            call::run(timer, component, call, cancellation, audience, &self.0.options.private)
+            let HostOptions { private, memory, .. } = &self.0.options;
+            call::run(timer, component, call, cancellation, audience, private, &memory.work)
                 .unwrap_or_else(Completion::failed)
         };
         if IS_OURS.get() {

@@ -47,6 +47,26 @@ pub enum CallError {
         /// When there may be a place.
         retry_after: Duration,
     },
+    /// Other calls have reserved the memory of the server, and go on.
+    #[error(
+        "busy: other calls have reserved the server's memory; try again in {}",
+        format_duration(*retry_after)
+    )]
+    MemoryBusy {
+        /// When there may be enough.
+        retry_after: Duration,
+    },
+    /// The call may take more memory than there is for all calls together.
+    #[error(
+        "the call's limit `memory` is {limit}, and the server has {memory} for all calls; lower the \
+         limit, or raise `memory` under `[serve]`"
+    )]
+    BeyondMemory {
+        /// The call's limit.
+        limit: ByteSize,
+        /// What the server has for calls.
+        memory: ByteSize,
+    },
     /// The component cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -110,6 +130,18 @@ pub enum LoadError {
     /// may be at once.
     #[error("busy: as many components are being compiled as may be at once; try again later")]
     Busy,
+    /// The components that are loaded leave no memory for it.
+    #[error(
+        "busy: the components that are in use leave no room for the {size} of code of `{}`; try \
+         again later, or raise `memory` under `[serve]`",
+        path.display()
+    )]
+    NoMemory {
+        /// The file.
+        path: PathBuf,
+        /// The size of its code.
+        size: ByteSize,
+    },
     /// The engine could not be started.
     #[error("the engine cannot be started: {0}")]
     Engine(String),
@@ -230,7 +262,8 @@ impl CallError {
         matches!(
             self,
             Self::Busy { .. }
-                | Self::Load(LoadError::Busy)
+                | Self::MemoryBusy { .. }
+                | Self::Load(LoadError::Busy | LoadError::NoMemory { .. })
                 | Self::Cancelled
                 | Self::Limit { kind: LimitKind::Time, .. }
         )

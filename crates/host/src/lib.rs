@@ -7,6 +7,7 @@
 //! who answers its questions is left to `kitbag-toolbox`.
 
 mod artifact;
+mod budget;
 mod cache;
 mod call;
 mod capture;
@@ -31,6 +32,7 @@ mod timer;
 mod wait;
 
 pub use artifact::EmbeddedArtifact;
+pub use budget::{LEAST_MEMORY, MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
 pub use capture::Captured;
