@@ -40,7 +40,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use kitbag_config::{LimitFlags, Origin, Sourced, Sources};
-use kitbag_host::{DiskCache, Host, HostOptions};
+use kitbag_contract::ByteSize;
+use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
@@ -72,6 +73,8 @@ pub struct Builder {
     places: Places,
     limits: LimitFlags,
     is_single_call: bool,
+    is_server: bool,
+    memory: Option<ByteSize>,
     concurrency: Option<Concurrency>,
     host: Option<Host>,
     on_question: Option<OnQuestion>,
@@ -197,9 +200,26 @@ impl Builder {
         self
     }
 
+    /// Bounds what calls, components and messages may take together, as
+    /// `[serve] memory` of the configuration says. Default: no bound.
+    #[must_use]
+    pub fn server(mut self) -> Self {
+        self.is_server = true;
+        self
+    }
+
+    /// Bounds what calls, components and messages may take together, whatever is
+    /// configured. Less than 384 MiB counts as that.
+    #[must_use]
+    pub fn memory(mut self, memory: ByteSize) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
     /// Uses the host of another one, so that what it has loaded stays loaded and
-    /// both share its places for calls. What this builder says of those, of
-    /// the cache and of [`single_call`](Self::single_call) does not count then.
+    /// both share its places for calls. What this builder says of those, of the
+    /// cache, of [`memory`](Self::memory) and of
+    /// [`single_call`](Self::single_call) does not count then.
     #[must_use]
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(host);
@@ -275,7 +295,11 @@ impl Builder {
                     (None, true) => Concurrency::ONE,
                     (None, false) => Concurrency::default(),
                 },
-                ..HostOptions::default()
+                memory: match (self.memory, self.is_server) {
+                    (Some(memory), _) => ServerMemory::new(memory),
+                    (None, true) => ServerMemory::new(config.server_memory.value),
+                    (None, false) => ServerMemory::default(),
+                },
             })
         });
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS);

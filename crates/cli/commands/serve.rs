@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
+use kitbag::contract::{ByteSize, LEAST_SERVER_MEMORY};
 use kitbag_mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
 use kitbag_mcp::{Otlp, OtlpError};
@@ -55,6 +56,10 @@ pub(crate) struct Args {
     /// least 32 bytes, so that several servers can take over from each other
     #[arg(long, value_name = "FILE", requires = "http")]
     state_key_file: Option<PathBuf>,
+    /// Let the server take this much memory for calls, components and messages
+    /// together, such as 4GiB; at least 384MiB [default: as configured, else 2GiB]
+    #[arg(long, value_name = "SIZE")]
+    total_memory: Option<ByteSize>,
     #[command(flatten)]
     limits: Limits,
     #[cfg(feature = "otlp")]
@@ -122,7 +127,16 @@ impl Args {
         #[cfg(not(feature = "otlp"))]
         self.start_log(None::<Identity>);
         let limits = self.limits;
-        let toolbox = global.builder().limits(limits.into()).build()?.toolbox().clone();
+        let mut builder = global.builder().limits(limits.into()).server();
+        if let Some(memory) = self.total_memory {
+            if memory < LEAST_SERVER_MEMORY {
+                return Err(CliError::Usage(format!(
+                    "`--total-memory` is `{memory}`; a server needs at least `{LEAST_SERVER_MEMORY}`"
+                )));
+            }
+            builder = builder.memory(memory);
+        }
+        let toolbox = builder.build()?.toolbox().clone();
         if let Some(ignored) = &toolbox.config().ignored {
             tracing::warn!("{ignored}");
         }

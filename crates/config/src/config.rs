@@ -32,6 +32,8 @@ pub struct Config {
     pub ceiling: Ceiling,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
+    /// What a server may take altogether. Default 2 GiB.
+    pub server_memory: Sourced<ByteSize>,
     /// The tools by name, those that are not enabled among them.
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::text::{is_hidden, shown};
-use kitbag_contract::{GuestPathError, ParseLimitError, ToolNameError};
+use kitbag_contract::{
+    ByteSize, GuestPathError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError,
+};
 
 use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};
@@ -271,6 +273,28 @@ pub enum Problem {
         ceiling: Box<Sourced<String>>,
         /// The ceiling that would do, as it stands in a file.
         setting: Box<str>,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A server is given less memory than it needs.
+    #[error("`serve.memory` is `{value}`; a server needs at least `{LEAST_SERVER_MEMORY}`")]
+    LittleServerMemory {
+        /// What it is set to.
+        value: ByteSize,
+    },
+    /// A file of a workspace gives a server more memory than the person's own file.
+    #[error(
+        "`serve.memory` is `{value}`, above `{}` ({}), which a workspace may only lower; lower it, \
+         or put `memory = \"{value}\"` under `[serve]` in {}",
+        own.value,
+        own.origin,
+        own_file(file)
+    )]
+    AboveServerMemory {
+        /// What it is set to.
+        value: ByteSize,
+        /// What it may be, and who set that.
+        own: Box<Sourced<ByteSize>>,
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },

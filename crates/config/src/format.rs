@@ -31,6 +31,9 @@ pub(crate) struct ConfigFile {
     /// this table.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
+    /// What `kitbag serve` may take.
+    #[schemars(title = "Server")]
+    pub(crate) serve: Option<ServeConfig>,
     /// The tools, by the name that a model calls them by: letters, digits, `_`
     /// and `-`, at most 48 of them.
     #[schemars(title = "Tools")]
@@ -188,6 +191,18 @@ pub(crate) struct TrustConfig {
     /// paths, or paths that start with `~/`. Directories below are not meant.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
+}
+
+/// What `kitbag serve` may take.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Server")]
+pub(crate) struct ServeConfig {
+    /// Memory of the whole server: its calls, components and messages together. A
+    /// number and a unit, such as `2GiB`, and at least `384MiB`. The files of a
+    /// workspace may only lower it.
+    #[schemars(extend("default" = "2GiB"))]
+    pub(crate) memory: Option<Written<String>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.

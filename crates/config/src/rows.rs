@@ -24,7 +24,7 @@ pub struct Row {
 
 impl Config {
     /// Every value that is in effect, defaults among them: the workspace, the
-    /// ceilings, the limits of all tools, the tools by name, the topics by id.
+    /// ceilings, the limits of all tools, the server, the tools by name, the topics by id.
     ///
     /// What has neither a value nor a default has no row.
     pub fn rows(&self) -> Vec<Row> {
@@ -36,6 +36,7 @@ impl Config {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });
         rows.limits(&root.key("limits"), &self.limits);
+        rows.size(root.key("serve").key("memory"), &self.server_memory);
         let tools = root.key("tools");
         for (name, tool) in &self.tools {
             rows.tool(&tools.key(name.as_str()), tool);

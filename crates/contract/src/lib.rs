@@ -31,8 +31,8 @@ pub use emitted::{
 };
 pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
 pub use limit::{
-    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind, Limits, ParseLimitError, STDIO_BYTES,
-    format_duration, parse_duration, parse_fuel,
+    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LEAST_SERVER_MEMORY, LimitKind, Limits,
+    ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration, parse_fuel,
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, Question};

@@ -18,6 +18,12 @@ pub const ARGUMENTS_DEPTH: usize = 128;
 /// in bytes each. What is written beyond that is counted and dropped.
 pub const STDIO_BYTES: usize = 64 << 10;
 
+/// What a server may take altogether, where its configuration does not say.
+pub const SERVER_MEMORY: ByteSize = ByteSize::mib(2048);
+
+/// The least that a server can be given: one call of the default size fits.
+pub const LEAST_SERVER_MEMORY: ByteSize = ByteSize::mib(384);
+
 /// What one call may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::ByteSize;
+use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What is counted at once: smaller reservations are rounded up to it.
@@ -16,9 +16,6 @@ const UNIT_BYTES: u64 = 1 << 10;
 /// What a server needs before it does anything: its code, its threads, its
 /// engines, memory that is kept for the next calls, and what the allocator keeps.
 const BASE: ByteSize = ByteSize::mib(128);
-
-/// The smallest memory of a server: one call of the default size fits.
-pub const LEAST_MEMORY: ByteSize = ByteSize::mib(384);
 
 /// Memory that can be reserved. Clones are the same budget.
 #[derive(Clone, Debug)]
@@ -53,9 +50,9 @@ pub struct ServerMemory {
 }
 
 impl ServerMemory {
-    /// Divides the memory of a server, at least [`LEAST_MEMORY`].
+    /// Divides the memory of a server, at least [`LEAST_SERVER_MEMORY`].
     pub fn new(total: ByteSize) -> Self {
-        let total = total.max(LEAST_MEMORY).as_u64();
+        let total = total.max(LEAST_SERVER_MEMORY).as_u64();
         let (messages, components) = (total / 4, total / 8);
         let work = total - messages - components - BASE.as_u64();
         Self {
@@ -233,13 +230,13 @@ mod tests {
 
     #[test]
     fn the_default_holds_sixteen_calls_of_the_default_size() {
-        let memory = ServerMemory::new(ByteSize::mib(2048));
+        let memory = ServerMemory::new(kitbag_contract::SERVER_MEMORY);
         let calls: Vec<_> = (0..16).map(|_| memory.work.reserve(64 << 20).unwrap()).collect();
         assert_eq!(memory.work.reserved(), ByteSize::mib(1024));
         drop(calls);
         assert_eq!(memory.work.size(), Some(ByteSize::mib(1152)));
         assert_eq!(memory.components.size(), Some(ByteSize::mib(256)));
         assert_eq!(memory.messages.size(), Some(ByteSize::mib(512)));
-        assert!(ServerMemory::new(LEAST_MEMORY).work.can_hold(64 << 20));
+        assert!(ServerMemory::new(LEAST_SERVER_MEMORY).work.can_hold(64 << 20));
     }
 }

@@ -330,7 +330,7 @@ impl Component {
         let linked = link(&component);
         let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         let problems = std::mem::take(problems);
-        Ok(Some(Self(Arc::new(Loaded { description, problems, memory, ..linked }))))
+        Ok(Some(Self(Arc::new(Loaded { described, problems, memory, ..linked }))))
     }
 }
 
@@ -343,8 +343,8 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
-    let (description, problems) = (None, Vec::new());
-    Ok(Loaded { instance, run, description, problems, compiled: false, memory: None })
+    let (described, problems) = (Described::Nothing, Vec::new());
+    Ok(Loaded { instance, run, described, problems, compiled: false, memory: None })
 }
 
 impl Slot {

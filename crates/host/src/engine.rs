@@ -226,7 +226,22 @@ impl Host {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
+        self.offload_when(std::future::ready(()), work).await
+    }
+
+    /// As [`offload`](Self::offload), and waits for `ready` before it begins, as one
+    /// of those that run.
+    ///
+    /// # Errors
+    ///
+    /// As for [`offload`](Self::offload).
+    pub async fn offload_when<T: Send + 'static>(
+        &self,
+        ready: impl Future<Output = ()>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CallError> {
         let place = self.0.queue.enter().await?;
+        ready.await;
         let (sender, done) = oneshot::channel();
         let work = move || {
             IS_OURS.set(true);

@@ -32,7 +32,7 @@ mod timer;
 mod wait;
 
 pub use artifact::EmbeddedArtifact;
-pub use budget::{LEAST_MEMORY, MemoryBudget, Reservation, ServerMemory};
+pub use budget::{MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
 pub use capture::Captured;

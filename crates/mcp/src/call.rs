@@ -270,7 +270,7 @@ impl<'a> Call<'a> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Stop> {
         let generation = self.handler.server.generation();
-        let work = generation.toolbox.host().offload(work);
+        let work = generation.toolbox.host().offload_when(self.handler.has_room(), work);
         Ok(self.unless_cancelled(work).await?.map_err(ToolboxError::from)?)
     }
 

@@ -21,6 +21,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
+use crate::stdio::Output;
 use crate::subscription::{self, Subscriptions};
 use crate::trace::{Target, Trace};
 use crate::{call, knowledge, served, told};
@@ -39,6 +40,8 @@ pub(crate) struct Handler {
     level: Arc<Mutex<LogLevel>>,
     /// The resources that the client wants to hear of, in a session.
     subscriptions: Subscriptions,
+    /// Where the answers of a client that has one stream for all of them go.
+    output: Option<Arc<Output>>,
 }
 
 impl Handler {
@@ -48,6 +51,19 @@ impl Handler {
             principal: principal.into(),
             level: Arc::new(Mutex::new(LogLevel::Info)),
             subscriptions: Subscriptions::default(),
+            output: None,
+        }
+    }
+
+    /// As [`new`](Self::new), for a client with one stream for all answers.
+    pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
+        Self { output: Some(output), ..Self::new(server, principal) }
+    }
+
+    /// Waits until the client has read enough of its answers for another one.
+    pub(crate) async fn has_room(&self) {
+        if let Some(output) = &self.output {
+            output.has_room().await;
         }
     }
 

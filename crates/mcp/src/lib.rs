@@ -20,6 +20,7 @@ mod metrics;
 mod otlp;
 mod outcome;
 mod page;
+mod pending;
 mod question;
 mod rate;
 mod reload;

@@ -6,10 +6,11 @@
 
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
+use kitbag_host::MemoryBudget;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetExtensions,
-    RequestId, RequestMetaObject, ServerJsonRpcMessage,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    GetExtensions, RequestId, RequestMetaObject, ServerJsonRpcMessage,
 };
 use serde_json::Value;
 
@@ -119,6 +120,77 @@ fn check_arguments(arguments: &Value) -> Result<(), ErrorData> {
     Err(ErrorData::invalid_params(message, None))
 }
 
+/// The code of an error that another try may not meet (JSON-RPC, server errors).
+const BUSY: i32 = -32000;
+
+/// What a message costs besides its values: its task, its spans, its place in maps.
+pub(crate) const MESSAGE_BYTES: u64 = 4 << 10;
+
+/// What a message may take in memory when it has been read, in bytes: counted on
+/// its text, before anything is built.
+///
+/// Measured with lists and objects of the fewest bytes, which cost most.
+pub(crate) fn cost(text: &[u8]) -> u64 {
+    const VALUE_BYTES: u64 = 160;
+    const CONTAINER_BYTES: u64 = 400;
+    // A short one costs little, whatever it is: not worth a look at each byte.
+    const SHORT_BYTES: usize = 512;
+    if text.len() <= SHORT_BYTES {
+        return MESSAGE_BYTES + text.len() as u64 * CONTAINER_BYTES;
+    }
+    let (mut values, mut containers) = (0, 0);
+    let mut is_string = false;
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_string = !is_string,
+            b'\\' if is_string => drop(bytes.next()),
+            b',' | b':' if !is_string => values += 1,
+            b'[' | b'{' if !is_string => containers += 1,
+            _ => {}
+        }
+    }
+    // Twice the text: as it came, and as the strings that it becomes.
+    MESSAGE_BYTES + 2 * text.len() as u64 + values * VALUE_BYTES + containers * CONTAINER_BYTES
+}
+
+/// The answer to a message for which there is no memory now, or never.
+pub(crate) fn no_memory(text: &[u8], messages: &MemoryBudget) -> ServerJsonRpcMessage {
+    let (cost, size) = (cost(text), messages.size().unwrap_or_default());
+    let mut skim = Skim::default();
+    skim.feed(text);
+    refusal(
+        match messages.can_hold(cost) {
+            true => busy("other messages have reserved the server's memory"),
+            false => {
+                let cost = ByteSize::bytes(cost);
+                let message =
+                    format!("the message takes {cost}, and the server has {size} for all messages");
+                ErrorData::invalid_request(message, None)
+            }
+        },
+        skim.id(),
+    )
+}
+
+/// The answer to a request of a client that has too many in flight.
+pub(crate) fn too_many(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
+    refusal(busy(&format!("{limit} requests are in flight (limit reached)")), Some(id))
+}
+
+/// The answer to a request whose id another one has. It has no id itself, since
+/// the client would take it for the answer to the other.
+pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
+    let message = format!(
+        "a request with the id `{id}` is in flight; this one was not taken: use another id"
+    );
+    refusal(ErrorData::invalid_request(message, None), None)
+}
+
+fn busy(why: &str) -> ErrorData {
+    ErrorData::new(ErrorCode(BUSY), format!("busy: {why}; try again in 1s"), None)
+}
+
 /// Finds the `id` of a message that goes by, without keeping the message.
 #[derive(Debug, Default)]
 pub(crate) struct Skim {
@@ -126,6 +198,11 @@ pub(crate) struct Skim {
     is_string: bool,
     is_escaped: bool,
     is_value: bool,
+    has_id: bool,
+    /// Whether the outermost object has ended.
+    is_over: bool,
+    /// Whether there is more than one message, or more than one `id`.
+    is_ambiguous: bool,
     /// The key that is being read, or was read last, in the outermost object.
     key: Vec<u8>,
     id: Vec<u8>,
@@ -143,8 +220,14 @@ impl Skim {
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' if self.is_string => self.is_escaped = true,
                 b'"' => self.is_string = !self.is_string,
-                b'{' | b'[' if is_syntax => self.depth += 1,
-                b'}' | b']' if is_syntax => self.depth = self.depth.saturating_sub(1),
+                b'{' | b'[' if is_syntax => {
+                    self.is_ambiguous |= self.is_over;
+                    self.depth += 1;
+                }
+                b'}' | b']' if is_syntax => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.is_over |= self.depth == 0;
+                }
                 _ => {}
             }
             if self.depth != 1 {
@@ -155,7 +238,12 @@ impl Skim {
                     self.is_value = false;
                     self.key.clear();
                 }
-                b':' if is_syntax && !self.is_value => self.is_value = true,
+                b':' if is_syntax && !self.is_value => {
+                    self.is_value = true;
+                    let is_id = self.key == br#""id""#;
+                    self.is_ambiguous |= is_id && self.has_id;
+                    self.has_id |= is_id;
+                }
                 _ => {
                     let is_id = self.key == br#""id""#;
                     let kept = match self.is_value {
@@ -171,8 +259,11 @@ impl Skim {
         }
     }
 
-    /// The `id`, if there was one.
+    /// The `id`, if there was exactly one.
     pub(crate) fn id(&self) -> Option<RequestId> {
+        if self.is_ambiguous {
+            return None;
+        }
         serde_json::from_slice(&self.id).ok()
     }
 }
@@ -276,5 +367,10 @@ mod tests {
         check(r#"{"a":"\",\"id\":5","b":[{"id":6}],"id":-7}"#, Some(json!(-7)));
         check(r#"{"params":{"id":2}}"#, None);
         check(r#"{"x":"id","y":1}"#, None);
+        // Two messages, or two ids.
+        check(r#"{"id":1}{"id":2}"#, None);
+        check(r#"{"id":1} , {"id":1}"#, None);
+        check(r#"{"id":1,"id":2}"#, None);
+        check(r#"{"id":1} []"#, None);
     }
 }

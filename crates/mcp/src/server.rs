@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use kitbag_host::MemoryBudget;
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -142,6 +143,11 @@ impl Server {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// What requests and answers may take together.
+    pub(crate) fn message_memory(&self) -> MemoryBudget {
+        self.generation().toolbox.host().options().memory.messages.clone()
     }
 
     /// Cancelled when everything is to end.

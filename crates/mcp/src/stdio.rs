@@ -3,11 +3,14 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use kitbag_host::MemoryBudget;
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage,
+};
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +20,8 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
-use crate::message::{self, Line, Skim};
+use crate::message::{self, Line, MESSAGE_BYTES, Skim};
+use crate::pending::Pending;
 use crate::server::Server;
 
 /// The longest message that is read: 16 MiB.
@@ -33,8 +37,16 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// `PIPE_BUF` on Linux).
 const WRITE_BYTES: usize = 4096;
 
-/// As long as this much waits to be written, nothing more is read.
+/// As long as this much waits to be written, nothing more is read and no call
+/// begins. Each message counts as [`MESSAGE_BYTES`] more than its text.
 const UNWRITTEN_BYTES: usize = 64 << 20;
+
+/// How long a client may read nothing at all while that much waits for it.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+
+/// Requests in flight at once: more than run and wait, with room for those that
+/// are no calls.
+const REQUESTS: usize = 4_096;
 
 /// A session that could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -75,8 +87,9 @@ impl Server {
     /// [`StdioError`] where no session came about.
     pub async fn serve_stdio(&self, input: OwnedFd, output: OwnedFd) -> Result<(), StdioError> {
         let closing = self.closing().clone();
-        let transport = Stdio::new(input, output, closing.clone())?;
-        let handler = Handler::new(self.clone(), "stdio");
+        let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
+        let output = Arc::clone(&transport.output);
+        let handler = Handler::with_output(self.clone(), "stdio", output);
         let _alert = self.keep_alert();
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
@@ -108,6 +121,11 @@ struct Stdio {
     input: Input,
     output: Arc<Output>,
     closing: CancellationToken,
+    memory: MemoryBudget,
+    pending: Pending,
+    /// Since when nothing was read of what waits for the client, and how much of
+    /// it had been written then.
+    stalled: Option<(Instant, u64)>,
     /// Whether a request has come. What comes before it means nothing.
     is_begun: bool,
 }
@@ -122,9 +140,12 @@ struct Input {
     skim: Option<Skim>,
 }
 
-struct Output {
+pub(crate) struct Output {
     pipe: Mutex<Pipe>,
+    /// What waits, in bytes.
     unwritten: AtomicUsize,
+    /// What the client has taken so far, in bytes.
+    taken: AtomicU64,
     written: Notify,
 }
 
@@ -246,9 +267,22 @@ impl Output {
             let written = pipe.when(Interest::WRITABLE, |fd| {
                 rustix::io::retry_on_intr(|| rustix::io::write(fd, part))
             });
-            rest = &rest[written.await?..];
+            let written = written.await?;
+            self.taken.fetch_add(written as u64, Ordering::Relaxed);
+            rest = &rest[written..];
         }
         Ok(())
+    }
+
+    /// Waits until less than [`UNWRITTEN_BYTES`] wait to be written.
+    pub(crate) async fn has_room(&self) {
+        loop {
+            let written = self.written.notified();
+            if self.unwritten.load(Ordering::Relaxed) < UNWRITTEN_BYTES {
+                return;
+            }
+            written.await;
+        }
     }
 }
 
@@ -270,7 +304,12 @@ impl Drop for Unwritten {
 }
 
 impl Stdio {
-    fn new(input: OwnedFd, output: OwnedFd, closing: CancellationToken) -> io::Result<Self> {
+    fn new(
+        input: OwnedFd,
+        output: OwnedFd,
+        memory: MemoryBudget,
+        closing: CancellationToken,
+    ) -> io::Result<Self> {
         Ok(Self {
             input: Input {
                 pipe: Pipe::new(input, Interest::READABLE)?,
@@ -281,9 +320,13 @@ impl Stdio {
             output: Arc::new(Output {
                 pipe: Mutex::new(Pipe::new(output, Interest::WRITABLE)?),
                 unwritten: AtomicUsize::new(0),
+                taken: AtomicU64::new(0),
                 written: Notify::new(),
             }),
             closing,
+            memory,
+            pending: Pending::default(),
+            stalled: None,
             is_begun: false,
         })
     }
@@ -295,21 +338,74 @@ impl Stdio {
             text.push(b'\n');
             text
         });
-        let unwritten = Unwritten::new(&self.output, text.as_ref().map_or(0, Vec::len));
+        let unwritten = Unwritten::new(
+            &self.output,
+            MESSAGE_BYTES as usize + text.as_ref().map_or(0, Vec::len),
+        );
         async move {
             let _unwritten = unwritten;
             output.write(&text?).await
         }
     }
 
-    async fn has_room(&self) {
+    /// Waits until the client has read enough to be sent more; false where it has
+    /// read nothing for [`WRITE_TIME`].
+    async fn wait_for_client(&mut self) -> bool {
         loop {
-            let written = self.output.written.notified();
-            if self.output.unwritten.load(Ordering::Relaxed) < UNWRITTEN_BYTES {
-                return;
+            let taken = self.output.taken.load(Ordering::Relaxed);
+            // Kept across calls, since this future may be given up half way.
+            let since = match self.stalled {
+                Some((since, before)) if before == taken => since,
+                _ => Instant::now(),
+            };
+            self.stalled = Some((since, taken));
+            let left = WRITE_TIME.saturating_sub(since.elapsed());
+            if tokio::time::timeout(left, self.output.has_room()).await.is_ok() {
+                self.stalled = None;
+                return true;
             }
-            written.await;
+            if self.output.taken.load(Ordering::Relaxed) == taken {
+                return false;
+            }
         }
+    }
+
+    /// What a line comes to: a message to handle, an answer, or nothing.
+    fn admit(&mut self, line: &[u8]) -> Line {
+        let refused = |answer| Line::Refused(Box::new(answer));
+        let Some(memory) = self.memory.reserve(message::cost(line)) else {
+            return refused(message::no_memory(line, &self.memory));
+        };
+        let mut message = match message::read(line) {
+            Line::Message(message) => message,
+            other => return other,
+        };
+        match &mut *message {
+            JsonRpcMessage::Request(request) => {
+                self.is_begun = true;
+                if self.pending.len() >= REQUESTS {
+                    return refused(message::too_many(request.id.clone(), REQUESTS));
+                }
+                let Some(pending) = self.pending.add(&request.id, memory) else {
+                    return refused(message::duplicate(&request.id));
+                };
+                request.request.extensions_mut().insert(pending);
+            }
+            _ if !self.is_begun => {
+                tracing::debug!("ignored before the first request");
+                return Line::Empty;
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.pending.cancelled(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Line::Message(message)
     }
 }
 
@@ -320,24 +416,31 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.pending.answered(&response.id),
+            JsonRpcMessage::Error(error) => {
+                error.id.iter().for_each(|id| self.pending.answered(id));
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
         self.put(&message)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            self.has_room().await;
+            if !self.wait_for_client().await {
+                tracing::error!(
+                    "the session ends: the client has read nothing for {}s, and {} MiB wait for it",
+                    WRITE_TIME.as_secs(),
+                    UNWRITTEN_BYTES >> 20
+                );
+                self.closing.cancel();
+                return None;
+            }
             let refused = match self.input.line().await {
-                Ok(Some(Read::Line(line))) => match message::read(&line) {
+                Ok(Some(Read::Line(line))) => match self.admit(&line) {
                     Line::Empty => continue,
-                    Line::Message(message) => {
-                        let is_request = matches!(*message, ClientJsonRpcMessage::Request(_));
-                        if self.is_begun || is_request {
-                            self.is_begun = true;
-                            return Some(*message);
-                        }
-                        tracing::debug!("ignored before the first request");
-                        continue;
-                    }
+                    Line::Message(message) => return Some(*message),
                     Line::Refused(answer) => *answer,
                 },
                 Ok(Some(Read::TooLong(skim))) => message::too_long(&skim, LINE_BYTES),

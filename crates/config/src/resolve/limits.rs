@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_contract::text::nearest;
-use kitbag_contract::{ByteSize, ParseLimitError, format_duration, parse_duration, parse_fuel};
+use kitbag_contract::{
+    ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, format_duration, parse_duration,
+    parse_fuel,
+};
 
 use super::Resolver;
 use super::ceiling::Ceilings;
 use crate::config::EffectiveLimits;
 use crate::error::{Problem, Report};
 use crate::file::{Layer, SourceFile};
-use crate::format::LimitsConfig;
+use crate::format::{ConfigFile, LimitsConfig};
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 use crate::sources::{LimitFlags, Sources, VARIABLES};
@@ -151,6 +154,38 @@ impl Resolver<'_> {
             }
         }
         limits
+    }
+
+    /// The memory of a server: what the person's own file says, and less where the
+    /// workspace's says so.
+    pub(super) fn server_memory(
+        &mut self,
+        layers: &[(&SourceFile, &ConfigFile)],
+    ) -> Sourced<ByteSize> {
+        let mut memory = Sourced::default(SERVER_MEMORY);
+        for (file, layer) in layers {
+            let Some(written) = layer.serve.as_ref().and_then(|serve| serve.memory.as_ref()) else {
+                continue;
+            };
+            let at = written.at(file);
+            let value = match at.value.parse::<ByteSize>() {
+                Ok(value) => value,
+                Err(error) => {
+                    self.report.at(at, error);
+                    continue;
+                }
+            };
+            if value < LEAST_SERVER_MEMORY {
+                self.report.at(at, Problem::LittleServerMemory { value });
+            } else if file.layer() != Layer::User && value > memory.value {
+                let own = Box::new(memory.clone());
+                let file = self.own_file.map(Arc::from);
+                self.report.at(at, Problem::AboveServerMemory { value, own, file });
+            } else {
+                memory = at.sourced(value);
+            }
+        }
+        memory
     }
 
     /// What a layer says of a limit, unless it is none, or not this layer's to

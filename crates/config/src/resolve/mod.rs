@@ -62,11 +62,23 @@ pub(crate) fn resolve(
         .collect();
     let lowered = ceilings.over(EffectiveLimits::default());
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
+    let server_memory = resolver.server_memory(&configs);
     let tools = resolver.tools(&configs, &found, &limits);
     let topics = resolver.topics(&configs);
     let limits = overrides.over(limits);
     let ceiling = ceilings.into_ceiling();
-    Config { root, has_workspace: exists, ignored, trust, files, ceiling, limits, tools, topics }
+    Config {
+        root,
+        has_workspace: exists,
+        ignored,
+        trust,
+        files,
+        ceiling,
+        limits,
+        server_memory,
+        tools,
+        topics,
+    }
 }
 
 /// What resolving needs to know, and what it has found out so far.
