@@ -1,5 +1,8 @@
 //! `kitbag serve --http`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
@@ -9,6 +12,11 @@ use crate::support::Workspace;
 use crate::support::http::{HttpServer, Reply};
 
 const OPEN: &[&str] = &["--no-token"];
+
+/// Lets nobody else read a file.
+fn own(file: &Path) {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
 
 fn echo(server: &HttpServer, headers: &str, text: &str) -> Reply {
     let arguments = json!({ "do": "echo", "text": text });
@@ -56,6 +64,7 @@ fn the_token_of_a_file_is_the_token() {
     let workspace = Workspace::with_probe("");
     let file = workspace.outside().join("token");
     std::fs::write(&file, "a-token-of-my-own-1234\n").unwrap();
+    own(&file);
     let server = HttpServer::start(&workspace, &["--token-file", file.to_str().unwrap()]);
     assert_eq!(server.token, None);
     let headers = "Authorization: Bearer a-token-of-my-own-1234\r\n";
@@ -68,6 +77,7 @@ fn a_server_that_would_let_anybody_in_does_not_start() {
     let workspace = Workspace::new();
     let short = workspace.outside().join("short");
     std::fs::write(&short, "letmein\n").unwrap();
+    own(&short);
     let short = short.to_str().unwrap();
     for (arguments, expected) in [
         (vec!["--http", "0.0.0.0:0"], "can be reached from other machines"),
@@ -153,7 +163,7 @@ const TYPES: &str =
     "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
 /// Begins a session with a handshake.
-fn begin(server: &HttpServer) -> Reply {
+pub(super) fn begin(server: &HttpServer) -> Reply {
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -166,7 +176,7 @@ fn begin(server: &HttpServer) -> Reply {
 }
 
 /// The headers of what comes after it.
-fn in_session(reply: &Reply) -> String {
+pub(super) fn in_session(reply: &Reply) -> String {
     let head = reply.head.to_lowercase();
     let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
     format!("{TYPES}Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n")
@@ -211,6 +221,7 @@ fn servers_with_the_same_key_take_over_from_each_other() {
     let workspace = Workspace::with_probe("");
     let key = workspace.outside().join("key");
     std::fs::write(&key, [7; 32]).unwrap();
+    own(&key);
     let arguments = ["--no-token", "--state-key-file", key.to_str().unwrap()];
     let first = HttpServer::start(&workspace, &arguments);
     let second = HttpServer::start(&workspace, &arguments);

@@ -1,5 +1,6 @@
 //! `kitbag serve`, as its clients meet it.
 
+mod bounds;
 mod fixtures;
 mod http;
 mod questions;

@@ -39,6 +39,13 @@ pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The most resident memory that a process has had so far, in MiB.
+pub(crate) fn peak_mib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
 /// Compares with a reviewed file under `snapshots/`.
 #[track_caller]
 pub(crate) fn snapshot(name: &str, content: &str) {

@@ -1,8 +1,9 @@
 //! `kitbag serve`.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -182,7 +183,7 @@ impl Args {
         let token = match (&self.token_file, self.no_token) {
             (_, true) => None,
             (Some(path), false) => {
-                let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+                let text = String::from_utf8_lossy(&read_secret(path)?).into_owned();
                 let token = Token::new(&text)
                     .map_err(|error| CliError::Usage(format!("`{}`: {error}", path.display())))?;
                 Some(token)
@@ -278,7 +279,7 @@ fn end_on_signal() -> io::Result<CancellationToken> {
 }
 
 fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
-    let key = fs::read(path).map_err(|source| unreadable(path, source))?;
+    let key = read_secret(path)?;
     match key.len() {
         length if length < KEY_BYTES => Err(CliError::Usage(format!(
             "`{}` has {length} bytes; a key has at least {KEY_BYTES}",
@@ -286,6 +287,32 @@ fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
         ))),
         _ => Ok(key),
     }
+}
+
+/// Reads a file that nobody else may read: it is opened once, and what was opened
+/// is what is checked.
+fn read_secret(path: &Path) -> Result<Vec<u8>, CliError> {
+    /// Far more than any token or key has.
+    const SECRET_BYTES: u64 = 64 << 10;
+    let unreadable = |source| unreadable(path, source);
+    let file = File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    let name = path.display();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(CliError::Usage(format!(
+            "`{name}` belongs to another user (uid {owner}), who knows the secret in it; use a \
+             file of your own"
+        )));
+    }
+    if mode & 0o077 != 0 {
+        return Err(CliError::Usage(format!(
+            "`{name}` can be read or written by others (mode {mode:04o}); run `chmod 600 {name}`"
+        )));
+    }
+    let mut secret = Vec::new();
+    file.take(SECRET_BYTES).read_to_end(&mut secret).map_err(unreadable)?;
+    Ok(secret)
 }
 
 fn unreadable(path: &Path, source: io::Error) -> CliError {

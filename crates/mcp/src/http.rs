@@ -1,9 +1,9 @@
 //! MCP over Streamable HTTP.
 //!
 //! What reaches the protocol has passed, in this order: a bound on connections,
-//! the token, a bound on the rate, a bound on the body, strict JSON. The `Host`
-//! and `Origin` headers are checked by the protocol's library, told what to
-//! allow here.
+//! the token, a bound on the rate, a bound on the body and on its time, memory for
+//! it, strict JSON. The `Host` and `Origin` headers are checked by the protocol's
+//! library, told what to allow here.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,25 +13,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use bytes::{Bytes, BytesMut};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use kitbag_host::{MemoryBudget, Reservation};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::connection::{Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
-use crate::message::{self, Line};
+use crate::message::{self, Line, MESSAGE_BYTES};
+use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
 use crate::token::Token;
@@ -42,10 +47,16 @@ pub const PATH: &str = "/mcp";
 /// How long an open connection may take to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
+/// How long the body of a request may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
 /// How long calls may go on after the server was told to end.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
-type Reply = Response<BoxBody<Bytes, Infallible>>;
+type Reply = Response<BoxBody<Bytes, io::Error>>;
 
 /// How HTTP is served.
 #[derive(Debug)]
@@ -63,7 +74,8 @@ pub struct HttpOptions {
     /// Sessions at once, of clients that speak a revision with a handshake.
     /// Default: 1,000.
     pub sessions: usize,
-    /// Connections at once. Default: 1,000.
+    /// Connections at once on which a valid token was shown, where one has to be.
+    /// Default: 1,000. Of others there are 256, and the oldest makes room.
     pub connections: usize,
     /// Requests a second, of all clients together. Default: 10,000.
     pub rate: NonZeroU32,
@@ -99,18 +111,18 @@ impl Server {
     ) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let places = Arc::new(Semaphore::new(options.connections));
+        let connections = Connections::new(options.connections);
         let own = own_origins(&listener.local_addr()?);
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
         let _alert = self.keep_alert();
         loop {
             let accepted = tokio::select! {
-                accepted = accept(&listener, &places) => accepted,
+                accepted = listener.accept() => accepted,
                 () = end.cancelled() => break,
                 () = self.closing().cancelled() => break,
             };
-            let (stream, place) = match accepted {
+            let (stream, _) = match accepted {
                 Ok(accepted) => accepted,
                 // Such as too many open files: the next one may be luckier.
                 Err(error) => {
@@ -120,20 +132,25 @@ impl Server {
                 }
             };
             let _ = stream.set_nodelay(true);
-            let front = Arc::clone(&front);
+            let (front, opened) = (Arc::clone(&front), connections.take());
+            let ended = Arc::clone(&opened);
             let service = service_fn(move |request| {
-                let front = Arc::clone(&front);
-                async move { Ok::<_, Infallible>(front.serve(request).await) }
+                let (front, opened) = (Arc::clone(&front), Arc::clone(&opened));
+                async move { Ok::<_, Infallible>(front.serve(request, &opened).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIME)
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(TokioIo::new(Watched::new(stream)), service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
-                let _place = place;
-                if let Err(error) = connection.await {
-                    tracing::debug!("a connection broke off: {error}");
+                tokio::select! {
+                    served = connection => if let Err(error) = served {
+                        tracing::debug!("a connection broke off: {error}");
+                    },
+                    () = ended.ended() => {
+                        tracing::debug!("a connection without a token made room for another");
+                    }
                 }
             });
         }
@@ -147,17 +164,6 @@ impl Server {
     }
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(tokio::net::TcpStream, Place)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
-}
-
 /// What stands in front of the protocol.
 struct Front {
     server: Server,
@@ -167,6 +173,9 @@ struct Front {
     /// Ends the streams on which clients wait for news.
     streams: CancellationToken,
     rate: Rate,
+    memory: MemoryBudget,
+    /// The requests of sessions that are in flight.
+    pending: Pending,
     running: AtomicUsize,
     idle: Notify,
     is_draining: AtomicBool,
@@ -194,6 +203,8 @@ impl Front {
         Self {
             server: server.clone(),
             rate: Rate::new(options.rate),
+            memory: server.message_memory(),
+            pending: Pending::default(),
             options,
             sessions,
             protocol,
@@ -204,18 +215,30 @@ impl Front {
         }
     }
 
-    async fn serve(&self, request: Request<Incoming>) -> Reply {
-        match (request.uri().path(), request.method()) {
+    async fn serve(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
+        if matches!(request.uri().path(), "/metrics" | PATH) && self.is_authorised(&request) {
+            if !connection.admit() {
+                self.server.metrics().refused("connections");
+                let wait = Duration::from_secs(1);
+                return ending(busy(StatusCode::SERVICE_UNAVAILABLE, "too many connections", wait));
+            }
+            return match (request.uri().path(), request.method()) {
+                (PATH, _) => self.speak(request).await,
+                (_, &Method::GET) => self.metrics(&request).await,
+                _ => not_found(),
+            };
+        }
+        let reply = match (request.uri().path(), request.method()) {
             ("/healthz", &Method::GET) => text(StatusCode::OK, "ok\n"),
             ("/readyz", &Method::GET) => match self.is_draining.load(Ordering::Relaxed) {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
             },
-            ("/metrics" | PATH, _) if !self.is_authorised(&request) => self.unauthorised(),
-            ("/metrics", &Method::GET) => self.metrics().await,
-            (PATH, _) => self.speak(request).await,
-            _ => text(StatusCode::NOT_FOUND, "not found; MCP is spoken at /mcp\n"),
-        }
+            ("/metrics" | PATH, _) => self.unauthorised(),
+            _ => not_found(),
+        };
+        // What has shown no token does not stay.
+        if connection.is_admitted() { reply } else { ending(reply) }
     }
 
     fn is_authorised<B>(&self, request: &Request<B>) -> bool {
@@ -242,34 +265,128 @@ impl Front {
             self.server.metrics().refused("rate");
             return busy(StatusCode::TOO_MANY_REQUESTS, "too many requests", wait);
         }
+        let Some(mut memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
         if request.method() != Method::POST {
-            return self.protocol.handle(request).await;
+            let reply = self.protocol.handle(request).await;
+            return self.counted(reply, PendingRequest::alone(memory));
         }
         let _running = Running::new(self);
-        let (head, body) = request.into_parts();
-        let body = match Limited::new(body, self.options.body_bytes).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                let limit = self.options.body_bytes >> 20;
-                let message = format!("a request may have {limit} MiB\n");
-                return text(StatusCode::PAYLOAD_TOO_LARGE, &message);
+        let (mut head, body) = request.into_parts();
+        let body = match tokio::time::timeout(BODY_TIME, self.read(body, &mut memory)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(refused)) => return *refused,
+            Err(_) => {
+                self.server.metrics().refused("body time");
+                let limit = BODY_TIME.as_secs();
+                let message = format!("a body has {limit}s to arrive\n");
+                return ending(text(StatusCode::REQUEST_TIMEOUT, &message));
             }
-            Err(error) => return text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
         };
-        let begins = match message::read(&body) {
+        let cost = message::cost(&body);
+        if !memory.grow(cost.saturating_sub(MESSAGE_BYTES + body.len() as u64)) {
+            self.server.metrics().refused("memory");
+            let status = match self.memory.can_hold(cost) {
+                true => StatusCode::SERVICE_UNAVAILABLE,
+                false => StatusCode::PAYLOAD_TOO_LARGE,
+            };
+            let mut reply = json(status, &message::no_memory(&body, &self.memory));
+            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+            return reply;
+        }
+        let message = match message::read(&body) {
             Line::Refused(answer) => return json(StatusCode::BAD_REQUEST, &answer),
-            Line::Message(message) => is_initialize(&message),
-            Line::Empty => false,
+            Line::Message(message) => Some(message),
+            Line::Empty => None,
         };
+        let begins = message.as_deref().is_some_and(is_initialize);
+        let session = head.headers.get(SESSION).and_then(|session| session.to_str().ok());
+        let request = match (message.as_deref(), session) {
+            (Some(ClientJsonRpcMessage::Request(request)), Some(session)) => {
+                match self.pending.add_to(session, &request.id, memory) {
+                    Some(request) => request,
+                    None => {
+                        let answer = message::duplicate(&request.id);
+                        return json(StatusCode::BAD_REQUEST, &answer);
+                    }
+                }
+            }
+            _ => PendingRequest::alone(memory),
+        };
+        drop(message);
+        head.extensions.insert(request.clone());
         if begins && self.sessions.sessions.read().await.len() >= self.options.sessions {
             self.server.metrics().refused("sessions");
             let wait = Duration::from_secs(30);
             return busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait);
         }
-        self.protocol.handle(Request::from_parts(head, Full::new(body))).await
+        let reply = self.protocol.handle(Request::from_parts(head, Full::new(body))).await;
+        self.counted(reply, request)
     }
 
-    async fn metrics(&self) -> Reply {
+    /// An answer that holds its request, and memory, until it is written.
+    fn counted(
+        &self,
+        reply: Response<BoxBody<Bytes, Infallible>>,
+        request: PendingRequest,
+    ) -> Reply {
+        reply.map(|body| Counted::new(body, self.memory.clone(), request).boxed())
+    }
+
+    /// Reads a body, which is counted as it arrives.
+    async fn read(
+        &self,
+        mut body: Incoming,
+        memory: &mut Reservation,
+    ) -> Result<Bytes, Box<Reply>> {
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    return Err(text(StatusCode::BAD_REQUEST, &format!("{error}\n")).into());
+                }
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if read.len() + data.len() > self.options.body_bytes {
+                let limit = self.options.body_bytes >> 20;
+                let message = format!("a request may have {limit} MiB\n");
+                return Err(text(StatusCode::PAYLOAD_TOO_LARGE, &message).into());
+            }
+            if !memory.grow(data.len() as u64) {
+                return Err(self.full().into());
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok(read.freeze())
+    }
+
+    /// Refuses a request for which there is no memory now.
+    fn full(&self) -> Reply {
+        self.server.metrics().refused("memory");
+        let what = "busy: other messages have reserved the server's memory";
+        ending(busy(StatusCode::SERVICE_UNAVAILABLE, what, Duration::from_secs(1)))
+    }
+
+    /// What the protocol's library says of the `Host` and the `Origin` of a request
+    /// that is not for it: nothing, where both are allowed.
+    async fn refused_origin(&self, request: &Request<Incoming>) -> Option<Reply> {
+        let mut other = Request::new(Empty::<Bytes>::new());
+        // A method that it serves with nothing else than an error.
+        *other.method_mut() = Method::OPTIONS;
+        *other.uri_mut() = request.uri().clone();
+        for name in [HOST, ORIGIN] {
+            if let Some(value) = request.headers().get(&name) {
+                other.headers_mut().insert(name, value.clone());
+            }
+        }
+        let reply = self.protocol.handle(other).await;
+        (reply.status() != StatusCode::METHOD_NOT_ALLOWED).then(|| reply.map(boxed))
+    }
+
+    async fn metrics(&self, request: &Request<Incoming>) -> Reply {
+        if let Some(refused) = self.refused_origin(request).await {
+            return refused;
+        }
         let sessions = self.sessions.sessions.read().await.len();
         let mut reply = text(StatusCode::OK, &self.server.metrics().text(sessions));
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -335,8 +452,25 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
+fn boxed<B>(body: B) -> BoxBody<Bytes, io::Error>
+where
+    B: http_body::Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static,
+{
+    body.map_err(|never| match never {}).boxed()
+}
+
+/// A reply after which the connection ends.
+fn ending(mut reply: Reply) -> Reply {
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
+}
+
+fn not_found() -> Reply {
+    text(StatusCode::NOT_FOUND, "not found; MCP is spoken at /mcp\n")
+}
+
 fn text(status: StatusCode, text: &str) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(text.to_owned())).boxed());
+    let mut reply = Response::new(boxed(Full::new(Bytes::from(text.to_owned()))));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);

@@ -8,6 +8,7 @@
 mod alert;
 mod call;
 mod catalog;
+mod connection;
 mod content;
 mod directories;
 mod era;

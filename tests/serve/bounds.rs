@@ -1,0 +1,381 @@
+//! What clients can make a server hold: connections, requests, answers, memory.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::texts;
+use crate::support::Workspace;
+use crate::support::http::HttpServer;
+use crate::support::mcp::{Client, meta};
+use crate::support::peak_mib;
+
+/// How long a test waits for what it waits for. Nothing is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const OPEN: &[&str] = &["--no-token"];
+
+#[test]
+fn a_client_that_reads_nothing_is_disconnected() {
+    let workspace = Workspace::new();
+    let mut child = workspace
+        .command()
+        .args(["serve"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut peak = 0;
+    let is_disconnected = (0..1_000).any(|round| {
+        let pings: String = (0..500)
+            .map(|n| {
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}\n", round * 500 + n)
+            })
+            .collect();
+        peak = peak.max(peak_mib(child.id()));
+        input.write_all(pings.as_bytes()).is_err()
+    });
+    assert!(is_disconnected, "half a million requests were taken");
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("the client has read nothing for 10s"), "{said}");
+    assert!(peak < 300, "{peak} MiB");
+}
+
+#[test]
+fn no_more_requests_are_in_flight_than_may_be() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let sleep = json!({ "name": "probe", "arguments": { "do": "sleep", "ms": 20_000 } });
+    // One is refused as busy by the queue long before that, and answered.
+    let ids: Vec<_> = (0..1_040).map(|_| client.send("tools/call", sleep.clone())).collect();
+    let listen = json!({
+        "notifications": { "toolsListChanged": true },
+        "_meta": meta(json!({})),
+    });
+    let more: Vec<_> =
+        (0..4_096).map(|_| client.send("subscriptions/listen", listen.clone())).collect();
+    let refused = client.wait(|message| message["error"]["code"] == -32000);
+    assert_eq!(
+        refused["error"]["message"],
+        "busy: 4096 requests are in flight (limit reached); try again in 1s"
+    );
+    for id in ids.into_iter().chain(more) {
+        client.notify("notifications/cancelled", json!({ "requestId": id }));
+    }
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+}
+
+/// Arguments of as many bytes, of which reading makes a hundred times as many.
+fn costly(bytes: usize) -> String {
+    format!(r#"{{"do":"echo","more":[{}[0]]}}"#, "[0],".repeat(bytes / 4))
+}
+
+#[test]
+fn requests_that_wait_are_bounded_by_what_they_take() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let post = |arguments: &str| {
+        let (meta, name) = (meta(json!({})), "probe");
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments},"_meta":{meta}}}}}"#
+        );
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {}\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let _ = stream.write_all(body.as_bytes());
+        stream
+    };
+    // Every place for a call is taken, so that the others wait.
+    let places = 8 * std::thread::available_parallelism().unwrap().get();
+    let sleep = json!({ "do": "sleep", "ms": 25_000 }).to_string();
+    let _sleeping: Vec<_> = (0..places).map(|_| post(&sleep)).collect();
+    while !server.send("GET", "/metrics", "", "").body.contains(&format!("calls_running {places}"))
+    {
+        std::thread::yield_now();
+    }
+    let arguments = costly(900 << 10);
+    let mut waiting: Vec<_> = (0..24).map(|_| post(&arguments)).collect();
+    // Those that do not fit are told so.
+    let refused = waiting.iter_mut().any(|stream| {
+        let mut status = [0; 12];
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.read_exact(&mut status).is_ok_and(|()| status == *b"HTTP/1.1 503")
+    });
+    // An honest one is answered meanwhile.
+    assert_eq!(server.message("", "tools/list", json!({})).status, 200);
+    let peak = peak_mib(server.child.id());
+    assert!(peak < 1024, "{peak} MiB");
+    assert!(refused);
+}
+
+#[test]
+fn a_body_and_a_head_that_do_not_arrive_are_given_up() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, OPEN);
+    let open = |text: String| {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    };
+    let host = server.address;
+    let body =
+        format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\n{{\"id\"");
+    let bodies: Vec<_> = (0..200).map(|_| open(body.clone())).collect();
+    let heads: Vec<_> = (0..50).map(|_| open("POST /mcp HTTP/1.1\r\nHost: ".into())).collect();
+    for mut stream in bodies {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        assert!(answer.ends_with("a body has 10s to arrive\n"), "{answer}");
+    }
+    for mut stream in heads {
+        // Closed, with or without a word.
+        let _ = stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    assert_eq!(server.message("", "tools/list", json!({})).status, 200);
+}
+
+#[test]
+fn an_http_client_that_reads_nothing_is_disconnected() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let arguments = json!({ "do": "output", "bytes": 1_000_000 });
+    let params = json!({ "name": "probe", "arguments": arguments, "_meta": meta(json!({})) });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let body = body.to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: probe\r\nContent-Length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    // As many as the buffers in between take, and until the server closes.
+    let error = (0..1_000_000).find_map(|_| stream.write_all(request.as_bytes()).err()).unwrap();
+    assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "still connected after a minute");
+    let peak = peak_mib(server.child.id());
+    assert!(peak < 300, "{peak} MiB");
+    assert_eq!(server.message("", "tools/list", json!({})).status, 200);
+}
+
+#[test]
+fn connections_without_a_token_keep_nobody_out() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, &[]);
+    let token = format!("Authorization: Bearer {}\r\n", server.token.clone().unwrap());
+    let connect = || {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(b"GET /").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream
+    };
+    let strangers: Vec<_> = (0..1_000).map(|_| connect()).collect();
+    // Well before their heads are late, the oldest have made room.
+    for mut stream in &strangers[..1_000 - 256] {
+        let read = stream.read(&mut [0; 1]);
+        let is_closed = match &read {
+            Ok(read) => *read == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        };
+        assert!(is_closed, "{read:?}");
+    }
+    assert_eq!(server.message(&token, "tools/list", json!({})).status, 200);
+    // One without a token is answered, and does not stay.
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+}
+
+#[test]
+fn no_more_connections_with_a_token_are_open_than_may_be() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, OPEN);
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let status = || {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        (stream, String::from_utf8_lossy(&status).into_owned())
+    };
+    let mut open = Vec::new();
+    let refused = (0..=1_000).find_map(|number| {
+        let (stream, status) = status();
+        if status != "HTTP/1.1 200" {
+            return Some((number, status));
+        }
+        open.push(stream);
+        None
+    });
+    assert_eq!(refused, Some((1_000, "HTTP/1.1 503".to_owned())));
+}
+
+#[test]
+fn an_id_that_is_in_flight_is_refused_and_the_first_answer_comes() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    let gather = |here: &str| {
+        let arguments = json!({ "do": "gather", "path": here, "until": "go" });
+        json!({ "name": "probe", "arguments": arguments })
+    };
+    let call = |id: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+    };
+    let mut clients =
+        [Client::with_handshake(&workspace, json!({})), Client::stateless(&workspace, json!({}))];
+    for (number, client) in clients.iter_mut().enumerate() {
+        let here = format!("here{number}");
+        let mut params = gather(&here);
+        params["_meta"] = meta(json!({}));
+        client.write(&call("same", params));
+        while !workspace.path(&here).exists() {
+            std::thread::yield_now();
+        }
+        client.write(&call("same", json!({ "name": "probe", "arguments": { "do": "echo" } })));
+        let refused = client.wait(|message| message.get("error").is_some());
+        assert!(refused.get("id").is_none_or(Value::is_null), "{refused}");
+        assert_eq!(
+            refused["error"]["message"],
+            "a request with the id `same` is in flight; this one was not taken: use another id"
+        );
+    }
+    // The same in a session over HTTP.
+    let server = HttpServer::start(&workspace, OPEN);
+    let begun = super::http::begin(&server);
+    let headers = super::http::in_session(&begun);
+    std::thread::scope(|scope| {
+        let first =
+            scope.spawn(|| server.send("POST", "/mcp", &headers, &call("same", gather("here2"))));
+        while !workspace.path("here2").exists() {
+            std::thread::yield_now();
+        }
+        let second = json!({ "name": "probe", "arguments": { "do": "echo", "text": "x" } });
+        let refused = server.send("POST", "/mcp", &headers, &call("same", second.clone()));
+        assert_eq!(refused.status, 400, "{refused:?}");
+        workspace.file("go", "");
+        let first = first.join().unwrap().message();
+        assert_eq!(texts(&first["result"]), ["gather here2: let go"]);
+        let again = server.send("POST", "/mcp", &headers, &call("same", second)).message();
+        assert_eq!(texts(&again["result"]), ["x"]);
+    });
+    for (number, client) in clients.iter_mut().enumerate() {
+        let answer = client.wait(|message| message["id"] == "same");
+        assert_eq!(texts(&answer["result"]), [format!("gather here{number}: let go")]);
+    }
+}
+
+#[test]
+fn two_messages_in_a_line_are_answered_without_an_id() {
+    let workspace = Workspace::new();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let ping = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    client.write(&(ping(3) + &ping(4)));
+    let answer = client.wait(|message| message.get("error").is_some());
+    assert!(answer.get("id").is_none_or(Value::is_null), "{answer}");
+    client.write(r#"{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}"#);
+    let answer = client.wait(|message| message.get("error").is_some());
+    assert!(answer.get("id").is_none_or(Value::is_null), "{answer}");
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused() {
+    let workspace = Workspace::new();
+    let file = workspace.outside().join("secret");
+    std::fs::write(&file, "a-token-of-my-own-1234-and-a-key-too\n").unwrap();
+    let path = file.to_str().unwrap();
+    for option in ["--token-file", "--state-key-file"] {
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let run = workspace.run(&["serve", "--http", "127.0.0.1:0", option, path]);
+            let expected = format!(
+                "`{path}` can be read or written by others (mode {mode:04o}); run `chmod 600 {path}`"
+            );
+            assert_eq!(run.code, 2, "{}", run.shown());
+            assert!(run.stderr.contains(&expected), "{}", run.shown());
+        }
+    }
+}
+
+#[test]
+fn metrics_are_for_allowed_hosts_and_origins_only() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, OPEN);
+    let port = server.address.port();
+    let status = |headers: &str| server.send("GET", "/metrics", headers, "").status;
+    assert_eq!(status(""), 200);
+    assert_eq!(status(&format!("Origin: http://127.0.0.1:{port}\r\n")), 200);
+    for headers in ["Host: evil.example\r\n", "Origin: http://evil.example\r\n", "Origin: null\r\n"]
+    {
+        assert_eq!(status(headers), 403, "{headers}");
+    }
+}
+
+#[test]
+fn a_call_waits_for_the_memory_of_the_server() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    // One call of the default size fits, and no second one.
+    workspace.own_config("[serve]\nmemory = \"384MiB\"\n");
+    let mut client = Client::start(&workspace, &[]);
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    client.request("initialize", hello);
+    let arguments = json!({ "do": "gather", "path": "here", "until": "go" });
+    let first = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    while !workspace.path("here").exists() {
+        std::thread::yield_now();
+    }
+    let echo = json!({ "name": "probe", "arguments": { "do": "echo", "text": "second" } });
+    let second = client.send("tools/call", echo);
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    workspace.file("go", "");
+    let answered = [(); 2].map(|()| {
+        client.wait(|message| message["id"] == first || message["id"] == second)["id"].clone()
+    });
+    assert_eq!(answered, [json!(first), json!(second)]);
+}
+
+#[test]
+fn a_call_that_is_larger_than_the_memory_of_the_server_is_refused() {
+    let workspace = Workspace::with_probe("");
+    workspace
+        .own_config("[serve]\nmemory = \"384MiB\"\n[tools.probe.limits]\nmemory = \"256MiB\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let refused = client.call("probe", json!({ "do": "echo", "text": "x" }));
+    assert_eq!(
+        texts(&refused),
+        [
+            "the call's limit `memory` is 256 MiB, and the server has 112 MiB for all calls; lower the \
+          limit, or raise `memory` under `[serve]`"
+        ]
+    );
+    // The command line has no such bound.
+    assert_eq!(workspace.call("probe", json!({ "do": "echo", "text": "x" })), "x");
+    let run = workspace.run(&["serve", "--total-memory", "1MiB"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    let expected = "`--total-memory` is `1 MiB`; a server needs at least `384 MiB`";
+    assert!(run.stderr.contains(expected), "{}", run.shown());
+}
