@@ -31,6 +31,10 @@ fn a_client_that_reads_nothing_is_disconnected() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello });
+    writeln!(input, "{hello}").unwrap();
+    writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
     let mut peak = 0;
     let is_disconnected = (0..1_000).any(|round| {
         let pings: String = (0..500)
@@ -310,8 +314,9 @@ fn a_secret_that_others_can_read_is_refused() {
         for mode in [0o644, 0o640, 0o604, 0o620] {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             let run = workspace.run(&["serve", "--http", "127.0.0.1:0", option, path]);
+            let shown = "<outside>/secret";
             let expected = format!(
-                "`{path}` can be read or written by others (mode {mode:04o}); run `chmod 600 {path}`"
+                "`{shown}` can be read or written by others (mode {mode:04o}); run `chmod 600 {shown}`"
             );
             assert_eq!(run.code, 2, "{}", run.shown());
             assert!(run.stderr.contains(&expected), "{}", run.shown());

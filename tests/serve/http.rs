@@ -63,7 +63,7 @@ fn who_does_not_show_the_token_gets_nothing() {
 fn the_token_of_a_file_is_the_token() {
     let workspace = Workspace::with_probe("");
     let file = workspace.outside().join("token");
-    std::fs::write(&file, "a-token-of-my-own-1234\n").unwrap();
+    fs::write(&file, "a-token-of-my-own-1234\n").unwrap();
     own(&file);
     let server = HttpServer::start(&workspace, &["--token-file", file.to_str().unwrap()]);
     assert_eq!(server.token, None);
@@ -76,7 +76,7 @@ fn the_token_of_a_file_is_the_token() {
 fn a_server_that_would_let_anybody_in_does_not_start() {
     let workspace = Workspace::new();
     let short = workspace.outside().join("short");
-    std::fs::write(&short, "letmein\n").unwrap();
+    fs::write(&short, "letmein\n").unwrap();
     own(&short);
     let short = short.to_str().unwrap();
     for (arguments, expected) in [
@@ -220,7 +220,7 @@ fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
 fn servers_with_the_same_key_take_over_from_each_other() {
     let workspace = Workspace::with_probe("");
     let key = workspace.outside().join("key");
-    std::fs::write(&key, [7; 32]).unwrap();
+    fs::write(&key, [7; 32]).unwrap();
     own(&key);
     let arguments = ["--no-token", "--state-key-file", key.to_str().unwrap()];
     let first = HttpServer::start(&workspace, &arguments);
