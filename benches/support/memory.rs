@@ -22,7 +22,8 @@ pub(crate) fn peak_kib(process: impl Display) -> u64 {
 
 fn status(process: impl Display, key: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    // A process that has just ended holds nothing.
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("0 kB");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 

@@ -153,6 +153,8 @@ impl Server {
                     }
                 }
             });
+            // What has arrived on this one is read before others may take its place.
+            tokio::task::yield_now().await;
         }
         drop(listener);
         front.drain().await;

@@ -52,7 +52,9 @@ fn a_file_that_is_not_utf8_is_refused_at_the_place() {
 fn a_byte_order_mark_is_no_column() {
     check_problems_of(
         &Fixture::new("\u{feff}x = 1"),
-        &["C:1:1: unknown key `x` at the top level; known keys: `limits`, `tools`, `knowledge`"],
+        &[
+            "C:1:1: unknown key `x` at the top level; known keys: `limits`, `serve`, `tools`, `knowledge`",
+        ],
     );
 }
 

@@ -20,6 +20,7 @@ trust.directories = [] # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default
 limits.output = "1 MiB" # default
+serve.memory = "2 GiB" # default
 tools.learn.source = "builtin" # default
 tools.learn.builtin = "learn" # default
 tools.learn.enable = true # default
