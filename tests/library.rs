@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use kitbag::contract::LEAST_SERVER_MEMORY;
 use kitbag::{Answer, Concurrency, Kitbag, Outcome, Places};
 use serde_json::json;
 
-use crate::support::{CallInTest, Workspace, block_on};
+use crate::support::{CallInTest, Workspace, block_on, guest};
 
 #[test]
 fn questions_go_to_the_callback_one_after_the_other() {
@@ -174,4 +175,30 @@ fn a_host_can_be_dropped_inside_a_runtime() {
 fn the_example_runs() {
     let stdout = crate::support::cargo_run(&["--example", "embed"]);
     assert!(stdout.contains("# Topic: kitbag"), "{stdout}");
+}
+
+#[test]
+fn components_that_no_call_uses_make_room_for_others() {
+    const TOOLS: u64 = 100;
+    let workspace = Workspace::new();
+    let probe = std::fs::read(guest("probe")).unwrap();
+    for tool in 0..TOOLS {
+        workspace.file(&format!(".kitbag/tools/tool_{tool}.wasm"), &probe);
+    }
+    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let kitbag = builder.memory(LEAST_SERVER_MEMORY).build().unwrap();
+    let budget = &kitbag.toolbox().host().options().memory.components;
+    let call = |tool: u64| {
+        let arguments = json!({ "do": "echo", "text": "here" });
+        assert_eq!(kitbag.call_in_test(&format!("tool_{tool}"), arguments), "here");
+        budget.reserved().as_u64()
+    };
+    let (one, most) = (call(0), budget.size().unwrap().as_u64());
+    assert!(one * TOOLS > most, "{TOOLS} components of {one} bytes all fit");
+    for tool in 1..TOOLS {
+        assert!(call(tool) <= most);
+    }
+    // The first one is loaded again.
+    call(0);
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Take};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use kitbag_contract::{ByteSize, Description};
@@ -41,6 +41,17 @@ pub enum ComponentSource {
 /// Cheap to clone; each call makes an instance of its own from it.
 #[derive(Clone)]
 pub struct Component(Arc<Loaded>);
+
+/// Which component one is, each time that it is loaded anew.
+#[derive(Clone)]
+pub struct ComponentIdentity(Weak<Loaded>);
+
+impl PartialEq for ComponentIdentity {
+    // An address is not used again as long as something points to it.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
 
 struct Loaded {
     instance: InstancePre<State>,
@@ -96,9 +107,9 @@ impl Component {
         self.0.compiled
     }
 
-    /// Whether this is the very same component, loaded once.
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    /// What tells it from every other one, and does not keep it in memory.
+    pub fn identity(&self) -> ComponentIdentity {
+        ComponentIdentity(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn engine(&self) -> &Engine {

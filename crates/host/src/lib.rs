@@ -36,7 +36,7 @@ pub use budget::{MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
 pub use capture::Captured;
-pub use component::{COMPONENT_BYTES, Component, ComponentSource};
+pub use component::{COMPONENT_BYTES, Component, ComponentIdentity, ComponentSource};
 pub use described::Described;
 pub use engine::{Host, HostOptions, Metering};
 pub use error::{CallError, InvalidComponent, LoadError};

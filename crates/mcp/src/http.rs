@@ -50,6 +50,9 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
+/// Connections that are taken in a row, far fewer than may be open.
+const AT_ONCE: usize = 64;
+
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
@@ -116,6 +119,7 @@ impl Server {
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
         let _alert = self.keep_alert();
+        let mut taken = 0_usize;
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -153,8 +157,11 @@ impl Server {
                     }
                 }
             });
-            // What has arrived on this one is read before others may take its place.
-            tokio::task::yield_now().await;
+            // What has arrived on these is read before others may take their places.
+            taken += 1;
+            if taken % AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
         }
         drop(listener);
         front.drain().await;

@@ -8,7 +8,9 @@ use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{Audience, Component, ComponentSource, Described, Metering};
+use kitbag_host::{
+    Audience, Component, ComponentIdentity, ComponentSource, Described, Metering,
+};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
@@ -138,7 +140,7 @@ pub(crate) struct Resolved(Mutex<HashMap<ToolName, ResolvedTool>>);
 
 /// A tool, and the component that was asked for it.
 struct ResolvedTool {
-    asked: Option<Component>,
+    asked: Option<ComponentIdentity>,
     tool: Arc<Tool>,
 }
 
@@ -157,12 +159,10 @@ pub(crate) fn resolve(
         }
         ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
     };
+    let identity = asked.as_ref().map(Component::identity);
     let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&tool.name)
-        && match (&known.asked, &asked) {
-            (Some(of), Some(asked)) => of.is(asked),
-            (of, asked) => of.is_none() && asked.is_none(),
-        }
+        && known.asked == identity
     {
         return Ok(Arc::clone(&known.tool));
     }
@@ -174,7 +174,8 @@ pub(crate) fn resolve(
     let problem = asked.as_ref().and_then(|component| component.described().problem());
     resolved.description_problem = problem.map(str::to_owned);
     let resolved = Arc::new(resolved);
-    known().insert(tool.name.clone(), ResolvedTool { asked, tool: Arc::clone(&resolved) });
+    known()
+        .insert(tool.name.clone(), ResolvedTool { asked: identity, tool: Arc::clone(&resolved) });
     Ok(resolved)
 }
 
