@@ -106,7 +106,7 @@ fn several_toolboxes_of_one_process_have_the_built_ins() {
 fn a_tool_can_be_looked_at_inside_a_runtime() {
     // With a cache of its own, so that it is compiled and asked here.
     let workspace = Workspace::with_own_cache();
-    let learn = std::fs::read(crate::support::guest("learn")).unwrap();
+    let learn = std::fs::read(guest("learn")).unwrap();
     workspace.file(".kitbag/tools/mine.wasm", learn);
     let kitbag = workspace.kitbag();
     let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
