@@ -8,9 +8,7 @@ use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{
-    Audience, Component, ComponentIdentity, ComponentSource, Described, Metering,
-};
+use kitbag_host::{Audience, Component, ComponentIdentity, ComponentSource, Described, Metering};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
