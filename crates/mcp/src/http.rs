@@ -159,7 +159,7 @@ impl Server {
             });
             // What has arrived on these is read before others may take their places.
             taken += 1;
-            if taken % AT_ONCE == 0 {
+            if taken.is_multiple_of(AT_ONCE) {
                 tokio::task::yield_now().await;
             }
         }
