@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::repository;
+use crate::support::mcp::Client;
+use crate::support::{Workspace, repository};
 
 /// Cargo locks its target directory; the checks that share one wait here.
 static CARGO: Mutex<()> = Mutex::new(());
@@ -268,10 +269,25 @@ fn the_test_guests_are_no_part_of_the_binary() {
 #[cfg(target_os = "linux")]
 fn the_binary_is_linked_as_its_build_says() {
     let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
-    // The program headers of a 64-bit ELF file; the one of type 3 names the
-    // dynamic loader.
+    // A 64-bit ELF file: its type is 3 where it can be loaded at any address. Then the
+    // program headers, of which the one of type 3 names the dynamic loader.
     let number = |at: usize| u16::from_le_bytes([binary[at], binary[at + 1]]) as usize;
+    assert_eq!(number(16), 3, "the binary can be loaded at one address only");
     let (start, size, count) = (number(32), number(54), number(56));
     let has_loader = (0..count).any(|index| binary[start + index * size] == 3);
     assert_eq!(has_loader, env!("TEST_LINKAGE") == "dynamic");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_binary_lies_at_another_address_each_time() {
+    let workspace = Workspace::new();
+    let address = || {
+        let server = Client::with_handshake(&workspace, json!({}));
+        let maps = fs::read_to_string(format!("/proc/{}/maps", server.process_id())).unwrap();
+        let line = maps.lines().find(|line| line.ends_with("/kitbag")).unwrap();
+        line.split_once('-').unwrap().0.to_owned()
+    };
+    let addresses: BTreeSet<_> = (0..3).map(|_| address()).collect();
+    assert_eq!(addresses.len(), 3, "{addresses:?}");
 }

@@ -113,6 +113,11 @@ impl Client {
         client
     }
 
+    /// The id of the server's process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Writes a line as it is.
     pub(crate) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
