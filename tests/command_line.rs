@@ -54,6 +54,27 @@ fn wrong_usage_says_what_would_be_right() {
 }
 
 #[test]
+fn wrong_usage_is_json_where_a_program_asked_for_it() {
+    let workspace = Workspace::new();
+    let mut text = String::new();
+    for arguments in [
+        &["run", "learn", "--json", "--tiem", "1s"][..],
+        &["run", "--json"],
+        &["--json"],
+        &["--json", "rnu"],
+        &["run", "learn", "--memory", "lots", "--json"],
+        &["run", "learn", "topic", "--json"],
+    ] {
+        let run = workspace.run(arguments);
+        assert_eq!(run.code, 2, "{}", run.shown());
+        assert_eq!(run.json()["outcome"], "failed");
+        assert_eq!(run.json()["kind"], "usage");
+        text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
+    }
+    snapshot("command line: wrong usage as JSON", &text);
+}
+
+#[test]
 fn completions_are_there_for_every_shell() {
     let workspace = Workspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

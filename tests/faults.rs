@@ -3,11 +3,11 @@
 //! cache, nothing is left half-written, and one message says what was wrong.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Workspace, crafted, snapshot};
+use crate::support::{Run, Workspace, crafted, snapshot};
 
 /// A workspace with the smallest tool and a cache that does not exist yet.
 fn tiny() -> Workspace {
@@ -22,25 +22,116 @@ fn cached(workspace: &Workspace) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// Runs a line of shell in the workspace, where `$kitbag` is the binary.
+fn shell(workspace: &Workspace, line: &str) -> Run {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(workspace.root());
+    command.env_clear().env("HOME", workspace.home()).env("PATH", "/usr/bin:/bin");
+    command.env("KITBAG_CACHE_DIR", workspace.cache());
+    command.env("kitbag", env!("CARGO_BIN_EXE_kitbag"));
+    let output = command.output().unwrap();
+    Run {
+        // What a shell says of a process that a signal has ended.
+        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap()),
+        stdout: workspace.redact(&String::from_utf8_lossy(&output.stdout)),
+        stderr: workspace.redact(&String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
 #[test]
 fn a_full_disk_costs_the_cache_entry_and_nothing_else() {
     let workspace = tiny();
     // A limit on the size of files stands for a full disk: the write fails in
-    // the middle. The signal that comes with it is ignored, as for a full disk
-    // there is none.
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" run tiny"]);
-    command.arg(env!("CARGO_BIN_EXE_kitbag")).current_dir(workspace.root());
-    command.env_clear().env("HOME", workspace.home());
-    command.env("KITBAG_CACHE_DIR", workspace.cache()).env("PATH", "/usr/bin:/bin");
-    let output = command.output().unwrap();
-    let stderr = workspace.redact(&String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n", "{stderr}");
-    snapshot("faults: full disk", &stderr);
+    // the middle.
+    let run = shell(&workspace, "ulimit -f 16; exec $kitbag run tiny");
+    assert_eq!(run.stdout, "ok\n", "{}", run.shown());
+    snapshot("faults: full disk", &run.stderr);
     assert_eq!(cached(&workspace), Vec::<String>::new());
     // With room again it is written.
     assert_eq!(workspace.run(&["run", "tiny"]).success(), "ok\n");
     assert_eq!(cached(&workspace).len(), 1);
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_ends_no_process() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\n\
+         filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    workspace.run(&["run", "probe", "do=preopens"]).success();
+    let report = [
+        // By a tool, in a call.
+        "ulimit -f 0; exec $kitbag run probe do=write path=a text=hello",
+        "ulimit -f 1; exec $kitbag run probe do=set-size path=a bytes:=1000000",
+        // By kitbag.
+        "ulimit -f 0; exec $kitbag list >list.txt",
+        "ulimit -f 0; exec $kitbag --help >help.txt",
+    ]
+    .map(|line| format!("$ {line}\n{}\n", shell(&workspace, line).shown()));
+    snapshot("faults: limit on the size of files", &report.concat());
+}
+
+#[test]
+fn output_that_cannot_be_written_has_an_exit_code_of_its_own() {
+    let workspace = tiny();
+    workspace.run(&["run", "tiny"]).success();
+    let commands = [
+        "run tiny",
+        "run tiny --json",
+        "run missing --json",
+        "run --json --tiem 1s",
+        "list",
+        "describe tiny",
+        "inspect .kitbag/tools/tiny.wasm",
+        "check",
+        "export --format mcp",
+        "mcp-config cursor",
+        "config --show",
+        "config --schema",
+        "cache",
+        "completions bash",
+        "man",
+        "--help",
+        "--version",
+        "run --help",
+    ];
+    for command in commands {
+        let run = shell(&workspace, &format!("exec $kitbag {command} >/dev/full"));
+        assert_eq!(run.code, 8, "{command}: {}", run.shown());
+        let expected = "error: standard output cannot be written\n\
+                        caused by: No space left on device (os error 28)\n";
+        assert!(run.stderr.ends_with(expected), "{command}: {}", run.shown());
+    }
+}
+
+#[test]
+fn a_process_that_may_open_too_few_files_says_what_to_raise() {
+    let workspace = tiny();
+    workspace.file("notes/a.md", "A");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    workspace.run(&["run", "tiny"]).success();
+    for command in ["run tiny --json", "run learn topic=team --json", "check --json"] {
+        let mut codes = Vec::new();
+        for limit in 4..24 {
+            let run = shell(&workspace, &format!("ulimit -n {limit}; exec $kitbag {command}"));
+            codes.push(run.code);
+            if run.code != 0 {
+                let error = format!(
+                    "error: this process may have {limit} files open at once, which is too few\n"
+                );
+                let hint = "hint: allow more, such as with `ulimit -n 1024`\n";
+                let is_said = run.stderr.contains(&error) && run.stderr.ends_with(hint);
+                assert!(is_said, "{command}, {limit}: {}", run.shown());
+            }
+            if run.code == 5 && !command.starts_with("check") {
+                assert_eq!(run.json()["kind"], "limit", "{command}, {limit}: {}", run.shown());
+            }
+        }
+        // A tool may answer for itself, 1, that it can open no file.
+        let is_known = |code: &i32| [0, 1, 5].contains(code);
+        assert!(codes.iter().all(is_known), "{command}: {codes:?}");
+        assert_eq!((codes[0], codes[19]), (5, 0), "{command}: {codes:?}");
+    }
 }
 
 #[test]

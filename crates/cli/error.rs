@@ -12,6 +12,7 @@ use kitbag::{Question, ToolboxError};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::open_files;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +51,17 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Serve(String, #[source] Box<dyn Error + Send + Sync>),
     /// Output that cannot be written.
-    #[error("the output cannot be written")]
+    #[error("standard output cannot be written")]
     Output(#[source] io::Error),
+    /// Something failed for want of files that can be opened.
+    #[error("this process may have {limit} files open at once, which is too few")]
+    OpenFiles {
+        /// How many it may have open.
+        limit: u64,
+        /// What failed, where it has not been said yet.
+        #[source]
+        source: Option<Box<CliError>>,
+    },
 }
 
 impl CliError {
@@ -64,7 +74,20 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Program(_) | Self::Output(_) | Self::Serve(..) => Exit::Denied,
+            Self::Cache(_) | Self::Program(_) | Self::Serve(..) => Exit::Denied,
+            Self::Output(_) => Exit::Output,
+            Self::OpenFiles { .. } => Exit::Limit,
+        }
+    }
+
+    /// The same error, or the shortage of open files that it came from.
+    pub(crate) fn or_open_files(self) -> Self {
+        match self.exit() {
+            Exit::Usage | Exit::Question | Exit::Interrupted | Exit::Output => self,
+            _ => match open_files::shortage() {
+                None => self,
+                Some(limit) => Self::OpenFiles { limit, source: Some(Box::new(self)) },
+            },
         }
     }
 
@@ -79,6 +102,7 @@ impl CliError {
                 }
                 Some(hint)
             }
+            Self::OpenFiles { .. } => Some("allow more, such as with `ulimit -n 1024`".into()),
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
                 Some(format!("did you mean `{near}`? `kitbag list` shows all tools"))
             }
@@ -165,6 +189,7 @@ impl CliError {
             Exit::Configuration => "configuration",
             Exit::Trap if self.is_load_error() => "invalid-component",
             Exit::Trap => "trap",
+            Exit::Output => "output",
             Exit::Done | Exit::ToolError | Exit::Question | Exit::Bug => "bug",
         }
     }

@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Denied = 6,
     /// The tool broke off, or is no component that kitbag can run.
     Trap = 7,
+    /// Standard output cannot be written.
+    Output = 8,
     /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
     /// A bug in kitbag.
@@ -47,5 +49,6 @@ Exit codes:
   5    a limit
   6    denied: something that was granted cannot be given
   7    a trap, or no component that kitbag can run
+  8    standard output cannot be written
   130  interrupted
   255  a bug in kitbag";

@@ -7,12 +7,16 @@ mod error;
 mod exit;
 mod interrupt;
 mod listener;
+mod open_files;
 mod output;
 
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use signal_hook::consts::SIGXFSZ;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -95,18 +99,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // With a handler, which does nothing, a write beyond `RLIMIT_FSIZE` is an error;
+    // without one the signal ends the process.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Asking for help is no error; clap knows where each belongs.
-            if error.use_stderr() {
-                // It repeats what was typed, or what a program put there.
-                output::note(&error.render().to_string());
-                return Exit::Usage.into();
-            }
-            let _ = error.print();
-            return Exit::Done.into();
-        }
+        Err(error) => return explain(&error).into(),
     };
     // Anything that panics is our bug, and says so in its exit code.
     match catch_unwind(AssertUnwindSafe(|| run(cli))) {
@@ -133,17 +131,56 @@ fn run(cli: Cli) -> Exit {
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     };
-    result.unwrap_or_else(|error| fail(&error, as_json))
+    match result {
+        Ok(Exit::Done) => Exit::Done,
+        Ok(exit) => match open_files::shortage() {
+            None => exit,
+            // What failed has been said; this is why.
+            Some(limit) => {
+                output::note(&CliError::OpenFiles { limit, source: None }.report());
+                if exit == Exit::ToolError { exit } else { Exit::Limit }
+            }
+        },
+        Err(error) => fail(&error.or_open_files(), as_json),
+    }
+}
+
+/// Prints what the parser of the command line has to say: help that was asked for, or
+/// what is wrong.
+fn explain(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        return match error.print().and_then(|()| io::stdout().flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                fail(&CliError::Output(error), false)
+            }
+            _ => Exit::Done,
+        };
+    }
+    let text = error.render().to_string();
+    // It repeats what was typed, or what a program put there.
+    output::note(&text);
+    // The parser has not got as far as to say whether this was given.
+    if std::env::args_os().any(|argument| argument == "--json") {
+        // The first paragraph; how to call it right follows.
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Err(error) = output::json(&CliError::Usage(message).json()) {
+            return fail(&error, false);
+        }
+    }
+    Exit::Usage
 }
 
 /// Reports an error, to a program on standard output and to a person on
 /// standard error.
 fn fail(error: &CliError, as_json: bool) -> Exit {
     let exit = error.exit();
-    if as_json {
-        // If this fails too, the report below still says what the matter was.
-        let _ = output::json(&error.json());
-    }
+    let printed = if as_json { output::json(&error.json()) } else { Ok(()) };
     output::note(&error.report());
-    exit
+    match (printed, exit) {
+        // A program that reads standard output has nothing to go by but the exit code.
+        (Err(unwritten), exit) if exit != Exit::Output => fail(&unwritten, false),
+        _ => exit,
+    }
 }

@@ -1,0 +1,22 @@
+//! Whether this process may open too few files for what it does.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+/// As many as kitbag opens at once for one step of a call.
+const NEEDED: usize = 4;
+
+/// The limit on open files, where fewer are left than one step of a call needs:
+/// whatever failed has failed for want of them, most likely.
+///
+/// Looked at only where something failed, so that a start spends no system call on it.
+pub(crate) fn shortage() -> Option<u64> {
+    let opened: io::Result<Vec<OwnedFd>> =
+        (0..NEEDED).map(|_| io::stderr().as_fd().try_clone_to_owned()).collect();
+    let error = opened.err()?;
+    (Errno::from_io_error(&error) == Some(Errno::MFILE))
+        .then(|| getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
+}
