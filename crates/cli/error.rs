@@ -116,7 +116,7 @@ impl CliError {
                 Some("build the tool, or correct `wasm` in the configuration".into())
             }
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
-                LimitKind::Memory | LimitKind::Time | LimitKind::Fuel => {
+                LimitKind::Memory | LimitKind::Time | LimitKind::Written | LimitKind::Fuel => {
                     Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
                 }
                 _ => None,

@@ -58,6 +58,57 @@ fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
 }
 
 #[test]
+fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
+    let with = |limits: &str| {
+        Workspace::with_probe(&format!(
+            "[tools.probe.grants]\n\
+             filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n{limits}"
+        ))
+    };
+    let workspace = with("");
+    workspace.file("a", "");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("1 GiB in a call, also where it is a hole.");
+    attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": 1_u64 << 30 }));
+    let more = (1_u64 << 31) + 1;
+    attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": more }));
+    attempts.about("A tool that breaks off over it ends with the limit's name.");
+    attempts.attempt(
+        json!({ "do": "set-size", "write": true, "path": "a", "bytes": more, "abort": true }),
+    );
+    attempts.about("A call has as much as any other before it.");
+    attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": 0 }));
+    attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": 1_u64 << 30 }));
+    attempts.snapshot("resources: written");
+
+    let workspace = with("[tools.probe.limits]\nwritten = \"20KiB\"\n");
+    workspace.file("a", "");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("20 KiB: a file that may be new counts 4 KiB, and then each byte.");
+    for action in ["write", "append"] {
+        for bytes in [16 << 10, (16 << 10) + 1] {
+            let text = "x".repeat(bytes);
+            attempts.attempt(json!({ "do": action, "path": action, "text": text }));
+        }
+    }
+    assert_eq!(std::fs::metadata(workspace.path("append")).unwrap().len(), 32 << 10);
+    attempts.snapshot("resources: written, a smaller limit");
+
+    let workspace = with("[tools.probe.limits]\nwritten = \"4095 bytes\"\n");
+    workspace.file("a", "");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("4,095 bytes: nothing can be created, and what is there can be written.");
+    attempts.attempt(json!({ "do": "write", "path": "b", "text": "" }));
+    attempts.attempt(json!({ "do": "mkdir", "path": "c" }));
+    attempts.attempt(json!({ "do": "symlink", "target": "a", "path": "d" }));
+    attempts.attempt(json!({ "do": "link", "old": "a", "new": "e" }));
+    attempts.attempt(json!({ "do": "rename", "old": "a", "new": "f" }));
+    attempts.attempt(json!({ "do": "set-size", "write": true, "path": "f", "bytes": 4095 }));
+    attempts.attempt(json!({ "do": "list", "path": "." }));
+    attempts.snapshot("resources: written, next to nothing");
+}
+
+#[test]
 fn an_answer_without_end_is_cut_and_marked() {
     let workspace = Workspace::with_probe(SMALL);
     let answer = workspace.call("probe", json!({ "do": "output", "bytes": 5000 }));

@@ -92,6 +92,7 @@ fn as_text(tool: &Tool) -> String {
     section("Memory", &limits.memory.origin, &limits.memory.value.to_string());
     section("Time", &limits.time.origin, &format_duration(limits.time.value).to_string());
     section("Output size", &limits.output.origin, &limits.output.value.to_string());
+    section("Written", &limits.written.origin, &limits.written.value.to_string());
     if let Some(fuel) = &limits.fuel {
         section("Fuel", &fuel.origin, &fuel.value.to_string());
     }
@@ -141,6 +142,7 @@ fn as_json(tool: &Tool) -> Value {
             "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),
             "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),
             "output": sourced(limits.output.value.to_string().into(), &limits.output.origin),
+            "written": sourced(limits.written.value.to_string().into(), &limits.written.origin),
             "fuel": limits.fuel.as_ref().map(|fuel| sourced(fuel.value.into(), &fuel.origin)),
         },
         "answers": answers,

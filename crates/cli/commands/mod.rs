@@ -54,6 +54,10 @@ pub(crate) struct Limits {
     /// 1MiB]
     #[arg(long, value_name = "SIZE")]
     output: Option<ByteSize>,
+    /// Allow a call to write this much to files, such as 64MiB [default: as
+    /// configured, else 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    written: Option<ByteSize>,
     /// Allow a call this many WebAssembly instructions, counted the same on
     /// every machine [default: as configured, else not counted]
     #[arg(long, value_name = "N", value_parser = parse_fuel)]
@@ -87,7 +91,8 @@ impl Global {
 
 impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
-        Self { memory: limits.memory, time: limits.time, output: limits.output, fuel: limits.fuel }
+        let Limits { memory, time, output, written, fuel } = limits;
+        Self { memory, time, output, written, fuel }
     }
 }
 

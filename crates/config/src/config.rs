@@ -92,6 +92,8 @@ pub struct EffectiveLimits {
     pub time: Sourced<Duration>,
     /// Size of what one call answers. Default 1 MiB.
     pub output: Sourced<ByteSize>,
+    /// What one call writes to files. Default 1 GiB.
+    pub written: Sourced<ByteSize>,
     /// Instructions of one call. `None`: they are not counted.
     pub fuel: Option<Sourced<u64>>,
 }
@@ -108,6 +110,8 @@ pub struct Ceiling {
     pub time: Sourced<Duration>,
     /// Size of what one call answers. Default 1 MiB.
     pub output: Sourced<ByteSize>,
+    /// What one call writes to files. Default 1 GiB.
+    pub written: Sourced<ByteSize>,
     /// Instructions of one call. `None`: any budget, and none where none is set.
     pub fuel: Option<Sourced<u64>>,
 }
@@ -192,6 +196,7 @@ impl EffectiveLimits {
             memory: self.memory.value,
             time: self.time.value,
             output: self.output.value,
+            written: self.written.value,
             fuel: self.fuel.as_ref().map(|fuel| fuel.value),
         }
     }
@@ -199,11 +204,12 @@ impl EffectiveLimits {
 
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output, fuel } = Limits::default();
+        let Limits { memory, time, output, written, fuel } = Limits::default();
         Self {
             memory: Sourced::default(memory),
             time: Sourced::default(time),
             output: Sourced::default(output),
+            written: Sourced::default(written),
             fuel: fuel.map(Sourced::default),
         }
     }
@@ -217,8 +223,8 @@ impl Default for Trust {
 
 impl Default for Ceiling {
     fn default() -> Self {
-        let EffectiveLimits { memory, time, output, fuel } = EffectiveLimits::default();
-        Self { memory, time, output, fuel }
+        let EffectiveLimits { memory, time, output, written, fuel } = EffectiveLimits::default();
+        Self { memory, time, output, written, fuel }
     }
 }
 

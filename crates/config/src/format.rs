@@ -157,6 +157,10 @@ pub(crate) struct LimitsConfig {
     /// Size of what the tool answers: a number and a unit, such as `1MiB`.
     #[schemars(extend("default" = "1MiB"))]
     pub(crate) output: Option<Written<String>>,
+    /// Size of what the tool writes to files in a call: a number and a unit, such as
+    /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
+    #[schemars(extend("default" = "1GiB"))]
+    pub(crate) written: Option<Written<String>>,
     /// WebAssembly instructions of the call, counted the same on every machine:
     /// a positive integer, such as `1000000`. Default: they are not counted.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
@@ -176,6 +180,10 @@ pub(crate) struct CeilingConfig {
     /// Size of what the tool answers: a number and a unit, such as `1MiB`.
     #[schemars(extend("default" = "1MiB"))]
     pub(crate) output: Option<Written<String>>,
+    /// Size of what the tool writes to files in a call: a number and a unit, such as
+    /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
+    #[schemars(extend("default" = "1GiB"))]
+    pub(crate) written: Option<Written<String>>,
     /// WebAssembly instructions of the call: a positive integer, such as
     /// `1000000`. Also the budget of a tool that has none. Default: no ceiling.
     pub(crate) fuel: Option<Written<NonZeroU64>>,

@@ -124,6 +124,7 @@ impl Rows {
         self.size(key.key("memory"), &ceiling.memory);
         self.time(key.key("time"), &ceiling.time);
         self.size(key.key("output"), &ceiling.output);
+        self.size(key.key("written"), &ceiling.written);
         self.fuel(key, &ceiling.fuel);
     }
 
@@ -131,6 +132,7 @@ impl Rows {
         self.size(key.key("memory"), &limits.memory);
         self.time(key.key("time"), &limits.time);
         self.size(key.key("output"), &limits.output);
+        self.size(key.key("written"), &limits.written);
         self.fuel(key, &limits.fuel);
     }
 

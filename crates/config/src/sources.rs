@@ -11,10 +11,11 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is an error. The first four are
 /// read here; the last three are for the caller to act on.
-pub const VARIABLES: [&str; 7] = [
+pub const VARIABLES: [&str; 8] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
+    "KITBAG_LIMITS_WRITTEN",
     "KITBAG_LIMITS_FUEL",
     "KITBAG_WORKSPACE",
     "KITBAG_CONFIG",
@@ -59,6 +60,8 @@ pub struct LimitFlags {
     pub time: Option<Duration>,
     /// `--output`.
     pub output: Option<ByteSize>,
+    /// `--written`.
+    pub written: Option<ByteSize>,
     /// `--fuel`; at least 1.
     pub fuel: Option<u64>,
 }

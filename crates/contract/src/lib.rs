@@ -31,7 +31,7 @@ pub use emitted::{
 };
 pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
 pub use limit::{
-    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LEAST_SERVER_MEMORY, LimitKind, Limits,
+    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind, Limits,
     ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration, parse_fuel,
 };
 pub use name::{ToolName, ToolNameError};

@@ -24,6 +24,10 @@ pub const SERVER_MEMORY: ByteSize = ByteSize::mib(2048);
 /// The least that a server can be given: one call of the default size fits.
 pub const LEAST_SERVER_MEMORY: ByteSize = ByteSize::mib(384);
 
+/// What creating a file, a directory or a link counts towards [`Limits::written`]: it
+/// takes an inode and, with its name, a block or two of the disk.
+pub const ENTRY_BYTES: u64 = 4 << 10;
+
 /// What one call may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -33,6 +37,10 @@ pub struct Limits {
     pub time: Duration,
     /// What the tool answers: content, or message and trace. Default 1 MiB.
     pub output: ByteSize,
+    /// What the tool writes to files: every byte, what a file grows by otherwise, and
+    /// [`ENTRY_BYTES`] for each file, directory or link that it may create. Default
+    /// 1 GiB.
+    pub written: ByteSize,
     /// WebAssembly instructions, counted the same on every machine. Default
     /// `None`: they are not counted.
     pub fuel: Option<u64>,
@@ -62,6 +70,8 @@ pub enum LimitKind {
     HostData,
     /// Core instances, memories or tables of one component.
     Instances,
+    /// What the guest writes to files: [`Limits::written`].
+    Written,
 }
 
 /// A number of bytes, read and written as `64 MiB`.
@@ -119,6 +129,7 @@ impl Default for Limits {
             memory: ByteSize::mib(64),
             time: Duration::from_secs(30),
             output: ByteSize::mib(1),
+            written: ByteSize::mib(1024),
             fuel: None,
         }
     }
@@ -205,6 +216,7 @@ impl fmt::Display for LimitKind {
             Self::Random => "random",
             Self::HostData => "host-data",
             Self::Instances => "instances",
+            Self::Written => "written",
         })
     }
 }
@@ -289,5 +301,6 @@ mod tests {
         check(LimitKind::Random, "random");
         check(LimitKind::HostData, "host-data");
         check(LimitKind::Instances, "instances");
+        check(LimitKind::Written, "written");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_contract::bindings::{RunParameters, RunResult};
@@ -13,7 +14,7 @@ use kitbag_contract::{
 use tokio::runtime::Runtime;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::filesystem::WasiFilesystemView;
+use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use crate::budget::{MemoryBudget, Reservation};
@@ -24,7 +25,7 @@ use crate::described::Described;
 use crate::engine::Metering;
 use crate::error::CallError;
 use crate::fault::{Fault, limit};
-use crate::filesystem::{Guarded, is_protected};
+use crate::filesystem::{Guarded, Quota, is_protected};
 use crate::limiter::Limiter;
 use crate::random::Bounded;
 use crate::report::{Audience, Emitted, Reports};
@@ -98,6 +99,7 @@ pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
     limiter: Limiter,
+    quota: Arc<Quota>,
     pub(crate) reports: Reports,
 }
 
@@ -300,11 +302,13 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        Ok(Self { wasi: wasi.build(), table, limiter, reports: Reports::default() })
+        let quota = Arc::new(Quota::new(limits.written));
+        Ok(Self { wasi: wasi.build(), table, limiter, quota, reports: Reports::default() })
     }
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
-        Guarded(self.filesystem())
+        let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
+        Guarded(wasi, &self.quota)
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {
@@ -433,7 +437,7 @@ fn run_guest<T>(
     let result = block_on(run)?;
     let limiter = &store.data().limiter;
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
-    let refused = limiter.refused();
+    let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
     Ok(Ended { result, memory, fuel, refused, emitted })

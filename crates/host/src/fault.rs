@@ -92,6 +92,7 @@ pub(crate) fn limit(kind: LimitKind, limits: &Limits) -> CallError {
         LimitKind::Random => format!("{} at once", ByteSize::bytes(RANDOM_BYTES)),
         LimitKind::HostData => limits.memory.to_string(),
         LimitKind::Instances => format!("{INSTANCES} instances, {MEMORIES} memories or tables"),
+        LimitKind::Written => limits.written.to_string(),
         LimitKind::Fuel => limits.fuel.unwrap_or_default().to_string(),
     };
     CallError::Limit { kind, limit }

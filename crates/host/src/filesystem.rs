@@ -10,8 +10,13 @@
 //! read as the guest asks for it; see `listing`.
 
 mod listing;
+mod quota;
 mod resolve;
 
+use std::fs::File;
+use std::sync::Arc;
+
+use kitbag_contract::ENTRY_BYTES;
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
@@ -23,6 +28,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
 use self::listing::Listing;
+use self::quota::CountedStream;
+pub(crate) use self::quota::Quota;
 pub(crate) use self::resolve::is_protected;
 use self::resolve::{Target, resolve};
 
@@ -30,7 +37,7 @@ use self::resolve::{Target, resolve};
 pub(crate) struct GuardedFilesystem;
 
 /// `wasi:filesystem/types` with the guard in front of wasmtime-wasi's own.
-pub(crate) struct Guarded<'a>(pub(crate) WasiFilesystemCtxView<'a>);
+pub(crate) struct Guarded<'a>(pub(crate) WasiFilesystemCtxView<'a>, pub(crate) &'a Arc<Quota>);
 
 impl HasData for GuardedFilesystem {
     type Data<'a> = Guarded<'a>;
@@ -42,6 +49,26 @@ impl Guarded<'_> {
             Descriptor::Dir(dir) => Ok(dir.clone()),
             Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
+    }
+
+    fn file(&self, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
+        match self.0.table.get(fd)? {
+            Descriptor::File(file) => Ok(Arc::clone(&file.file)),
+            Descriptor::Dir(_) => Err(ErrorCode::IsDirectory.into()),
+        }
+    }
+
+    /// Puts a stream into a file behind the count of what is written to it.
+    fn counted(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        file: Arc<File>,
+        position: Option<u64>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self.0.table.delete(stream)?;
+        let stream = CountedStream::new(stream, file, position, Arc::clone(self.1));
+        let stream: DynOutputStream = Box::new(stream);
+        Ok(self.0.table.push(stream)?)
     }
 
     /// Resolves a path that is about to be changed, and refuses it where it is
@@ -154,6 +181,9 @@ impl HostDescriptor for Guarded<'_> {
         if is_protected && changes {
             return Err(ErrorCode::NotPermitted.into());
         }
+        if oflags.contains(OpenFlags::CREATE) {
+            self.1.take(ENTRY_BYTES)?;
+        }
         let place = self.place(&dir, target)?;
         let opened = self
             .open_ordinary(place.parent(), PathFlags::empty(), place.name(), oflags, flags)
@@ -175,6 +205,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         let place = self.changing(&fd, &path, false)?;
+        self.1.take(ENTRY_BYTES)?;
         let result = self.0.create_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
     }
@@ -205,6 +236,7 @@ impl HostDescriptor for Guarded<'_> {
     ) -> FsResult<()> {
         // The old path counts as changed: a second name for a protected file
         // would be a way to write it.
+        self.1.take(ENTRY_BYTES)?;
         let old = self.changing(&fd, &old_path, false)?;
         let result = match self.changing(&new_fd, &new_path, false) {
             Ok(new) => {
@@ -243,6 +275,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         let place = self.changing(&fd, &path, false)?;
+        self.1.take(ENTRY_BYTES)?;
         let result = self.0.symlink_at(place.parent(), target, place.name()).await;
         self.leave(place, result)
     }
@@ -292,6 +325,9 @@ impl HostDescriptor for Guarded<'_> {
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        if let Descriptor::File(file) = self.0.table.get(&fd)? {
+            self.1.take(quota::growth(&file.file, size)?)?;
+        }
         self.0.set_size(fd, size).await
     }
 
@@ -319,6 +355,10 @@ impl HostDescriptor for Guarded<'_> {
         bytes: Vec<u8>,
         offset: Filesize,
     ) -> FsResult<Filesize> {
+        if let Descriptor::File(file) = self.0.table.get(&fd)? {
+            let hole = quota::growth(&file.file, offset)?;
+            self.1.take(hole.saturating_add(bytes.len() as u64))?;
+        }
         self.0.write(fd, bytes, offset).await
     }
 
@@ -360,14 +400,18 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        self.0.write_via_stream(fd, offset)
+        let file = self.file(&fd)?;
+        let stream = self.0.write_via_stream(fd, offset)?;
+        self.counted(stream, file, Some(offset))
     }
 
     fn append_via_stream(
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DynOutputStream>> {
-        self.0.append_via_stream(fd)
+        let file = self.file(&fd)?;
+        let stream = self.0.append_via_stream(fd)?;
+        self.counted(stream, file, None)
     }
 
     async fn is_same_object(

@@ -93,9 +93,17 @@ pub(crate) fn truncate(call: &Call, arguments: &Arguments) -> Result<String, Sto
 
 pub(crate) fn set_size(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let bytes = arguments.number("bytes")?;
+    let abort = arguments.flag_or("abort", false);
+    let flags = match arguments.flag_or("write", false) {
+        true => DescriptorFlags::WRITE,
+        false => DescriptorFlags::READ,
+    };
     at_path(call, arguments, "set-size", |place| {
-        let file = place.open(OpenFlags::empty(), DescriptorFlags::READ)?;
-        file.set_size(bytes)?;
+        let file = place.open(OpenFlags::empty(), flags)?;
+        match file.set_size(bytes) {
+            Err(_) if abort => std::process::abort(),
+            done => done?,
+        }
         Ok(DONE.into())
     })
 }

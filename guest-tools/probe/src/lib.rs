@@ -23,7 +23,7 @@
 //! | `write` | PATH, `text` | `write a.txt: 5 bytes` or `write a.txt: refused (not-permitted)`; creates and truncates |
 //! | `append` | PATH, `text` | `append a.txt: 5 bytes`; creates |
 //! | `truncate` | PATH | `truncate a.txt: opened, 0 bytes left`; opens with `truncate` and `read`, not with `write` |
-//! | `set-size` | PATH, `bytes` | `set-size a.txt: done`; through a descriptor that was opened with `read` |
+//! | `set-size` | PATH, `bytes`, [`write` false, `abort` false] | `set-size a.txt: done`; through a descriptor that was opened with `read`, or with `write`; with `abort` a refusal traps |
 //! | `open` | PATH, [`open` [], `flags` [], `follow` true] | `open a.txt: a regular-file with read`; `open` of `create`, `directory`, `exclusive`, `truncate`, `flags` of `read`, `write`, `mutate-directory`, `file-integrity-sync`, `data-integrity-sync`, `requested-write-sync` |
 //! | `list` | PATH | `list .: a.txt (regular-file), sub (directory)` or `list .: empty`; an entry that has no name for us is `? (illegal-byte-sequence)` |
 //! | `list-all` | PATH | `list-all .: 3 files, 1 directory, 0 links, 0 others, 0 refused`; follows no link |

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kitbag_contract::ByteSize;
 
-use super::limits::{MEMORY, OUTPUT, Quantity, TIME};
+use super::limits::{MEMORY, OUTPUT, Quantity, TIME, WRITTEN};
 use crate::config::{Ceiling, EffectiveLimits};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -21,6 +21,7 @@ pub(super) struct Ceilings {
     pub(super) memory: Option<Sourced<ByteSize>>,
     pub(super) time: Option<Sourced<Duration>>,
     pub(super) output: Option<Sourced<ByteSize>>,
+    pub(super) written: Option<Sourced<ByteSize>>,
     pub(super) fuel: Option<Sourced<u64>>,
 }
 
@@ -31,7 +32,7 @@ impl Ceilings {
         damage: &Damage,
         report: &mut Report,
     ) -> Self {
-        let Ceiling { memory, time, output, fuel } = Ceiling::default();
+        let Ceiling { memory, time, output, written, fuel } = Ceiling::default();
         let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
         let own = own.and_then(|(file, config)| Some((*file, config.ceiling.as_ref()?)));
         let own_fuel = own.and_then(|(file, table)| Some(table.fuel.as_ref()?.at(file)));
@@ -40,6 +41,7 @@ impl Ceilings {
             memory: own.ceiling(&MEMORY, |table| table.memory.as_ref(), memory),
             time: own.ceiling(&TIME, |table| table.time.as_ref(), time),
             output: own.ceiling(&OUTPUT, |table| table.output.as_ref(), output),
+            written: own.ceiling(&WRITTEN, |table| table.written.as_ref(), written),
             fuel: own_fuel.map(|at| at.sourced(at.value.get())).or(fuel),
         }
     }
@@ -51,6 +53,7 @@ impl Ceilings {
             memory: lower(limits.memory, &self.memory),
             time: lower(limits.time, &self.time),
             output: lower(limits.output, &self.output),
+            written: lower(limits.written, &self.written),
             // No budget is more than any.
             fuel: self.fuel.clone().or(limits.fuel),
         }
@@ -58,11 +61,12 @@ impl Ceilings {
 
     /// The ceilings, with the default for one that was written wrong.
     pub(super) fn into_ceiling(self) -> Ceiling {
-        let Ceiling { memory, time, output, fuel } = Ceiling::default();
+        let Ceiling { memory, time, output, written, fuel } = Ceiling::default();
         Ceiling {
             memory: self.memory.unwrap_or(memory),
             time: self.time.unwrap_or(time),
             output: self.output.unwrap_or(output),
+            written: self.written.unwrap_or(written),
             fuel: self.fuel.or(fuel),
         }
     }

@@ -41,6 +41,8 @@ pub(super) const TIME: Quantity<Duration> = Quantity {
 };
 pub(super) const OUTPUT: Quantity<ByteSize> =
     Quantity { key: "output", parse: str::parse, show: ByteSize::to_string };
+pub(super) const WRITTEN: Quantity<ByteSize> =
+    Quantity { key: "written", parse: str::parse, show: ByteSize::to_string };
 
 /// What the environment and the command line say: it holds for every tool.
 #[derive(Debug, Default)]
@@ -48,6 +50,7 @@ pub(crate) struct Overrides {
     memory: Option<Sourced<ByteSize>>,
     time: Option<Sourced<Duration>>,
     output: Option<Sourced<ByteSize>>,
+    written: Option<Sourced<ByteSize>>,
     fuel: Option<Sourced<u64>>,
 }
 
@@ -69,6 +72,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             "KITBAG_LIMITS_OUTPUT" if is_set => {
                 overrides.output = sourced(value.parse(), origin, report);
             }
+            "KITBAG_LIMITS_WRITTEN" if is_set => {
+                overrides.written = sourced(value.parse(), origin, report);
+            }
             "KITBAG_LIMITS_FUEL" if is_set => {
                 overrides.fuel = sourced(parse_fuel(value), origin, report);
             }
@@ -85,7 +91,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             }
         }
     }
-    let LimitFlags { memory, time, output, fuel } = sources.flags;
+    let LimitFlags { memory, time, output, written, fuel } = sources.flags;
     let flag = |name: &'static str| Origin::flag(name);
     if let Some(value) = memory {
         overrides.memory = Some(Sourced { value, origin: flag("--memory") });
@@ -95,6 +101,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
     }
     if let Some(value) = output {
         overrides.output = Some(Sourced { value, origin: flag("--output") });
+    }
+    if let Some(value) = written {
+        overrides.written = Some(Sourced { value, origin: flag("--written") });
     }
     if let Some(value) = fuel {
         overrides.fuel = Some(Sourced { value, origin: flag("--fuel") });
@@ -123,6 +132,7 @@ impl Overrides {
             memory: self.memory.clone().unwrap_or(limits.memory),
             time: self.time.clone().unwrap_or(limits.time),
             output: self.output.clone().unwrap_or(limits.output),
+            written: self.written.clone().unwrap_or(limits.written),
             fuel: self.fuel.clone().or(limits.fuel),
         }
     }
@@ -138,12 +148,14 @@ impl Resolver<'_> {
         under: &EffectiveLimits,
     ) -> EffectiveLimits {
         let mut limits = under.clone();
-        let Ceilings { memory, time, output, fuel } = self.ceilings;
+        let Ceilings { memory, time, output, written, fuel } = self.ceilings;
         for (file, layer) in layers {
             let at = |written| Written::at(written, file);
             self.limit(path, &MEMORY, layer.memory.as_ref().map(at), memory, &mut limits.memory);
             self.limit(path, &TIME, layer.time.as_ref().map(at), time, &mut limits.time);
             self.limit(path, &OUTPUT, layer.output.as_ref().map(at), output, &mut limits.output);
+            let at_written = layer.written.as_ref().map(at);
+            self.limit(path, &WRITTEN, at_written, written, &mut limits.written);
             if let Some(at) = layer.fuel.as_ref().map(|fuel| fuel.at(file)) {
                 let value = at.value.get();
                 let key = path.key("fuel");

@@ -7,19 +7,23 @@ use kitbag_contract::{ByteSize, Limits};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
 
-const AT_THE_CEILING: &str = "memory = \"64MiB\"\ntime = \"30s\"\noutput = \"1MiB\"\n";
+const AT_THE_CEILING: &str =
+    "memory = \"64MiB\"\ntime = \"30s\"\noutput = \"1MiB\"\nwritten = \"1GiB\"\n";
 
 #[test]
 fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
     let limits = |fixture: Fixture| fixture.load().tools["learn"].limits.limits();
     let tool = format!("[tools.learn.limits]\n{AT_THE_CEILING}");
     assert_eq!(limits(Fixture::new(&tool)), Limits::default());
-    let raised = "[ceiling]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\n";
-    let config = "[limits]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\n";
+    let raised =
+        "[ceiling]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n";
+    let config =
+        "[limits]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n";
     let expected = Limits {
         memory: ByteSize::mib(1024),
         time: Duration::from_secs(3600),
         output: ByteSize::mib(8),
+        written: ByteSize::mib(9 << 10),
         fuel: None,
     };
     assert_eq!(limits(Fixture::new(config).user(raised)), expected);
@@ -29,7 +33,7 @@ fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
 fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
     let fixture = Fixture::new(
         "[limits]\nmemory = \"65MiB\"\ntime = \"30001ms\"\noutput = \"1048577\"\n\
-         [tools.learn.limits]\nmemory = \"1GiB\"\n",
+         written = \"2GiB\"\n[tools.learn.limits]\nmemory = \"1GiB\"\n",
     )
     .file("w/.kitbag/tools/count.wasm", "")
     .file("w/.kitbag/tools/count.toml", "enable = false\nlimits.time = \"1h\"\n");
@@ -46,12 +50,14 @@ fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
             "C:4:10: `limits.output` is `1048577 bytes`, above the ceiling of `1 MiB` (default); \
              lower it, or put `output = \"1048577 bytes\"` under `[ceiling]` in your own \
              `/t/h/config.toml`",
-            "C:6:10: `tools.learn.limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); \
+            "C:5:11: `limits.written` is `2 GiB`, above the ceiling of `1 GiB` (default); lower it, \
+             or put `written = \"2 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
+            "C:7:10: `tools.learn.limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); \
              lower it, or put `memory = \"1 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
         ],
     );
     // What the messages tell, done.
-    let allowed = "[ceiling]\nmemory = \"1 GiB\"\ntime = \"1h\"\noutput = \"1048577 bytes\"\n";
+    let allowed = "[ceiling]\nmemory = \"1 GiB\"\ntime = \"1h\"\noutput = \"1048577 bytes\"\nwritten = \"2 GiB\"\n";
     fixture.user(allowed).load();
 }
 
@@ -148,11 +154,12 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
 
 #[test]
 fn a_person_may_set_any_limit() {
-    let mine = "memory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\n";
+    let mine = "memory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n";
     let expected = Limits {
         memory: ByteSize::mib(1024),
         time: Duration::from_secs(3600),
         output: ByteSize::mib(8),
+        written: ByteSize::mib(9 << 10),
         fuel: None,
     };
     let low = "[ceiling]\nmemory = \"1MiB\"\ntime = \"1s\"\noutput = \"1KiB\"\n";
@@ -164,7 +171,8 @@ fn a_person_may_set_any_limit() {
     let variables = fixture
         .variable("KITBAG_LIMITS_MEMORY", "1GiB")
         .variable("KITBAG_LIMITS_TIME", "1h")
-        .variable("KITBAG_LIMITS_OUTPUT", "8MiB");
+        .variable("KITBAG_LIMITS_OUTPUT", "8MiB")
+        .variable("KITBAG_LIMITS_WRITTEN", "9GiB");
     assert_eq!(limits(&variables), expected);
     let fixture = Fixture::empty().user(low);
     let mut sources = fixture.sources();
@@ -172,6 +180,7 @@ fn a_person_may_set_any_limit() {
         memory: Some(expected.memory),
         time: Some(expected.time),
         output: Some(expected.output),
+        written: Some(expected.written),
         fuel: None,
     };
     assert_eq!(load(&sources).unwrap().tools["learn"].limits.limits(), expected);
@@ -274,12 +283,14 @@ fn a_ceiling_of_fuel_is_a_positive_integer() {
 
 #[test]
 fn a_ceiling_below_the_default_lowers_what_nobody_set() {
-    let fixture = Fixture::new("[limits]\ntime = \"2s\"\n")
-        .user("[ceiling]\nmemory = \"1MiB\"\ntime = \"5s\"\noutput = \"2MiB\"\n");
+    let fixture = Fixture::new("[limits]\ntime = \"2s\"\n").user(
+        "[ceiling]\nmemory = \"1MiB\"\ntime = \"5s\"\noutput = \"2MiB\"\nwritten = \"1MiB\"\n",
+    );
     let rows = [
         r#"ceiling.memory = "1 MiB" # /t/h/config.toml:2:10"#,
         r#"ceiling.time = "5s" # /t/h/config.toml:3:8"#,
         r#"ceiling.output = "2 MiB" # /t/h/config.toml:4:10"#,
+        r#"ceiling.written = "1 MiB" # /t/h/config.toml:5:11"#,
     ];
     check_rows(&fixture, "ceiling", &rows);
     for limits in ["limits", "tools.learn.limits"] {
@@ -290,6 +301,7 @@ fn a_ceiling_below_the_default_lowers_what_nobody_set() {
                 &format!("{limits}.memory = \"1 MiB\" # /t/h/config.toml:2:10"),
                 &format!("{limits}.time = \"2s\" # .kitbag/config.toml:2:8"),
                 &format!("{limits}.output = \"1 MiB\" # default"),
+                &format!("{limits}.written = \"1 MiB\" # /t/h/config.toml:5:11"),
             ],
         );
     }
@@ -304,6 +316,7 @@ fn the_ceilings_have_rows_also_where_nobody_set_them() {
             r#"ceiling.memory = "64 MiB" # default"#,
             r#"ceiling.time = "1h" # /t/h/config.toml:2:8"#,
             r#"ceiling.output = "1 MiB" # default"#,
+            r#"ceiling.written = "1 GiB" # default"#,
         ],
     );
 }

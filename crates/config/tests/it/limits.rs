@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kitbag_config::{LimitFlags, load};
+use kitbag_config::{EffectiveLimits, LimitFlags, load};
 use kitbag_contract::{ByteSize, Limits};
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
@@ -22,6 +22,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
     )
     .user("[tools.learn.limits]\nmemory = \"2MiB\"\n[tools.notes.limits]\nmemory = \"3GiB\"\n")
     .variable("KITBAG_LIMITS_OUTPUT", "4KiB")
+    .variable("KITBAG_LIMITS_WRITTEN", "8KiB")
     .variable("KITBAG_LIMITS_TIME", "");
     check_rows(
         &fixture,
@@ -30,6 +31,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"limits.memory = "1 MiB" # .kitbag/config.toml:2:10"#,
             r#"limits.time = "1s" # .kitbag/config.toml:3:8"#,
             r#"limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+            r#"limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
         ],
     );
     check_rows(
@@ -39,6 +41,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.learn.limits.memory = "2 MiB" # /t/h/config.toml:2:10"#,
             r#"tools.learn.limits.time = "2s" # .kitbag/config.toml:6:8"#,
             r#"tools.learn.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+            r#"tools.learn.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
         ],
     );
     check_rows(
@@ -48,6 +51,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.notes.limits.memory = "3 GiB" # /t/h/config.toml:4:10"#,
             r#"tools.notes.limits.time = "1s" # .kitbag/config.toml:3:8"#,
             r#"tools.notes.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
+            r#"tools.notes.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
         ],
     );
 }
@@ -63,20 +67,23 @@ fn a_flag_beats_everything() {
         memory: Some(ByteSize::mib(16)),
         time: Some(Duration::from_millis(1500)),
         output: Some(ByteSize::bytes(10)),
+        written: Some(ByteSize::bytes(20)),
         fuel: Some(7),
     };
     let config = load(&sources).unwrap();
     for limits in [&config.limits, &config.tools["learn"].limits, &config.tools["notes"].limits] {
         let fuel = &limits.fuel.as_ref().unwrap().origin;
-        let origins = [&limits.memory.origin, &limits.time.origin, &limits.output.origin, fuel];
+        let EffectiveLimits { memory, time, output, written, .. } = limits;
+        let origins = [&memory.origin, &time.origin, &output.origin, &written.origin, fuel];
         assert_eq!(
             origins.map(ToString::to_string),
-            ["flag --memory", "flag --time", "flag --output", "flag --fuel"]
+            ["flag --memory", "flag --time", "flag --output", "flag --written", "flag --fuel"]
         );
         let expected = Limits {
             memory: ByteSize::mib(16),
             time: Duration::from_millis(1500),
             output: ByteSize::bytes(10),
+            written: ByteSize::bytes(20),
             fuel: Some(7),
         };
         assert_eq!(limits.limits(), expected);
@@ -192,7 +199,7 @@ fn a_variable_that_means_nothing_is_refused_with_the_nearest() {
             "environment KITBAG_LIMIT_TIME: unknown variable; did you mean `KITBAG_LIMITS_TIME`?",
             "environment KITBAG_CACHE: unknown variable; did you mean `KITBAG_CACHE_DIR`?",
             "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
-             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_FUEL`, \
+             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_FUEL`, \
              `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`",
         ],
     );

@@ -16,10 +16,12 @@ fn without_files_every_value_is_a_default() {
 ceiling.memory = "64 MiB" # default
 ceiling.time = "30s" # default
 ceiling.output = "1 MiB" # default
+ceiling.written = "1 GiB" # default
 trust.directories = [] # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default
 limits.output = "1 MiB" # default
+limits.written = "1 GiB" # default
 serve.memory = "2 GiB" # default
 tools.learn.source = "builtin" # default
 tools.learn.builtin = "learn" # default
@@ -27,12 +29,14 @@ tools.learn.enable = true # default
 tools.learn.limits.memory = "64 MiB" # default
 tools.learn.limits.time = "30s" # default
 tools.learn.limits.output = "1 MiB" # default
+tools.learn.limits.written = "1 GiB" # default
 tools.notes.source = "builtin" # default
 tools.notes.builtin = "notes" # default
 tools.notes.enable = true # default
 tools.notes.limits.memory = "64 MiB" # default
 tools.notes.limits.time = "30s" # default
-tools.notes.limits.output = "1 MiB" # default"#
+tools.notes.limits.output = "1 MiB" # default
+tools.notes.limits.written = "1 GiB" # default"#
     );
 }
 

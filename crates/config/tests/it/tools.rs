@@ -34,6 +34,7 @@ fn without_configuration_there_are_the_built_ins() {
             r#"tools.learn.limits.memory = "64 MiB" # default"#,
             r#"tools.learn.limits.time = "30s" # default"#,
             r#"tools.learn.limits.output = "1 MiB" # default"#,
+            r#"tools.learn.limits.written = "1 GiB" # default"#,
         ],
     );
 }
@@ -224,6 +225,7 @@ fn a_component_in_the_directory_of_tools_is_a_tool() {
             r#"tools.count.limits.memory = "64 MiB" # default"#,
             r#"tools.count.limits.time = "30s" # default"#,
             r#"tools.count.limits.output = "1 MiB" # default"#,
+            r#"tools.count.limits.written = "1 GiB" # default"#,
         ],
     );
 }
