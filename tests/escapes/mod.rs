@@ -9,6 +9,7 @@ mod components;
 mod data;
 mod environment;
 mod files;
+mod parties;
 mod reports;
 mod resources;
 
