@@ -256,11 +256,13 @@ fn load_exit(error: &LoadError) -> Exit {
     match error {
         LoadError::NotFound { .. } => Exit::Configuration,
         LoadError::Busy | LoadError::NoMemory { .. } => Exit::Limit,
+        LoadError::Cancelled => Exit::Interrupted,
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }
         | LoadError::TooLarge { .. }
         | LoadError::Invalid { .. }
+        | LoadError::Compiler { .. }
         | LoadError::NoCompiler => Exit::Trap,
     }
 }

@@ -99,6 +99,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "compiler")]
+    if std::env::args_os().nth(1).is_some_and(|first| first == kitbag::host::COMPILE_COMMAND) {
+        return compile();
+    }
     // With a handler, which does nothing, a write beyond `RLIMIT_FSIZE` is an error;
     // without one the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
@@ -110,6 +114,18 @@ fn main() -> ExitCode {
     match catch_unwind(AssertUnwindSafe(|| run(cli))) {
         Ok(exit) => exit.into(),
         Err(_) => Exit::Bug.into(),
+    }
+}
+
+/// Is the process that another one has started to compile a component.
+#[cfg(feature = "compiler")]
+fn compile() -> ExitCode {
+    match kitbag::host::compile_worker(std::env::args_os().skip(2)) {
+        Ok(()) => Exit::Done.into(),
+        Err(reason) => {
+            output::note(&reason);
+            Exit::Usage.into()
+        }
     }
 }
 

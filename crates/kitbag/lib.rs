@@ -76,6 +76,7 @@ pub struct Builder {
     is_server: bool,
     memory: Option<ByteSize>,
     concurrency: Option<Concurrency>,
+    compiler: Option<PathBuf>,
     host: Option<Host>,
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
@@ -216,6 +217,14 @@ impl Builder {
         self
     }
 
+    /// The program that compiles tools, each in a process of its own: see
+    /// [`HostOptions::compiler`]. Default: this process compiles them.
+    #[must_use]
+    pub fn compiler(mut self, program: impl Into<PathBuf>) -> Self {
+        self.compiler = Some(program.into());
+        self
+    }
+
     /// Uses the host of another one, so that what it has loaded stays loaded and
     /// both share its places for calls. What this builder says of those, of the
     /// cache, of [`memory`](Self::memory) and of
@@ -290,6 +299,7 @@ impl Builder {
                 cache: self.places.cache.clone().map(DiskCache::new),
                 private: self.places.private(),
                 pool: !self.is_single_call,
+                compiler: self.compiler,
                 concurrency: match (self.concurrency, self.is_single_call) {
                     (Some(concurrency), _) => concurrency,
                     (None, true) => Concurrency::ONE,

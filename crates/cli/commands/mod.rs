@@ -73,7 +73,9 @@ impl Global {
             places.workspace =
                 Some(Sourced { value: root.clone(), origin: Origin::flag("--workspace") });
         }
-        Kitbag::builder().places(places)
+        // Itself, whatever has become of its file. Where there is no `/proc`, it
+        // cannot be started and compiles in this process.
+        Kitbag::builder().places(places).compiler("/proc/self/exe")
     }
 
     /// Reads the configuration.

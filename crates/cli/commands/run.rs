@@ -78,7 +78,14 @@ impl Args {
         // A tool that is compiled has nothing yet that would have to end in order.
         let session = interrupt.leave_during(|| {
             let toolbox = kitbag.toolbox();
-            let session = toolbox.prepare_with_audience(&self.tool, arguments, action, audience)?;
+            let cancellation = interrupt.cancellation();
+            let session = toolbox.prepare_with_audience(
+                &self.tool,
+                arguments,
+                action,
+                audience,
+                cancellation,
+            )?;
             session.load().map(|()| session)
         });
         screen.clear();

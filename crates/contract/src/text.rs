@@ -74,6 +74,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let length = word.chars().count();
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= 2 * LONGEST)
         .filter_map(|candidate| {
             let folded = fold(candidate);
             let is_prefix = |a: &str, b: &str| a.len() >= SHORTEST_PREFIX && b.starts_with(a);

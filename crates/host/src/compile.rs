@@ -4,10 +4,17 @@
 //! takes longer than loading a component that was compiled before, and most
 //! processes compile nothing. The artifact is loaded by the engine that runs
 //! it, whether it is fresh or from the cache.
+//!
+//! A compilation runs in a process of its own where the caller names a program for
+//! that ([`HostOptions::compiler`](crate::HostOptions)), and on a thread of this one
+//! elsewhere.
 
 #[cfg(feature = "compiler")]
+mod worker;
+
+use std::path::Path;
+#[cfg(feature = "compiler")]
 use std::{
-    fmt::Display,
     sync::mpsc::RecvTimeoutError,
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
@@ -22,6 +29,9 @@ use crate::queue::processors;
 #[cfg(feature = "compiler")]
 use crate::wait::TIME;
 use crate::wait::Wait;
+
+#[cfg(feature = "compiler")]
+pub use self::worker::{COMPILE_COMMAND, compile_worker};
 
 /// Native code that this process has compiled, in wasmtime's own format.
 pub(crate) struct Compiled(Vec<u8>);
@@ -41,58 +51,90 @@ impl Compiled {
 #[cfg(feature = "compiler")]
 const STACK_BYTES: usize = 8 << 20;
 
-/// How many components this process compiles at once. Each may take 2 GiB of
-/// memory, also one that nobody waits for any longer.
+/// The most threads that compile one component.
+#[cfg(feature = "compiler")]
+const THREADS: usize = 16;
+
+/// How many components are compiled at once for this process. Each may take 2 GiB of
+/// memory; one that has a process of its own keeps its place until that has ended.
 #[cfg(feature = "compiler")]
 static PLACES: Places = Places { free: Mutex::new(2), freed: Condvar::new() };
 
 /// Compiles a component for this machine, or for any processor of a target.
 ///
-/// `wait` names the component and hears how long it takes. What takes longer than
-/// it may goes on by itself to its end, which the size of a component and of its
-/// functions bounds, and is then forgotten.
+/// `wait` names the component, hears how long it takes and gives it up. `program` is
+/// started to compile it; without one, or where it cannot be started, what takes
+/// longer than it may goes on by itself to its end, which the size of a component and
+/// of its functions bounds, and is then forgotten.
 ///
 /// # Errors
 ///
 /// [`LoadError::Invalid`] where it is no component that kitbag can run,
-/// [`LoadError::Busy`] where too many others are being compiled.
+/// [`LoadError::Busy`] where too many others are being compiled,
+/// [`LoadError::Compiler`] where the process ended without a result,
+/// [`LoadError::Cancelled`].
 pub(crate) fn compile(
     wait: &Wait<'_>,
     content: Vec<u8>,
     metering: Metering,
     target: Option<&str>,
+    program: Option<&Path>,
 ) -> Result<Compiled, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     let heaviest = crate::inspect::check(&content).map_err(invalid)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
-        let _ = (heaviest, metering, target);
+        let _ = (heaviest, metering, target, program);
         Err(LoadError::NoCompiler)
     };
     #[cfg(feature = "compiler")]
     let compiled = {
-        let failed = |error: &dyn Display| LoadError::Engine(format!("{error:#}"));
-        let engine = engine(metering, target).map_err(|error| failed(&error))?;
         let place = PLACES.take(wait, TIME)?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(processors().get().min(heaviest.at_once()))
-            .stack_size(STACK_BYTES)
-            .thread_name(|_| "kitbag-compile".into())
-            .build()
-            .map_err(|error| failed(&error))?;
+        let threads = processors().get().min(heaviest.at_once()).min(THREADS);
+        let content = match program {
+            None => content,
+            Some(program) => match worker::compile(program, wait, content, metering, threads) {
+                Ok(compiled) => return compiled,
+                Err(content) => content,
+            },
+        };
+        let target = target.map(str::to_owned);
         let compiled = within(wait, TIME, move || {
             let _place = place;
-            pool.install(|| engine.precompile_component(&content))
+            artifact(&content, metering, target.as_deref(), threads)
         })
         .map_err(|error| LoadError::Engine(error.to_string()))?;
-        compiled
-            .and_then(|artifact| {
-                artifact.map_err(|error| InvalidComponent::Compile(format!("{error:#}")))
-            })
-            .map(Compiled)
-            .map_err(invalid)
+        match compiled {
+            Ok(Ok(compiled)) => compiled.map_err(invalid),
+            Ok(Err(error)) => Err(LoadError::Engine(error)),
+            Err(_) if wait.is_cancelled() => Err(LoadError::Cancelled),
+            Err(problem) => Err(invalid(problem)),
+        }
     };
     compiled
+}
+
+/// Compiles on as many threads, and waits for that.
+///
+/// # Errors
+///
+/// Where no threads or no engine can be had.
+#[cfg(feature = "compiler")]
+fn artifact(
+    content: &[u8],
+    metering: Metering,
+    target: Option<&str>,
+    threads: usize,
+) -> Result<Result<Compiled, InvalidComponent>, String> {
+    let engine = engine(metering, target).map_err(|error| format!("{error:#}"))?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK_BYTES)
+        .thread_name(|_| "kitbag-compile".into())
+        .build()
+        .map_err(|error| error.to_string())?;
+    let artifact = pool.install(|| engine.precompile_component(content));
+    Ok(artifact.map(Compiled).map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
 }
 
 /// The engine for one compilation.
@@ -148,7 +190,10 @@ impl Places {
             *free = free.checked_sub(1)?;
             Some(Place(self))
         });
-        place.ok_or(LoadError::Busy)
+        place.ok_or_else(|| match wait.is_cancelled() {
+            true => LoadError::Cancelled,
+            false => LoadError::Busy,
+        })
     }
 }
 
@@ -162,16 +207,17 @@ impl Drop for Place {
 
 #[cfg(all(test, feature = "compiler"))]
 mod tests {
-    use std::path::Path;
-    use std::sync::mpsc;
+    use std::sync::{LazyLock, mpsc};
 
     use super::*;
     use crate::report::Audience;
+    use crate::timer::Cancellation;
 
     /// A wait of which nobody hears.
     fn wait() -> Wait<'static> {
         static NOBODY: Audience = Audience::NOBODY;
-        Wait::new(Path::new("a"), 0, &NOBODY)
+        static NEVER: LazyLock<Cancellation> = LazyLock::new(Cancellation::default);
+        Wait::new(Path::new("a"), 0, &NOBODY, &NEVER)
     }
 
     #[test]

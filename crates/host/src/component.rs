@@ -22,6 +22,7 @@ use crate::engine::{Engines, Metering};
 use crate::error::{InvalidComponent, LoadError};
 use crate::imports;
 use crate::report::Audience;
+use crate::timer::Cancellation;
 use crate::wait::Wait;
 
 /// The largest component that is compiled.
@@ -61,6 +62,22 @@ struct Loaded {
     compiled: bool,
     /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
+}
+
+/// How a component is compiled that has to be.
+pub(crate) struct Compilation<'a> {
+    /// The program that is started for it.
+    pub(crate) program: Option<&'a Path>,
+    /// Who hears how long it takes.
+    pub(crate) audience: &'a Audience,
+    /// What gives it up.
+    pub(crate) cancellation: &'a Cancellation,
+}
+
+impl<'a> Compilation<'a> {
+    fn wait(&self, path: &'a Path, size: u64) -> Wait<'a> {
+        Wait::new(path, size, self.audience, self.cancellation)
+    }
 }
 
 /// The components of one host, each loaded at its first use.
@@ -184,14 +201,14 @@ impl Components {
     /// The component of a source: the loaded one, while its file is unchanged.
     ///
     /// `describe` asks a freshly compiled component what it says of itself;
-    /// `audience` hears how long it takes to compile it.
+    /// `compiling` says how it is compiled where it has to be.
     pub(crate) fn get(
         &self,
         source: &ComponentSource,
         metering: Metering,
         engines: &Engines<'_>,
         cache: Option<&DiskCache>,
-        audience: &Audience,
+        compiling: &Compilation<'_>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
     ) -> Result<Component, LoadError> {
         let slot = {
@@ -205,7 +222,7 @@ impl Components {
         // question. What is loaded is never older than this stamp, and where it is
         // newer the next call finds another stamp and loads it again.
         let stamp = Stamp::of(source)?;
-        let mut slot = slot.take(source, audience);
+        let mut slot = slot.take(source, compiling)?;
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
         {
@@ -217,7 +234,7 @@ impl Components {
             }
             ComponentSource::File(path) => {
                 let reserve = |component: &_| self.reserve(path, component);
-                Component::file(engines, path, metering, cache, audience, describe, reserve)
+                Component::file(engines, path, metering, cache, compiling, describe, reserve)
             }
         };
         // What is no tool stays none while the file is the same; anything else
@@ -249,7 +266,7 @@ impl Component {
         path: &Path,
         metering: Metering,
         cache: Option<&DiskCache>,
-        audience: &Audience,
+        compiling: &Compilation<'_>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
         reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
@@ -261,7 +278,7 @@ impl Component {
             return Ok(cached);
         }
         let content = read(path)?;
-        let wait = Wait::new(path, content.len() as u64, audience);
+        let wait = compiling.wait(path, content.len() as u64);
         // Of what is compiled: the file may be another one by now.
         let key_of = |content: &[u8]| {
             let key = Key::of(content, metering).map_err(|error| LoadError::from_io(path, &error));
@@ -281,7 +298,7 @@ impl Component {
             }
             None => None,
         };
-        let compiled = compile(&wait, content, metering, None)?;
+        let compiled = compile(&wait, content, metering, None, compiling.program)?;
         let component = engines
             .load(|engine| load_compiled(engine, &compiled))
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
@@ -360,20 +377,26 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
 
 impl Slot {
     /// Waits until nobody else loads the component, of which the audience hears.
-    fn take(&self, source: &ComponentSource, audience: &Audience) -> MutexGuard<'_, Held> {
+    fn take(
+        &self,
+        source: &ComponentSource,
+        compiling: &Compilation<'_>,
+    ) -> Result<MutexGuard<'_, Held>, LoadError> {
         let look = || match self.0.try_lock() {
             Ok(held) => Some(held),
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        let taken = match (look(), source) {
-            (None, ComponentSource::File(path)) if !audience.is_empty() => {
+        match (look(), source) {
+            (Some(held), _) => Ok(held),
+            (None, ComponentSource::File(path)) => {
                 let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-                Wait::new(path, size, audience).poll(Duration::MAX, look)
+                compiling.wait(path, size).poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
             }
-            (taken, _) => taken,
-        };
-        taken.unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
+            (None, ComponentSource::Embedded(_)) => {
+                Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion, State};
 #[cfg(target_arch = "x86_64")]
 use crate::code_memory::InPlace;
-use crate::component::{self, Component, ComponentSource, Components};
+use crate::component::{self, Compilation, Component, ComponentSource, Components};
 use crate::described::Described;
 use crate::error::{CallError, LoadError};
 use crate::limiter;
@@ -47,6 +47,11 @@ pub struct HostOptions {
     pub concurrency: Concurrency,
     /// What calls, components and messages may take together. Default: no bound.
     pub memory: ServerMemory,
+    /// A program that compiles components, each in a process of its own, which ends
+    /// at limits of memory and time. It is this build of kitbag, or hands its
+    /// arguments to `compile_worker`. Default, and where the program cannot be
+    /// started: they are compiled in this process.
+    pub compiler: Option<PathBuf>,
 }
 
 struct Inner {
@@ -111,20 +116,21 @@ impl Host {
         source: &ComponentSource,
         metering: Metering,
     ) -> Result<Component, LoadError> {
-        self.component_with_audience(source, metering, &Audience::NOBODY)
+        self.component_with_audience(source, metering, &Audience::NOBODY, &Cancellation::default())
     }
 
-    /// As [`component`](Self::component), and lets somebody hear how long it takes
-    /// to compile it.
+    /// As [`component`](Self::component), lets somebody hear how long it takes to
+    /// compile it, and gives it up when it is cancelled.
     ///
     /// # Errors
     ///
-    /// As for [`component`](Self::component).
+    /// As for [`component`](Self::component), and [`LoadError::Cancelled`].
     pub fn component_with_audience(
         &self,
         source: &ComponentSource,
         metering: Metering,
         audience: &Audience,
+        cancellation: &Cancellation,
     ) -> Result<Component, LoadError> {
         let other = || self.unpooled(metering);
         let first = self.engine(metering).map_err(LoadError::Engine)?;
@@ -134,7 +140,10 @@ impl Host {
             call::describe(timer, metering, instance, export, &self.0.options.memory.work)
         };
         let cache = self.0.options.cache.as_ref();
-        let load = || self.0.components.get(source, metering, &engines, cache, audience, describe);
+        let program = self.0.options.compiler.as_deref();
+        let compiling = Compilation { program, audience, cancellation };
+        let load =
+            || self.0.components.get(source, metering, &engines, cache, &compiling, describe);
         waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
     }
 
@@ -273,8 +282,10 @@ impl Host {
         target: &str,
         metering: Metering,
     ) -> Result<Vec<u8>, LoadError> {
-        let wait = crate::wait::Wait::new(path, content.len() as u64, &Audience::NOBODY);
-        Ok(crate::compile::compile(&wait, content.to_owned(), metering, Some(target))?.into_bytes())
+        let (size, cancellation) = (content.len() as u64, Cancellation::default());
+        let wait = crate::wait::Wait::new(path, size, &Audience::NOBODY, &cancellation);
+        let content = content.to_owned();
+        Ok(crate::compile::compile(&wait, content, metering, Some(target), None)?.into_bytes())
     }
 
     fn engine(&self, metering: Metering) -> Result<&Engine, String> {

@@ -142,6 +142,17 @@ pub enum LoadError {
         /// The size of its code.
         size: ByteSize,
     },
+    /// The process that compiled it ended without a result.
+    #[error("`{}`: the compiler ended without a result: {reason}", path.display())]
+    Compiler {
+        /// The file.
+        path: PathBuf,
+        /// How it ended.
+        reason: String,
+    },
+    /// It was being compiled when the call was cancelled.
+    #[error("cancelled")]
+    Cancelled,
     /// The engine could not be started.
     #[error("the engine cannot be started: {0}")]
     Engine(String),
@@ -251,6 +262,12 @@ pub enum InvalidComponent {
         /// How long it may take.
         limit: Duration,
     },
+    /// Compiling it takes too much memory.
+    #[error("the component takes more than {limit} of memory to compile")]
+    TooMuchMemory {
+        /// How much it may take.
+        limit: ByteSize,
+    },
     /// The compiler refused it.
     #[error("the component cannot be compiled: {0}")]
     Compile(String),
@@ -263,7 +280,12 @@ impl CallError {
             self,
             Self::Busy { .. }
                 | Self::MemoryBusy { .. }
-                | Self::Load(LoadError::Busy | LoadError::NoMemory { .. })
+                | Self::Load(
+                    LoadError::Busy
+                        | LoadError::NoMemory { .. }
+                        | LoadError::Cancelled
+                        | LoadError::Compiler { .. }
+                )
                 | Self::Cancelled
                 | Self::Limit { kind: LimitKind::Time, .. }
         )

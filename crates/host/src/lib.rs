@@ -36,6 +36,8 @@ pub use budget::{MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
 pub use capture::Captured;
+#[cfg(feature = "compiler")]
+pub use compile::{COMPILE_COMMAND, compile_worker};
 pub use component::{COMPONENT_BYTES, Component, ComponentIdentity, ComponentSource};
 pub use described::Described;
 pub use engine::{Host, HostOptions, Metering};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use kitbag_contract::ByteSize;
 
 use crate::report::{Audience, Compiling};
+use crate::timer::Cancellation;
 
 /// How long a compilation may take, and how long anybody waits for another's.
 pub(crate) const TIME: Duration = Duration::from_secs(60);
@@ -16,6 +17,9 @@ pub(crate) const TIME: Duration = Duration::from_secs(60);
 /// From when on it is told, which after this happens at each whole second. Most
 /// components are compiled before that.
 const QUIET: Duration = Duration::from_millis(500);
+
+/// How soon a wait is over that is cancelled.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How often something is looked at, at first and in the end.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
@@ -25,6 +29,7 @@ pub(crate) struct Wait<'a> {
     path: &'a Path,
     size: ByteSize,
     audience: &'a Audience,
+    cancellation: &'a Cancellation,
     start: Instant,
     /// When it is told next, from the start.
     due: Cell<Duration>,
@@ -32,9 +37,19 @@ pub(crate) struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     /// Begins to wait for the component of this file and size.
-    pub(crate) fn new(path: &'a Path, size: u64, audience: &'a Audience) -> Self {
+    pub(crate) fn new(
+        path: &'a Path,
+        size: u64,
+        audience: &'a Audience,
+        cancellation: &'a Cancellation,
+    ) -> Self {
         let (size, due) = (ByteSize::bytes(size), Cell::new(QUIET));
-        Self { path, size, audience, start: Instant::now(), due }
+        Self { path, size, audience, cancellation, start: Instant::now(), due }
+    }
+
+    /// Whether nobody wants to wait any longer.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
     }
 
     /// The file, for errors.
@@ -42,8 +57,8 @@ impl<'a> Wait<'a> {
         self.path
     }
 
-    /// Waits until `step` has what it waits for, and no longer than `time`. A step
-    /// takes no longer than it is told; there is always one.
+    /// Waits until `step` has what it waits for, and no longer than `time` or until it
+    /// is cancelled. A step takes no longer than it is told; there is always one.
     pub(crate) fn until<T>(
         &self,
         time: Duration,
@@ -52,8 +67,8 @@ impl<'a> Wait<'a> {
         let end = self.start.elapsed().saturating_add(time);
         loop {
             let left = end.saturating_sub(self.start.elapsed());
-            let done = step(left.min(self.quiet()));
-            if done.is_some() || left.is_zero() {
+            let done = step(left.min(self.quiet()).min(LOOK));
+            if done.is_some() || left.is_zero() || self.is_cancelled() {
                 return done;
             }
             self.tell();
@@ -112,7 +127,8 @@ mod tests {
     fn a_wait_is_told_after_half_a_second_and_then_at_each_second() {
         let notes = Arc::<Notes>::default();
         let audience = Audience::new(Arc::<Notes>::clone(&notes));
-        let wait = Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &audience);
+        let never = Cancellation::default();
+        let wait = Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &audience, &never);
         let sleep = |slice: Duration| -> Option<()> {
             std::thread::sleep(slice);
             None
@@ -131,7 +147,8 @@ mod tests {
     #[test]
     fn a_wait_ends_with_what_it_waits_for_or_its_time() {
         let audience = Audience::default();
-        let wait = Wait::new(Path::new("a"), 0, &audience);
+        let cancellation = Cancellation::default();
+        let wait = Wait::new(Path::new("a"), 0, &audience, &cancellation);
         assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "there is always a step");
         let mut slices = Vec::new();
         let time = Duration::from_millis(5);
@@ -143,5 +160,14 @@ mod tests {
         assert_eq!(never, None);
         // With nobody who listens nothing interrupts it.
         assert!(slices[0] <= time && slices.len() <= 3, "{slices:?}");
+        // Nor does it go on when it is cancelled.
+        let mut steps = 0;
+        let never = wait.until(Duration::MAX, |slice| {
+            steps += 1;
+            assert!(slice <= LOOK);
+            cancellation.cancel();
+            None::<()>
+        });
+        assert_eq!((never, steps), (None, 1));
     }
 }

@@ -56,16 +56,14 @@ pub(crate) async fn call(
     handler.server.alert().stay();
     let prepare = {
         let name = name.clone();
-        move |toolbox: &Toolbox, audience| {
+        move |toolbox: &Toolbox, audience, cancellation: &Cancellation| {
             let arguments = Arguments::json(Value::Object(arguments));
-            toolbox.prepare_with_audience(&name, arguments, Action::Run, audience)
+            toolbox.prepare_with_audience(&name, arguments, Action::Run, audience, cancellation)
         }
     };
     let generation = handler.server.generation();
     let response = match call.run(generation, prepare, given, request.request_state).await {
-        Ok(Ended::Done(session, completion)) => {
-            outcome::result(&name, &session, *completion).map(CallToolResponse::from)
-        }
+        Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
         Ok(Ended::Refused(message)) => Ok(outcome::failure(&message, false).into()),
         Err(Stop::Protocol(error)) => Err(error),
@@ -95,11 +93,18 @@ pub(crate) struct Call<'a> {
 /// How a run ended.
 pub(crate) enum Ended {
     /// It is over. A question is still open only where nobody can be asked.
-    Done(Box<Session>, Box<Completion>),
+    Done(Box<Done>),
     /// The client has to bring an answer.
     Asks(InputRequiredResult),
     /// There will be no answer; this says why.
     Refused(String),
+}
+
+/// A run that is over.
+pub(crate) struct Done {
+    pub(crate) completion: Completion,
+    /// The tool's content as its output schema has it.
+    pub(crate) structured: Result<Option<Value>, ToolboxError>,
 }
 
 /// Why a call goes no further.
@@ -145,7 +150,9 @@ impl<'a> Call<'a> {
     pub(crate) async fn run(
         &mut self,
         generation: Arc<Generation>,
-        prepare: impl FnOnce(&Toolbox, Audience) -> Result<Session, ToolboxError> + Send + 'static,
+        prepare: impl FnOnce(&Toolbox, Audience, &Cancellation) -> Result<Session, ToolboxError>
+        + Send
+        + 'static,
         given: Map<String, Value>,
         state: Option<String>,
     ) -> Result<Ended, Stop> {
@@ -156,7 +163,7 @@ impl<'a> Call<'a> {
         // Everything up to the first answer on the other thread: each way there
         // and back takes as long as a small call.
         let start = move || {
-            let mut session = prepare(&toolbox, audience)?;
+            let mut session = prepare(&toolbox, audience, &cancellation)?;
             if let Some(state) = state {
                 let binding = binding(&principal, &session);
                 session.resume(server.seal().open(&state, &binding).map_err(Stop::Protocol)?);
@@ -169,17 +176,16 @@ impl<'a> Call<'a> {
                 };
                 (id, Sourced { value, origin: Origin::Caller })
             }));
-            let completion = session.run(&cancellation);
-            Ok::<_, Stop>((session, completion))
+            Ok::<_, Stop>(run(session, &cancellation))
         };
-        let (mut session, mut completion) = self.offload(start).await??;
+        let (mut session, mut done) = self.offload(start).await??;
         loop {
-            let ended = completion?;
-            let question = match &ended.result {
+            let ended = done?;
+            let question = match &ended.completion.result {
                 Ok(Outcome::NeedsInput(question)) if self.can_ask() => question.clone(),
                 _ => {
                     generation.learned(&self.handler.server, &self.name);
-                    return Ok(Ended::Done(Box::new(session), Box::new(ended)));
+                    return Ok(Ended::Done(Box::new(ended)));
                 }
             };
             match self.ask(&mut session, &question).await? {
@@ -187,8 +193,7 @@ impl<'a> Call<'a> {
                 Next::Run => {}
             }
             let cancellation = self.cancellation.clone();
-            let again = move || session.run_owned(&cancellation);
-            (session, completion) = self.offload(again).await?;
+            (session, done) = self.offload(move || run(session, &cancellation)).await?;
         }
     }
 
@@ -299,6 +304,16 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.cancellation.cancel();
     }
+}
+
+/// Runs a session and checks what the tool answers. Both are part of the call, and
+/// happen on its thread.
+fn run(mut session: Session, cancellation: &Cancellation) -> (Session, Result<Done, ToolboxError>) {
+    let done = session.run(cancellation).map(|completion| {
+        let structured = session.structured(&completion, cancellation);
+        Done { completion, structured }
+    });
+    (session, done)
 }
 
 fn binding(principal: &str, session: &Session) -> Binding {

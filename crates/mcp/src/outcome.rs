@@ -3,11 +3,12 @@
 use kitbag_contract::text::printable;
 use kitbag_contract::{ErrorInfo, Outcome, Question};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::{Session, ToolboxError};
+use kitbag_toolbox::ToolboxError;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
+use crate::call::Done;
 use crate::content::content_block;
 
 /// Said where the same call may succeed later.
@@ -21,14 +22,11 @@ pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 /// # Errors
 ///
 /// For what the model can do nothing about.
-pub(crate) fn result(
-    tool: &str,
-    session: &Session,
-    completion: Completion,
-) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn result(tool: &str, done: Done) -> Result<CallToolResult, ErrorData> {
+    let Done { completion, structured } = done;
     report(tool, &completion);
     match completion.result {
-        Ok(Outcome::Success(content)) => match session.tool().structured(&content) {
+        Ok(Outcome::Success(content)) => match structured {
             Ok(structured) => {
                 // A tool that gives something else may have nothing to say.
                 let text = (!content.is_empty() || completion.emitted.is_empty())
@@ -40,7 +38,7 @@ pub(crate) fn result(
                 result.structured_content = structured.filter(Value::is_object);
                 Ok(result)
             }
-            Err(error) => Ok(failure(&error.to_string(), false)),
+            Err(error) => refusal(error),
         },
         Ok(Outcome::Error(error)) => {
             let mut result = failure(&error.message, error.transient);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, Outcome, Question, ResourceBody};
-use kitbag_host::{CallError, Completion};
+use kitbag_host::{CallError, Cancellation, Completion};
 use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, Toolbox, ToolboxError};
 use rmcp::model::{
     ClientCapabilities, ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
@@ -224,16 +224,17 @@ pub(crate) async fn prompt(
     let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();
     let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
-    let prepare =
-        move |toolbox: &Toolbox, audience| toolbox.prepare_prompt(&item, arguments, audience);
+    let prepare = move |toolbox: &Toolbox, audience, cancellation: &Cancellation| {
+        toolbox.prepare_prompt(&item, arguments, audience, cancellation)
+    };
     let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
     let completion = match ended.map_err(stopped)? {
-        Ended::Done(_, completion) => completion,
+        Ended::Done(done) => done.completion,
         Ended::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
         Ended::Refused(message) => return Err(ErrorData::invalid_request(message, None)),
     };
     report(tool.as_str(), &completion);
-    let Completion { result, emitted, .. } = *completion;
+    let Completion { result, emitted, .. } = completion;
     let refuse = |message| ErrorData::invalid_params(message, None);
     let text = success(result, Client::of(context), refuse)?;
     let text = (!text.is_empty() || emitted.is_empty()).then(|| ContentBlock::text(text));
@@ -267,16 +268,18 @@ pub(crate) async fn read(
     let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
     let prepare = {
         let (tool, uri) = (tool.clone(), uri.clone());
-        move |toolbox: &Toolbox, audience| toolbox.prepare_resource(&tool, &uri, audience)
+        move |toolbox: &Toolbox, audience, cancellation: &Cancellation| {
+            toolbox.prepare_resource(&tool, &uri, audience, cancellation)
+        }
     };
     let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
     let completion = match ended.map_err(stopped)? {
-        Ended::Done(_, completion) => completion,
+        Ended::Done(done) => done.completion,
         Ended::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
         Ended::Refused(message) => return Err(ErrorData::invalid_request(message, None)),
     };
     report(tool.as_str(), &completion);
-    let Completion { result, emitted, .. } = *completion;
+    let Completion { result, emitted, .. } = completion;
     let text = success(result, Client::of(context), |message| not_found(&uri, &message))?;
     let text = (!text.is_empty() || emitted.is_empty()).then(|| {
         let contents = ResourceContents::text(text, &uri);

@@ -11,7 +11,8 @@ use kitbag_host::CallError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::effort::Effort;
+use crate::deadline::Deadline;
+use crate::effort::{self, Effort, Refusal};
 use crate::error::ToolboxError;
 
 /// How many problems are told of one value. A value with more has one mistake many
@@ -24,6 +25,16 @@ const ALL_POINTER_BYTES: usize = 4 << 20;
 
 /// The longest pointer of a problem, in bytes: keys are the caller's.
 const POINTER_BYTES: usize = 1 << 10;
+
+/// Up to how many evaluations everything that is wrong is looked for: the library
+/// keeps all of it in memory.
+const STEPS_IN_FULL: u64 = 100_000;
+
+/// The size of the largest value that a message repeats.
+const SHOWN_SIZE: u64 = 64;
+
+/// How many steps it is tried whether a value plainly fits.
+const PLAIN_STEPS: u64 = 1_000_000;
 
 /// The arguments of a call, as they were given.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,6 +85,7 @@ pub(crate) fn check(
     tool: &str,
     schema: &Value,
     arguments: Arguments,
+    deadline: &Deadline<'_>,
     is_overwritten: impl Fn(&str) -> bool,
 ) -> Result<Map<String, Value>, ToolboxError> {
     let refused = |problems| ToolboxError::Arguments { tool: tool.to_owned(), problems };
@@ -101,7 +113,7 @@ pub(crate) fn check(
         );
         return Err(refused(vec![ArgumentProblem { pointer, message }]));
     }
-    problems.extend(misfits(tool, "input", schema, &value)?);
+    problems.extend(misfits(tool, "input", schema, &value, deadline)?);
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
         _ => Err(refused(problems)),
@@ -113,30 +125,52 @@ pub(crate) fn check(
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Schema`], where it is none.
+/// [`ToolboxError::Schema`], where it is none, [`ToolboxError::Call`], where the call
+/// has to end.
 pub(crate) fn misfits(
     tool: &str,
     kind: &'static str,
     schema: &Value,
     value: &Value,
+    deadline: &Deadline<'_>,
 ) -> Result<Vec<ArgumentProblem>, ToolboxError> {
     let mut problems = Vec::new();
-    if !fits_plainly(schema, value) {
-        let (effort, validator) = validator(tool, kind, schema)?;
-        effort.check("", value).map_err(|reason| unusable(tool, kind, reason))?;
-        let is_bounded = pointer_bytes(value, 0) <= ALL_POINTER_BYTES;
-        let all = is_bounded.then(|| validator.iter_errors(value)).into_iter().flatten();
-        let first = if is_bounded { None } else { validator.validate(value).err() };
-        for error in all.chain(first) {
-            explain(&error, schema, &mut problems);
-            if problems.len() > PROBLEMS || !is_bounded {
-                problems.truncate(PROBLEMS);
-                let message = "further problems are not listed".into();
-                problems.push(ArgumentProblem { pointer: String::new(), message });
-                break;
-            }
+    if fits_plainly(schema, value) {
+        return Ok(problems);
+    }
+    deadline.check()?;
+    let (effort, validator) = validator(tool, kind, schema)?;
+    deadline.check()?;
+    let steps = effort.check("", value, deadline).map_err(|refusal| match refusal {
+        Refusal::TooMuch(reason) => unusable(tool, kind, reason),
+        Refusal::Ended(error) => error.into(),
+    })?;
+    let fits = validator.is_valid(value);
+    deadline.check()?;
+    if fits {
+        return Ok(problems);
+    }
+    let is_bounded = steps <= STEPS_IN_FULL && pointer_bytes(value, 0) <= ALL_POINTER_BYTES;
+    let all = is_bounded.then(|| validator.iter_errors(value)).into_iter().flatten();
+    let first = match is_bounded || effort.has_choices() {
+        true => None,
+        false => validator.validate(value).err(),
+    };
+    for error in all.chain(first) {
+        deadline.check()?;
+        explain(&error, schema, &mut problems);
+        if problems.len() > PROBLEMS || !is_bounded {
+            problems.truncate(PROBLEMS);
+            let message = "further problems are not listed".into();
+            problems.push(ArgumentProblem { pointer: String::new(), message });
+            break;
         }
     }
+    if problems.is_empty() {
+        let message = "does not fit, and is too large to say where".into();
+        problems.push(ArgumentProblem { pointer: String::new(), message });
+    }
+    deadline.check()?;
     Ok(problems)
 }
 
@@ -169,7 +203,9 @@ pub(crate) fn validator<'a>(
 ) -> Result<(Effort<'a>, jsonschema::Validator), ToolboxError> {
     let read = || {
         let effort = Effort::new(schema)?;
-        let built = jsonschema::options().build(schema).map_err(|error| error.to_string())?;
+        let built = effort::options()
+            .build(schema)
+            .map_err(|error| shown(&error.to_string()).to_string())?;
         Ok((effort, built))
     };
     read().map_err(|reason| unusable(tool, kind, reason))
@@ -219,16 +255,36 @@ fn is_plain(schema: &Value, left: &mut usize) -> bool {
 /// as long as a whole call does without it. What configuration and most tools
 /// write needs no more than these keywords (JSON Schema 2020-12).
 pub(crate) fn fits_plainly(schema: &Value, value: &Value) -> bool {
+    fits_within(schema, value, &mut { PLAIN_STEPS })
+}
+
+/// As [`fits_plainly`], in no more steps than are left.
+fn fits_within(schema: &Value, value: &Value, left: &mut u64) -> bool {
     let Value::Object(rules) = schema else { return false };
     let property = |key: &str| rules.get("properties").and_then(|properties| properties.get(key));
+    let mut spend = |steps: usize| {
+        let rest = left.checked_sub(steps as u64);
+        *left = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    let looked_at = |rule: &Value| match rule {
+        Value::Array(rules) => rules.len(),
+        Value::Object(rules) => rules.len(),
+        _ => 1,
+    };
+    if !rules.values().all(|rule| spend(looked_at(rule))) {
+        return false;
+    }
     rules.iter().all(|(keyword, rule)| match (&**keyword, rule, value) {
         ("type", Value::String(kind), _) => is_of_type(value, kind),
         ("type", Value::Array(kinds), _) => {
             kinds.iter().any(|kind| kind.as_str().is_some_and(|kind| is_of_type(value, kind)))
         }
         ("properties", Value::Object(properties), Value::Object(object)) => {
-            let fits = |(key, schema)| object.get(key).is_none_or(|v| fits_plainly(schema, v));
-            properties.iter().all(fits)
+            let mut properties = properties.iter();
+            properties.all(|(key, schema)| {
+                object.get(key).is_none_or(|value| fits_within(schema, value, left))
+            })
         }
         ("required", Value::Array(keys), Value::Object(object)) => {
             keys.iter().all(|key| key.as_str().is_some_and(|key| object.contains_key(key)))
@@ -237,7 +293,7 @@ pub(crate) fn fits_plainly(schema: &Value, value: &Value) -> bool {
             object.keys().all(|key| property(key).is_some())
         }
         ("items", Value::Object(_), Value::Array(elements)) => {
-            elements.iter().all(|element| fits_plainly(rule, element))
+            elements.iter().all(|element| fits_within(rule, element, left))
         }
         ("enum", Value::Array(options), _) => options.contains(value),
         // These say nothing about a value of another type.
@@ -445,6 +501,9 @@ fn explain(
             let given = shown(&one(error.instance())).to_string();
             push(place, format!("is `{given}`, but must be {}", alternatives(&options)));
         }
+        _ if effort::size(error.instance()) > SHOWN_SIZE => {
+            push(place, shown(&error.masked().to_string()).to_string());
+        }
         _ => push(place, shown(&error.to_string()).to_string()),
     }
 }
@@ -520,12 +579,12 @@ mod tests {
     }
 
     fn check(arguments: Arguments, expected: Value) {
-        let found = super::check("t", &schema(), arguments, |_| false).unwrap();
+        let found = super::check("t", &schema(), arguments, &Deadline::NONE, |_| false).unwrap();
         assert_eq!(Value::Object(found), expected);
     }
 
     fn check_refused(arguments: Arguments, expected: &[&str]) {
-        match super::check("t", &schema(), arguments, |_| false) {
+        match super::check("t", &schema(), arguments, &Deadline::NONE, |_| false) {
             Err(ToolboxError::Arguments { problems, .. }) => {
                 let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
                 assert_eq!(found, expected);
@@ -625,21 +684,27 @@ mod tests {
     #[test]
     fn what_the_host_sets_itself_is_dropped() {
         let arguments = Arguments::json(json!({ "path": "x", "_topic": { "id": "other" } }));
-        let found = super::check("t", &schema(), arguments, |key| key == "_topic").unwrap();
+        let found = super::check("t", &schema(), arguments, &Deadline::NONE, |key| key == "_topic")
+            .unwrap();
         assert!(!found.contains_key("_topic"));
     }
 
     #[test]
     fn a_schema_that_is_none_is_named() {
-        let error =
-            super::check("t", &json!({ "type": "nonsense" }), Arguments::default(), |_| false);
+        let error = super::check(
+            "t",
+            &json!({ "type": "nonsense" }),
+            Arguments::default(),
+            &Deadline::NONE,
+            |_| false,
+        );
         assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
     }
 
     #[test]
     fn a_schema_cannot_make_the_host_fetch_anything() {
         let schema = json!({ "$ref": "http://127.0.0.1:1/schema.json" });
-        let error = super::check("t", &schema, Arguments::default(), |_| false);
+        let error = super::check("t", &schema, Arguments::default(), &Deadline::NONE, |_| false);
         assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
     }
 
@@ -695,7 +760,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_the_check_fail_in_another_way(key in ".{0,20}", text in ".{0,40}") {
-            let _ = super::check("t", &schema(), pairs(&[(&key, &text), ("path", "x")]), |_| false);
+            let _ = super::check("t", &schema(), pairs(&[(&key, &text), ("path", "x")]), &Deadline::NONE, |_| false);
         }
     }
 }

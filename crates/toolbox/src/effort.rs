@@ -3,13 +3,26 @@
 //! A schema is the tool's word, and the library that checks against it stops at
 //! nothing: with references a few lines ask for more evaluations than there is
 //! time, or for such deep ones that the stack ends, and with it the process.
+//!
+//! Patterns are matched in linear time, and what that takes is counted too: the
+//! length of the text times the size of the pattern's program. Counting looks at
+//! the call's deadline and cancellation; the library that checks afterwards cannot,
+//! which is why what it may take is bounded.
 
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ptr;
 
+use jsonschema::PatternOptions;
+use kitbag_contract::ByteSize;
+use kitbag_contract::text::shown;
+use kitbag_host::CallError;
 use referencing::{Draft, Registry, RegistryBuilder, Resolved, Resolver, uri};
+use regex_automata::nfa::thompson::{Compiler, Config};
 use serde_json::{Map, Value};
+
+use crate::arguments::pointer;
+use crate::deadline::Deadline;
 
 /// Under which address the library reads a schema that has none of its own.
 const BASE: &str = "json-schema:///";
@@ -31,8 +44,58 @@ const BRANCHES: u64 = 1_000_000;
 const STEPS: u64 = 100_000;
 const STEPS_PER_VALUE: u64 = 64;
 
+/// Bytes of text that take about as long as one evaluation.
+const BYTES_PER_STEP: u64 = 64;
+
+/// Names and options that take about as long to compare as one evaluation.
+const COMPARISONS_PER_STEP: u64 = 16;
+
+/// How many evaluations pass between two looks at the deadline.
+const STEPS_PER_LOOK: u64 = 1024;
+
+/// The largest program that a pattern is compiled to.
+const PROGRAM_BYTES: ByteSize = ByteSize::mib(1);
+
+/// The most that the programs of all patterns of a schema may take in memory while
+/// texts are matched: as much as a call has by default.
+const PROGRAMS_BYTES: ByteSize = ByteSize::mib(64);
+
+/// What each of a pattern's two automata may keep of what it has found out.
+const AUTOMATON_BYTES: u64 = 128 << 10;
+
+/// The largest table that the engine makes for a pattern with groups, and what a
+/// state of the program takes of it: two numbers of 4 bytes for each value of a byte.
+const GROUPS_BYTES: u64 = 1 << 20;
+const GROUPS_BYTES_PER_STATE: u64 = 2 << 10;
+
+/// How many bytes of text times states of programs are matched at most in one
+/// check: a second, at the 8 ns that the slowest engine takes.
+const MATCHING: u64 = 1 << 27;
+
+/// The options under which the library reads every schema of a tool's.
+pub(crate) fn options<'i>() -> jsonschema::ValidationOptions<'i> {
+    let patterns = PatternOptions::regex()
+        .size_limit(PROGRAM_BYTES.as_usize())
+        .dfa_size_limit(AUTOMATON_BYTES as usize);
+    jsonschema::options().with_pattern_options(patterns)
+}
+
 /// A schema that can be read, and whose evaluations can be counted.
-pub(crate) struct Effort<'a>(Registry<'a>);
+pub(crate) struct Effort<'a> {
+    registry: Registry<'a>,
+    /// The states of the program of each pattern.
+    patterns: HashMap<String, u64>,
+    has_choices: bool,
+}
+
+/// Why a value is not checked.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It would take too much.
+    TooMuch(String),
+    /// The call has ended meanwhile.
+    Ended(CallError),
+}
 
 impl<'a> Effort<'a> {
     /// Looks at a schema before the library does.
@@ -49,26 +112,98 @@ impl<'a> Effort<'a> {
             .add(BASE, schema)
             .and_then(RegistryBuilder::prepare)
             .map_err(said)?;
-        let effort = Self(registry);
-        let mut branches = Branches::default();
-        branches.all(effort.find("")?)?;
-        Ok(effort)
+        let mut branches = Branches::new(schema);
+        branches.all(find(&registry, "")?)?;
+        let Branches { patterns, has_choices, .. } = branches;
+        Ok(Self { registry, patterns, has_choices })
     }
 
     /// Makes sure that a value can be checked against the schema at a place in this
-    /// one, the fragment of a URI.
+    /// one, the fragment of a URI. Returns how many evaluations that takes at most.
     ///
     /// # Errors
     ///
-    /// Says what would take too much.
-    pub(crate) fn check(&self, fragment: &str, value: &Value) -> Result<(), String> {
-        let limit = STEPS.saturating_add(count(value).saturating_mul(STEPS_PER_VALUE));
-        Steps { left: limit, limit, level: 0 }.take(&self.find(fragment)?, value)
+    /// [`Refusal`] says what would take too much, or that the call has ended.
+    pub(crate) fn check(
+        &self,
+        fragment: &str,
+        value: &Value,
+        deadline: &Deadline<'_>,
+    ) -> Result<u64, Refusal> {
+        let limit = STEPS.saturating_add(size(value).saturating_mul(STEPS_PER_VALUE));
+        let patterns = &self.patterns;
+        let mut steps =
+            Steps { left: limit, limit, matching: MATCHING, level: 0, patterns, deadline };
+        steps.take(&find(&self.registry, fragment)?, value)?;
+        Ok(limit - steps.left)
     }
 
-    fn find(&self, fragment: &str) -> Result<At<'_>, String> {
-        let base = uri::from_str(BASE).map_err(said)?;
-        Ok(At::found(self.0.resolver(base).lookup(&format!("#{fragment}")).map_err(said)?))
+    /// Whether there is a choice in it, for which the library keeps what is wrong
+    /// with each branch.
+    pub(crate) fn has_choices(&self) -> bool {
+        self.has_choices
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self::TooMuch(reason)
+    }
+}
+
+fn find<'r>(registry: &'r Registry<'_>, fragment: &str) -> Result<At<'r>, String> {
+    let base = uri::from_str(BASE).map_err(said)?;
+    Ok(At::found(registry.resolver(base).lookup(&format!("#{fragment}")).map_err(said)?))
+}
+
+/// Compiles a pattern as the library does later on, and returns how many states its
+/// program has, and what it takes in memory.
+fn program(pattern: &str) -> Result<(u64, u64), String> {
+    let translated = jsonschema_regex::to_rust_regex(pattern)
+        .map_err(|()| "it is not a regular expression of ECMA-262".to_owned())?;
+    let limit = PROGRAM_BYTES;
+    let config = Config::new().nfa_size_limit(Some(limit.as_usize()));
+    let program =
+        Compiler::new().configure(config).build(&translated).map_err(|error| {
+            match error.size_limit() {
+                Some(_) => format!("it takes more than {limit} when it is compiled; shorten it"),
+                None => {
+                    "look-around and back-references are not supported; write it without".into()
+                }
+            }
+        })?;
+    let states = program.states().len() as u64;
+    let groups = match program.group_info().explicit_slot_len() {
+        0 => 0,
+        _ => GROUPS_BYTES.min(states * GROUPS_BYTES_PER_STATE),
+    };
+    Ok((states, 2 * (program.memory_usage() as u64 + AUTOMATON_BYTES) + groups))
+}
+
+/// The patterns of a keyword, and the place of each below the keyword.
+fn patterns<'r>(keyword: &str, rule: &'r Value) -> impl Iterator<Item = (&'r str, String)> {
+    let (own, keys) = match (keyword, rule) {
+        ("pattern", Value::String(pattern)) => (Some((&**pattern, String::new())), None),
+        ("patternProperties", Value::Object(schemas)) => (None, Some(schemas)),
+        _ => (None, None),
+    };
+    let keys = keys.into_iter().flat_map(Map::keys).map(|key| (&**key, pointer(key)));
+    own.into_iter().chain(keys)
+}
+
+/// The JSON pointer of a value within another, the very same one.
+fn pointer_to(within: &Value, wanted: &Value) -> Option<String> {
+    if ptr::eq(within, wanted) {
+        return Some(String::new());
+    }
+    let below = |key: &str, value| Some(format!("{}{}", pointer(key), pointer_to(value, wanted)?));
+    match within {
+        Value::Object(object) => object.iter().find_map(|(key, value)| below(key, value)),
+        Value::Array(elements) => {
+            let mut elements = elements.iter().enumerate();
+            elements.find_map(|(index, value)| below(&index.to_string(), value))
+        }
+        _ => None,
     }
 }
 
@@ -122,17 +257,34 @@ impl<'r> At<'r> {
     }
 }
 
-/// Finds out how many schemas apply to one value, through every reference.
-#[derive(Default)]
+/// Finds out how many schemas apply to one value, through every reference, and
+/// which patterns there are.
 struct Branches<'r> {
+    root: &'r Value,
     /// By schema; nothing while it is being found out.
     known: HashMap<*const Value, Option<u64>>,
     /// Schemas that apply to other values, which are yet to be looked at.
     within: Vec<At<'r>>,
     total: u64,
+    /// The states of the program of each pattern.
+    patterns: HashMap<String, u64>,
+    programs_bytes: u64,
+    has_choices: bool,
 }
 
 impl<'r> Branches<'r> {
+    fn new(root: &'r Value) -> Self {
+        Self {
+            root,
+            known: HashMap::new(),
+            within: Vec::new(),
+            total: 0,
+            patterns: HashMap::new(),
+            programs_bytes: 0,
+            has_choices: false,
+        }
+    }
+
     fn all(&mut self, root: At<'r>) -> Result<(), String> {
         self.within.push(root);
         while let Some(at) = self.within.pop() {
@@ -156,6 +308,8 @@ impl<'r> Branches<'r> {
         if let Value::Object(rules) = at.schema {
             let at = at.rebased()?;
             for (keyword, rule) in rules {
+                self.add_patterns(at.schema, keyword, rule)?;
+                self.has_choices |= matches!(&**keyword, "anyOf" | "oneOf");
                 // What leads nowhere is told by the library, where it matters.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
                     branches = branches.saturating_add(self.of(&beside, level + 1)?);
@@ -169,6 +323,29 @@ impl<'r> Branches<'r> {
             return Err(format!("it branches into more than {BRANCHES} schemas"));
         }
         Ok(branches)
+    }
+
+    fn add_patterns(&mut self, schema: &Value, keyword: &str, rule: &Value) -> Result<(), String> {
+        for (pattern, place) in patterns(keyword, rule) {
+            if self.patterns.contains_key(pattern) {
+                continue;
+            }
+            let (states, bytes) = program(pattern).map_err(|reason| {
+                let schema = pointer_to(self.root, schema).unwrap_or_default();
+                let place = format!("{schema}/{keyword}{place}");
+                format!(
+                    "the pattern `{}` at `{}` cannot be used: {reason}",
+                    shown(pattern),
+                    shown(&place)
+                )
+            })?;
+            self.programs_bytes += bytes;
+            if self.programs_bytes > PROGRAMS_BYTES.as_u64() {
+                return Err(format!("its patterns together take more than {PROGRAMS_BYTES}"));
+            }
+            self.patterns.insert(pattern.to_owned(), states);
+        }
+        Ok(())
     }
 }
 
@@ -195,21 +372,44 @@ fn schemas_within<'r>(keyword: &str, rule: &'r Value) -> impl Iterator<Item = &'
 
 /// Goes through all that may be evaluated: every branch of a choice, whatever the
 /// others say.
-struct Steps {
+struct Steps<'e> {
     left: u64,
     limit: u64,
+    /// How much may still be matched.
+    matching: u64,
     level: usize,
+    patterns: &'e HashMap<String, u64>,
+    deadline: &'e Deadline<'e>,
 }
 
-impl Steps {
-    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), String> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| {
+impl Steps<'_> {
+    fn spend(&mut self, steps: u64) -> Result<(), Refusal> {
+        let looks = self.left / STEPS_PER_LOOK;
+        self.left = self.left.checked_sub(steps).ok_or_else(|| {
             format!("to check this value against it takes more than {} steps", self.limit)
         })?;
+        if self.left / STEPS_PER_LOOK < looks {
+            self.deadline.check().map_err(Refusal::Ended)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a text that is matched against a pattern.
+    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal> {
+        let states = self.patterns.get(pattern).copied().unwrap_or(1);
+        let cost = (text.len() as u64 + 1).saturating_mul(states);
+        self.matching = self.matching.checked_sub(cost).ok_or_else(|| {
+            format!("to match this value with its patterns takes more than {MATCHING} steps")
+        })?;
+        self.spend(1)
+    }
+
+    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), Refusal> {
+        self.spend(1)?;
         let Value::Object(rules) = at.schema else { return Ok(()) };
         let at = at.rebased()?;
         if self.level == LEVELS {
-            return Err(too_deep());
+            return Err(too_deep().into());
         }
         self.level += 1;
         // What these two apply to is found out by evaluating all the rest again.
@@ -217,6 +417,7 @@ impl Steps {
         let times = if again.iter().any(|keyword| rules.contains_key(*keyword)) { 2 } else { 1 };
         for _ in 0..times {
             for (keyword, rule) in rules {
+                self.spend(comparing(keyword, rule, value))?;
                 for beside in at.beside(keyword, rule)? {
                     self.take(&beside, value)?;
                 }
@@ -234,24 +435,31 @@ impl Steps {
         keyword: &str,
         rule: &'r Value,
         value: &Value,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         match (keyword, rule, value) {
+            ("pattern", Value::String(pattern), Value::String(text)) => {
+                self.spend_match(pattern, text)
+            }
             ("properties", Value::Object(schemas), Value::Object(object)) => schemas
                 .iter()
                 .filter_map(|(key, schema)| object.get(key).map(|value| (schema, value)))
                 .try_for_each(|(schema, value)| self.take(&at.at(schema), value)),
             ("patternProperties", Value::Object(schemas), Value::Object(object)) => {
-                schemas.values().try_for_each(|schema| {
-                    object.values().try_for_each(|value| self.take(&at.at(schema), value))
+                schemas.iter().try_for_each(|(pattern, schema)| {
+                    object.iter().try_for_each(|(name, value)| {
+                        // Once for itself, and once for the properties beside it.
+                        self.spend_match(pattern, name)?;
+                        self.spend_match(pattern, name)?;
+                        self.take(&at.at(schema), value)
+                    })
                 })
             }
             ("additionalProperties" | "unevaluatedProperties", schema, Value::Object(object)) => {
                 object.values().try_for_each(|value| self.take(&at.at(schema), value))
             }
-            // A name is a text, within which nothing is evaluated.
-            ("propertyNames", schema, Value::Object(object)) => {
-                object.values().try_for_each(|_| self.take(&at.at(schema), &Value::Null))
-            }
+            ("propertyNames", schema, Value::Object(object)) => object
+                .keys()
+                .try_for_each(|name| self.take(&at.at(schema), &Value::String(name.clone()))),
             ("prefixItems" | "items", Value::Array(schemas), Value::Array(elements)) => schemas
                 .iter()
                 .zip(elements)
@@ -266,12 +474,44 @@ impl Steps {
     }
 }
 
+/// How many evaluations it is worth what a keyword compares, besides the schemas that
+/// it applies.
+fn comparing(keyword: &str, rule: &Value, value: &Value) -> u64 {
+    let compared = match (keyword, rule, value) {
+        (
+            "properties" | "dependentSchemas" | "dependentRequired" | "dependencies",
+            Value::Object(rules),
+            Value::Object(_),
+        ) => rules.len() as u64,
+        ("required", Value::Array(names), Value::Object(_)) => names.len() as u64,
+        ("enum", Value::Array(options), Value::Null | Value::Bool(_) | Value::Number(_)) => {
+            options.len() as u64
+        }
+        ("enum" | "const", rule, _) => size(rule),
+        ("uniqueItems", _, Value::Array(_)) => size(value),
+        (_, _, Value::String(text)) => return text.len() as u64 / BYTES_PER_STEP,
+        _ => 0,
+    };
+    compared / COMPARISONS_PER_STEP
+}
+
 fn too_deep() -> String {
     format!("more than {LEVELS} schemas apply one within the other")
 }
 
 fn said(error: impl Display) -> String {
     error.to_string()
+}
+
+/// What a value takes to look at: its values, and a step for so many bytes of text.
+pub(crate) fn size(value: &Value) -> u64 {
+    let text = |text: &str| text.len() as u64 / BYTES_PER_STEP;
+    1 + match value {
+        Value::String(own) => text(own),
+        Value::Array(elements) => elements.iter().map(size).sum(),
+        Value::Object(object) => object.iter().map(|(key, value)| text(key) + size(value)).sum(),
+        _ => 0,
+    }
 }
 
 /// How many values a value consists of, itself among them.
@@ -290,7 +530,11 @@ mod tests {
     use super::*;
 
     fn effort(schema: &Value, value: &Value) -> Result<(), String> {
-        Effort::new(schema)?.check("", value)
+        match Effort::new(schema)?.check("", value, &Deadline::NONE) {
+            Ok(_) => Ok(()),
+            Err(Refusal::TooMuch(reason)) => Err(reason),
+            Err(Refusal::Ended(error)) => panic!("{error}"),
+        }
     }
 
     #[track_caller]

@@ -101,7 +101,10 @@ impl ToolboxError {
 
 impl From<LoadError> for ToolboxError {
     fn from(error: LoadError) -> Self {
-        Self::Call(CallError::Load(error))
+        Self::Call(match error {
+            LoadError::Cancelled => CallError::Cancelled,
+            error => CallError::Load(error),
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //! configuration to `kitbag-config`.
 
 mod arguments;
+mod deadline;
 pub mod definitions;
 mod effort;
 mod error;
@@ -16,6 +17,7 @@ mod tool;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
@@ -23,6 +25,8 @@ use kitbag_host::{
     Audience, Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host,
     Listener, Metering,
 };
+
+use crate::deadline::Deadline;
 
 pub use arguments::{ArgumentProblem, Arguments};
 pub use error::ToolboxError;
@@ -107,7 +111,8 @@ impl Toolbox {
         audience: &Audience,
     ) -> Result<Tool, ToolboxError> {
         let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured, audience)?;
+        let cancellation = Cancellation::default();
+        let tool = tool::resolve(&self.0, configured, audience, &cancellation)?;
         Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
@@ -166,7 +171,8 @@ impl Toolbox {
         let tool = self.find(name)?;
         let metering = metering(tool.limits.limits());
         let source = self.0.component_source(tool)?;
-        Ok(self.0.host.component_with_audience(&source, metering, audience)?)
+        let cancellation = Cancellation::default();
+        Ok(self.0.host.component_with_audience(&source, metering, audience, &cancellation)?)
     }
 
     /// Prepares a call: finds the tool, checks the arguments, takes its grants
@@ -182,12 +188,13 @@ impl Toolbox {
         arguments: Arguments,
         action: Action,
     ) -> Result<Session, ToolboxError> {
-        self.prepare_with_audience(name, arguments, action, Audience::default())
+        let (audience, cancellation) = (Audience::default(), Cancellation::default());
+        self.prepare_with_audience(name, arguments, action, audience, &cancellation)
     }
 
     /// As [`prepare`](Self::prepare), and lets somebody hear how long it takes where
     /// the tool has to be compiled for that, and then what the tool tells in all its
-    /// runs.
+    /// runs. Cancelling ends it.
     ///
     /// # Errors
     ///
@@ -198,11 +205,15 @@ impl Toolbox {
         arguments: Arguments,
         action: Action,
         audience: Audience,
+        cancellation: &Cancellation,
     ) -> Result<Session, ToolboxError> {
         let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured, &audience)?;
+        let tool = tool::resolve(&self.0, configured, &audience, cancellation)?;
+        let (start, time) = (Instant::now(), tool.limits.time.value);
+        let deadline = Deadline::new(cancellation, time, time);
         let is_learn = knowledge::is_learn(configured);
-        let mut arguments = arguments::check(name, &tool.input_schema.value, arguments, |key| {
+        let schema = &tool.input_schema.value;
+        let mut arguments = arguments::check(name, schema, arguments, &deadline, |key| {
             // The host's own word is put in its place below.
             is_learn && key == knowledge::TOPIC_KEY
         })?;
@@ -215,7 +226,9 @@ impl Toolbox {
                 Err(error) => refusal = Some(error),
             }
         }
-        let session = Session::new(&self.0, configured, tool, arguments, action, grants, refusal)?;
+        let spent = start.elapsed();
+        let session =
+            Session::new(&self.0, configured, tool, arguments, action, grants, refusal, spent)?;
         Ok(session.heard_by(audience))
     }
 
@@ -232,7 +245,9 @@ impl Toolbox {
         cancellation: &Cancellation,
         mut ask: impl FnMut(&Question) -> Result<Answered, ToolboxError>,
     ) -> Result<Completion, ToolboxError> {
-        let mut session = self.prepare(name, arguments, Action::Run)?;
+        let (action, audience) = (Action::Run, Audience::default());
+        let mut session =
+            self.prepare_with_audience(name, arguments, action, audience, cancellation)?;
         loop {
             let completion = session.run(cancellation)?;
             let Some(question) = session::question(&completion) else { return Ok(completion) };
@@ -285,7 +300,9 @@ impl Toolbox {
         // takes as long as a small call.
         let start = move || {
             let audience = listener.map(Audience::new).unwrap_or_default();
-            let session = toolbox.prepare_with_audience(&name, arguments, Action::Run, audience)?;
+            let action = Action::Run;
+            let session =
+                toolbox.prepare_with_audience(&name, arguments, action, audience, &first)?;
             Ok::<_, ToolboxError>(session.run_owned(&first))
         };
         let (mut session, mut completion) = self.0.host.offload(start).await??;

@@ -5,6 +5,7 @@
 //! that is the first of them by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use kitbag_config::ToolSource;
 use kitbag_contract::text::shown;
@@ -12,9 +13,10 @@ use kitbag_contract::{
     Action, Description, PromptDescription, ResourceDescription, ResourceTemplateDescription,
     ToolName,
 };
-use kitbag_host::Audience;
+use kitbag_host::{Audience, Cancellation};
 use serde_json::{Map, Value, json};
 
+use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::session::Session;
 use crate::{Arguments, Toolbox, arguments, metering, tool};
@@ -134,12 +136,15 @@ impl Toolbox {
         prompt: &ServedItem<PromptDescription>,
         arguments: Map<String, Value>,
         audience: Audience,
+        cancellation: &Cancellation,
     ) -> Result<Session, ToolboxError> {
         let name = format!("{PROMPT_PREFIX}{}", prompt.description.name);
         let schema = schema(&prompt.description);
         let arguments = Arguments::json(Value::Object(arguments));
-        let arguments = arguments::check(&name, &schema, arguments, |_| false)?;
-        self.prepare_other(&prompt.tool, name, arguments, audience)
+        let time = self.find(prompt.tool.as_str())?.limits.limits().time;
+        let deadline = Deadline::new(cancellation, time, time);
+        let arguments = arguments::check(&name, &schema, arguments, &deadline, |_| false)?;
+        self.prepare_other(&prompt.tool, name, arguments, audience, cancellation)
     }
 
     /// Prepares the run that reads a resource, and lets an audience hear what
@@ -153,9 +158,10 @@ impl Toolbox {
         tool: &ToolName,
         uri: &str,
         audience: Audience,
+        cancellation: &Cancellation,
     ) -> Result<Session, ToolboxError> {
         let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
-        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments, audience)
+        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments, audience, cancellation)
     }
 
     fn prepare_other(
@@ -164,12 +170,15 @@ impl Toolbox {
         name: String,
         arguments: Map<String, Value>,
         audience: Audience,
+        cancellation: &Cancellation,
     ) -> Result<Session, ToolboxError> {
         let configured = self.find(tool.as_str())?;
-        let tool = tool::resolve(&self.0, configured, &audience)?;
+        let tool = tool::resolve(&self.0, configured, &audience, cancellation)?;
         let grants = tool.grants.value.clone();
         let action = Action::Run;
-        let session = Session::new(&self.0, configured, tool, arguments, action, grants, None)?;
+        let spent = Duration::ZERO;
+        let session =
+            Session::new(&self.0, configured, tool, arguments, action, grants, None, spent)?;
         Ok(session.named(name).heard_by(audience))
     }
 }

@@ -5,14 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kitbag_config::Sourced;
-use kitbag_contract::{Action, Answer, ErrorInfo, Grants, Outcome, Question};
+use kitbag_contract::{
+    Action, Answer, ErrorInfo, Grants, LimitKind, Limits, Outcome, Question, format_duration,
+};
 use kitbag_host::{
-    Audience, CacheProblem, Call, Cancellation, Completion, ComponentSource, Host, Listener,
+    Audience, CacheProblem, Call, CallError, Cancellation, Completion, ComponentSource, Host,
+    Listener,
 };
 use serde_json::{Map, Value};
 
+use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::tool::Tool;
 use crate::{Inner, metering};
@@ -33,6 +38,7 @@ pub enum Answered {
 pub struct Session {
     host: Host,
     source: Result<ComponentSource, ErrorInfo>,
+    /// Its time is what checking the arguments has left of the tool's.
     call: Call,
     presets: BTreeMap<String, Sourced<Answer>>,
     answers: Map<String, Value>,
@@ -50,7 +56,9 @@ impl Session {
         action: Action,
         grants: Grants,
         refusal: Option<ErrorInfo>,
+        spent: Duration,
     ) -> Result<Self, ToolboxError> {
+        let limits = tool.limits.limits();
         Ok(Self {
             host: inner.host.clone(),
             source: match refusal {
@@ -63,7 +71,7 @@ impl Session {
                 arguments: text(&arguments),
                 answers: String::new(),
                 grants,
-                limits: tool.limits.limits(),
+                limits: Limits { time: limits.time.saturating_sub(spent), ..limits },
             },
             presets: preset(&tool),
             answers: Map::new(),
@@ -131,7 +139,8 @@ impl Session {
     pub fn load(&self) -> Result<(), ToolboxError> {
         if let Ok(source) = &self.source {
             let metering = metering(self.call.limits);
-            self.host.component_with_audience(source, metering, &self.audience)?;
+            let cancellation = Cancellation::default();
+            self.host.component_with_audience(source, metering, &self.audience, &cancellation)?;
         }
         Ok(())
     }
@@ -151,12 +160,16 @@ impl Session {
             Err(error) => return Ok(Completion::answered(Outcome::Error(error.clone()))),
         };
         let metering = metering(self.call.limits);
-        let component = self.host.component_with_audience(source, metering, &self.audience)?;
+        let component =
+            self.host.component_with_audience(source, metering, &self.audience, cancellation)?;
         self.cache_problems = component.cache_problems().to_vec();
         loop {
             self.call.answers = text(&self.answers);
-            let completion =
+            let mut completion =
                 self.host.call_with_audience(&component, &self.call, cancellation, &self.audience);
+            if let Err(CallError::Limit { kind: LimitKind::Time, limit }) = &mut completion.result {
+                *limit = format_duration(self.tool.limits.time.value).to_string();
+            }
             let Ok(Outcome::NeedsInput(question)) = &completion.result else {
                 return Ok(completion);
             };
@@ -180,6 +193,25 @@ impl Session {
     ) -> (Self, Result<Completion, ToolboxError>) {
         let completion = self.run(cancellation);
         (self, completion)
+    }
+
+    /// Reads the content of a run that succeeded as the JSON that the tool's output
+    /// schema promises; nothing, where it has none or the run ended otherwise. This is
+    /// part of the call: it has what the run has left of the call's time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tool::structured`], and [`ToolboxError::Call`] where the call has to
+    /// end.
+    pub fn structured(
+        &self,
+        completion: &Completion,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Value>, ToolboxError> {
+        let Ok(Outcome::Success(content)) = &completion.result else { return Ok(None) };
+        let left = self.call.limits.time.saturating_sub(completion.usage.elapsed);
+        let deadline = Deadline::new(cancellation, self.tool.limits.time.value, left);
+        self.tool.structured_until(content, &deadline)
     }
 
     /// What was wrong with the disk cache when the tool was loaded.

@@ -8,10 +8,13 @@ use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{
     Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
 };
-use kitbag_host::{Audience, Component, ComponentIdentity, ComponentSource, Described, Metering};
+use kitbag_host::{
+    Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
+};
 use serde_json::{Value, json};
 
 use crate::arguments::{self, ArgumentProblem};
+use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::{Builtin, Inner, metering};
 
@@ -92,6 +95,14 @@ impl Tool {
     /// [`ToolboxError::Output`] names what does not fit, and
     /// [`ToolboxError::Schema`] says that the schema is none.
     pub fn structured(&self, content: &str) -> Result<Option<Value>, ToolboxError> {
+        self.structured_until(content, &Deadline::NONE)
+    }
+
+    pub(crate) fn structured_until(
+        &self,
+        content: &str,
+        deadline: &Deadline<'_>,
+    ) -> Result<Option<Value>, ToolboxError> {
         let Some(schema) = &self.output_schema else { return Ok(None) };
         let tool = self.name.to_string();
         let value = json::parse(content.as_bytes(), JsonBudget::OUTPUT).map_err(|error| {
@@ -99,7 +110,7 @@ impl Tool {
             let problems = vec![ArgumentProblem { pointer: String::new(), message }];
             ToolboxError::Output { tool: tool.clone(), problems }
         })?;
-        let problems = arguments::misfits(&tool, "output", &schema.value, &value)?;
+        let problems = arguments::misfits(&tool, "output", &schema.value, &value, deadline)?;
         match problems.is_empty() {
             true => Ok(Some(value)),
             false => Err(ToolboxError::Output { tool, problems }),
@@ -143,17 +154,19 @@ struct ResolvedTool {
 }
 
 /// Resolves a tool. A local one is loaded where its configuration leaves
-/// something to the tool itself, of which the audience hears.
+/// something to the tool itself, of which the audience hears and which cancelling ends.
 pub(crate) fn resolve(
     inner: &Inner,
     tool: &kitbag_config::Tool,
     audience: &Audience,
+    cancellation: &Cancellation,
 ) -> Result<Arc<Tool>, ToolboxError> {
     let asked = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
             let source = inner.component_source(tool)?;
-            Some(inner.host.component_with_audience(&source, metering, audience)?)
+            let host = &inner.host;
+            Some(host.component_with_audience(&source, metering, audience, cancellation)?)
         }
         ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
     };

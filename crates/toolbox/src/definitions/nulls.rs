@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{resolve, root};
 use crate::arguments::fits_plainly;
-use crate::effort::Effort;
+use crate::deadline::Deadline;
+use crate::effort::{Effort, options};
 
 /// The name under which a schema refers to itself here.
 const SCHEMA: &str = "urn:kitbag:schema";
@@ -184,10 +185,10 @@ impl<'a> Cleaner<'a> {
         self.left = self.left.checked_sub(1)?;
         let (registry, effort) = (self.registry?, self.effort.as_ref()?);
         let fragment = fragment(at);
-        effort.check(&fragment, value).ok()?;
+        effort.check(&fragment, value, &Deadline::NONE).ok()?;
         let validator = self.validators.entry(at.to_owned()).or_insert_with(|| {
             let reference = json!({ "$ref": format!("{SCHEMA}#{fragment}") });
-            jsonschema::options().with_registry(registry).build(&reference).ok()
+            options().with_registry(registry).build(&reference).ok()
         });
         Some(validator.as_ref()?.is_valid(value))
     }

@@ -1,0 +1,333 @@
+//! A process that compiles one component and ends.
+//!
+//! Compiling takes what a component makes it take: here that ends at limits of
+//! memory and time that the kernel holds, and with whoever waits for it. The
+//! component goes in through standard input, and a frame comes back through standard
+//! output: a byte that says what it holds, its length, and that many bytes. It is no
+//! sandbox: what the process makes is executed.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use kitbag_contract::ByteSize;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit,
+};
+
+use super::{Compiled, STACK_BYTES, artifact};
+use crate::component::COMPONENT_BYTES;
+use crate::engine::{Metering, SETTINGS};
+use crate::error::{InvalidComponent, LoadError};
+use crate::wait::{TIME, Wait};
+
+/// The first argument of a process that compiles.
+pub const COMPILE_COMMAND: &str = "__compile";
+
+/// How much memory a compilation may take. The worst that is let through to the
+/// compiler took 1.0 GiB, and an interpreter of 18 MiB takes a fifth of that.
+pub(crate) const MEMORY: ByteSize = ByteSize::mib(2 << 10);
+
+/// Addresses that a thread reserves without using them: those of glibc's allocator.
+const ADDRESSES_PER_THREAD: u64 = 128 << 20;
+
+/// The longest artifact that is taken: four times the largest component.
+const ARTIFACT_BYTES: u64 = 4 * COMPONENT_BYTES.as_u64();
+
+/// How much is repeated of what the process said against itself.
+const REASON_BYTES: u64 = 4 << 10;
+
+/// The length of a frame's head.
+const HEAD_BYTES: usize = 9;
+
+/// What a frame holds.
+const ARTIFACT: u8 = 0;
+const REFUSED: u8 = 1;
+const NO_ENGINE: u8 = 2;
+
+/// Compiles a component in a process of its own.
+///
+/// Gives the component back where the program cannot be started at all.
+pub(super) fn compile(
+    program: &Path,
+    wait: &Wait<'_>,
+    content: Vec<u8>,
+    metering: Metering,
+    threads: usize,
+) -> Result<Result<Compiled, LoadError>, Vec<u8>> {
+    match start(program, metering, threads) {
+        Ok(child) => Ok(Worker::new(child, content)
+            .map_err(|error| broke_off(wait, error.to_string()))
+            .and_then(|worker| worker.finish(wait))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            Err(content)
+        }
+        Err(error) => Ok(Err(broke_off(wait, error.to_string()))),
+    }
+}
+
+fn start(program: &Path, metering: Metering, threads: usize) -> io::Result<Child> {
+    Command::new(program)
+        .arg0("kitbag")
+        .arg(COMPILE_COMMAND)
+        .arg(build())
+        .arg(metering_name(metering))
+        .arg(threads.to_string())
+        .arg(getpid().as_raw_nonzero().to_string())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+fn broke_off(wait: &Wait<'_>, reason: String) -> LoadError {
+    LoadError::Compiler { path: wait.path().to_owned(), reason }
+}
+
+/// What tells two builds apart whose artifacts differ.
+fn build() -> String {
+    format!("{}; {SETTINGS}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The process, until it is dropped.
+struct Worker {
+    child: Child,
+    /// Until all of the component is written.
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    content: Vec<u8>,
+    written: usize,
+    received: Vec<u8>,
+}
+
+impl Worker {
+    fn new(mut child: Child, content: Vec<u8>) -> io::Result<Self> {
+        let ends = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = ends.expect("both are pipes");
+        let received = Vec::new();
+        let worker = Self { child, input: Some(input), output, content, written: 0, received };
+        fcntl_setfl(&worker.output, OFlags::NONBLOCK)?;
+        worker.input.as_ref().map_or(Ok(()), |input| fcntl_setfl(input, OFlags::NONBLOCK))?;
+        Ok(worker)
+    }
+
+    /// Waits for what comes of it. Whatever that is, the process has ended then.
+    fn finish(mut self, wait: &Wait<'_>) -> Result<Compiled, LoadError> {
+        let invalid = |problem| Err(LoadError::invalid(wait.path(), problem));
+        let done = wait.until(TIME, |slice| self.step(slice).transpose());
+        match done {
+            Some(Ok(true)) => {
+                let kind = self.received[0];
+                self.received.drain(..HEAD_BYTES);
+                let received = std::mem::take(&mut self.received);
+                let text = || String::from_utf8_lossy(&received).into_owned();
+                match kind {
+                    ARTIFACT => Ok(Compiled(received)),
+                    REFUSED => invalid(InvalidComponent::Compile(text())),
+                    _ => Err(LoadError::Engine(text())),
+                }
+            }
+            Some(Ok(false)) => {
+                let ended = wait.poll(TIME, || self.child.try_wait().transpose());
+                let said = self.said();
+                match ended {
+                    Some(Ok(status)) => Err(died(wait, status, &said)),
+                    _ => Err(broke_off(wait, "it does not end".into())),
+                }
+            }
+            Some(Err(error)) => Err(broke_off(wait, error.to_string())),
+            None if wait.is_cancelled() => Err(LoadError::Cancelled),
+            None => invalid(InvalidComponent::TooSlow { limit: TIME }),
+        }
+    }
+
+    /// Writes and reads what can be, and waits for that no longer than a slice.
+    /// `true` when the frame is whole, `false` when it never will be.
+    fn step(&mut self, slice: Duration) -> io::Result<Option<bool>> {
+        {
+            let mut fds = vec![PollFd::new(&self.output, PollFlags::IN)];
+            if let Some(input) = &self.input {
+                fds.push(PollFd::from_borrowed_fd(input.as_fd(), PollFlags::OUT));
+            }
+            match poll(&mut fds, Some(&Timespec::try_from(slice).unwrap_or_default())) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.write()?;
+        self.read()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        while self.written < self.content.len() {
+            match input.write(&self.content[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                // It has ended; why, its output says.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.input = None;
+        self.content = Vec::new();
+        Ok(())
+    }
+
+    fn read(&mut self) -> io::Result<Option<bool>> {
+        loop {
+            let whole = match self.received.first_chunk::<HEAD_BYTES>() {
+                None => HEAD_BYTES,
+                Some([_, length @ ..]) => {
+                    let length = u64::from_le_bytes(*length);
+                    let length = usize::try_from(length.min(ARTIFACT_BYTES + 1)).unwrap_or(0);
+                    if length as u64 > ARTIFACT_BYTES {
+                        let limit = ByteSize::bytes(ARTIFACT_BYTES);
+                        return Err(io::Error::other(format!("it made more than {limit}")));
+                    }
+                    HEAD_BYTES + length
+                }
+            };
+            let missing = whole - self.received.len();
+            if missing == 0 {
+                return Ok(Some(true));
+            }
+            self.received.try_reserve_exact(missing)?;
+            let mut part = (&mut self.output).take(missing as u64);
+            match part.read_to_end(&mut self.received) {
+                Ok(0) => return Ok(Some(false)),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What it wrote to standard error, once it has ended.
+    fn said(&mut self) -> String {
+        let mut said = Vec::new();
+        if let Some(stderr) = self.child.stderr.take()
+            && fcntl_setfl(&stderr, OFlags::NONBLOCK).is_ok()
+        {
+            // What is there is there; that more may come does not matter.
+            let _ = stderr.take(REASON_BYTES).read_to_end(&mut said);
+        }
+        String::from_utf8_lossy(&said).trim().to_owned()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Neither fails for a child that was not waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What it means that the process ended without a frame.
+fn died(wait: &Wait<'_>, status: ExitStatus, said: &str) -> LoadError {
+    let invalid = |problem| LoadError::invalid(wait.path(), problem);
+    match status.signal().map(Signal::from_named_raw) {
+        Some(Some(Signal::XCPU)) => invalid(InvalidComponent::TooSlow { limit: TIME }),
+        // Rust's own words where there is no memory left.
+        Some(Some(Signal::ABORT)) if said.contains("memory allocation of") => {
+            invalid(InvalidComponent::TooMuchMemory { limit: MEMORY })
+        }
+        _ if said.is_empty() => broke_off(wait, status.to_string()),
+        _ => broke_off(wait, format!("{status}: {}", kitbag_contract::text::shown(said))),
+    }
+}
+
+fn metering_name(metering: Metering) -> &'static str {
+    match metering {
+        Metering::Off => "plain",
+        Metering::Fuel => "fuel",
+    }
+}
+
+/// Is a process that compiles: reads a component from standard input and writes what
+/// comes of it to standard output.
+///
+/// A program that names itself in [`HostOptions::compiler`](crate::HostOptions) calls
+/// this first of all, where its first argument is [`COMPILE_COMMAND`], with those
+/// after it.
+///
+/// # Errors
+///
+/// Says why nothing was written.
+pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    let &[caller, metering, threads, parent] = &*arguments else {
+        return Err("this is for kitbag itself, which starts it to compile a component".into());
+    };
+    if caller != build() {
+        return Err(format!("this is kitbag {}, and `{caller}` asks", build()));
+    }
+    let parent = parent.parse().ok().and_then(Pid::from_raw);
+    let (Some(parent), Ok(threads)) = (parent, threads.parse::<usize>()) else {
+        return Err("invalid arguments".into());
+    };
+    if io::stdin().is_terminal() {
+        return Err("the component is read from standard input, which is a terminal".into());
+    }
+    let metering = match metering {
+        "plain" => Metering::Off,
+        "fuel" => Metering::Fuel,
+        other => return Err(format!("invalid metering `{other}`")),
+    };
+    limit(parent, threads).map_err(|error| format!("no limits can be set: {error}"))?;
+    let mut content = Vec::new();
+    let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
+    input.read_to_end(&mut content).map_err(|error| error.to_string())?;
+    let compiled = catch_unwind(AssertUnwindSafe(|| artifact(&content, metering, None, threads)));
+    let compiled = compiled
+        .unwrap_or_else(|_| Ok(Err(InvalidComponent::Compile("the compiler panicked".into()))));
+    let (kind, bytes) = match compiled {
+        Ok(Ok(compiled)) => (ARTIFACT, compiled.into_bytes()),
+        Ok(Err(InvalidComponent::Compile(reason))) => (REFUSED, reason.into_bytes()),
+        Ok(Err(problem)) => (REFUSED, problem.to_string().into_bytes()),
+        Err(error) => (NO_ENGINE, error.into_bytes()),
+    };
+    let mut output = io::stdout().lock();
+    let length = (bytes.len() as u64).to_le_bytes();
+    let written = output
+        .write_all(&[kind])
+        .and_then(|()| output.write_all(&length))
+        .and_then(|()| output.write_all(&bytes))
+        .and_then(|()| output.flush());
+    written.map_err(|error| error.to_string())
+}
+
+/// Ends this process with its parent, and at its limits.
+fn limit(parent: Pid, threads: usize) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have ended before.
+    if getppid() != Some(parent) {
+        return Err(io::Error::other("whoever started this has ended"));
+    }
+    let set = |resource, value| {
+        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+    };
+    let threads = threads as u64;
+    let addresses = ADDRESSES_PER_THREAD + STACK_BYTES as u64;
+    // The first counts what is used, the second also what is only reserved.
+    set(Resource::Data, MEMORY.as_u64())?;
+    set(Resource::As, MEMORY.as_u64().saturating_add(threads.saturating_mul(addresses)))?;
+    set(Resource::Cpu, TIME.as_secs().saturating_mul(threads))?;
+    // It writes no file.
+    set(Resource::Fsize, 0)?;
+    set(Resource::Core, 0)?;
+    Ok(())
+}
