@@ -5,6 +5,8 @@
 //! succeed without the protection, the same attempt stands beside it where it
 //! is allowed.
 
+mod checking;
+mod compiling;
 mod components;
 mod data;
 mod environment;

@@ -122,6 +122,26 @@ pub(crate) fn endless_description() -> Vec<u8> {
 
 /// A tool that says this of itself.
 pub(crate) fn describing(text: &str) -> Vec<u8> {
+    describing_with(text, "i32.const 16")
+}
+
+/// A tool that says this of itself and answers with a JSON text of so many bytes.
+pub(crate) fn describing_and_answering(text: &str, length: usize) -> Vec<u8> {
+    let last = 131_072 + length - 1;
+    let answer = format!(
+        r#"(drop (memory.grow (i32.const 64)))
+           (memory.fill (i32.const 131072) (i32.const 97) (i32.const {length}))
+           (i32.store8 (i32.const 131072) (i32.const 34))
+           (i32.store8 (i32.const {last}) (i32.const 34))
+           (i32.store (i32.const 20) (i32.const 131072))
+           (i32.store (i32.const 24) (i32.const {length}))
+           i32.const 16"#
+    );
+    describing_with(text, &answer)
+}
+
+/// A tool that says this of itself, with the body of its `run`.
+fn describing_with(text: &str, run: &str) -> Vec<u8> {
     let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
     let length = text.len();
     let core = format!(
@@ -135,7 +155,7 @@ pub(crate) fn describing(text: &str) -> Vec<u8> {
         package: "a:b/c",
         core: &core,
         ty: RUN,
-        run: &answer("i32.const 16"),
+        run: &answer(run),
         after: DESCRIBE,
         ..Parts::default()
     })

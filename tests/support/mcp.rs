@@ -118,6 +118,12 @@ impl Client {
         self.child.id()
     }
 
+    /// Kills the server without a word.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Writes a line as it is.
     pub(crate) fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();

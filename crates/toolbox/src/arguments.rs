@@ -682,6 +682,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_is_named_within_bounds() {
+        let check = |schema: &Value, value: Value| match super::check(
+            "t",
+            schema,
+            Arguments::json(value),
+            &Deadline::NONE,
+            |_| false,
+        ) {
+            Err(ToolboxError::Arguments { problems, .. }) => problems,
+            other => panic!("{other:?}"),
+        };
+        // A hundred, and that there are more.
+        let schema = json!({ "additionalProperties": false });
+        let unknown: Map<_, _> = (0..1_000).map(|n| (n.to_string(), json!(1))).collect();
+        let problems = check(&schema, Value::Object(unknown));
+        assert_eq!(problems.len(), PROBLEMS + 1);
+        assert_eq!(problems[PROBLEMS].to_string(), "more is wrong, which is not listed");
+        // A long value is not repeated.
+        let all: Vec<_> = (0..50).map(|n| json!({ "maxLength": n })).collect();
+        let schema = json!({ "properties": { "x": { "allOf": all } } });
+        let problems = check(&schema, json!({ "x": "a".repeat(100_000) }));
+        assert_eq!(problems[0].to_string(), "`/x`: value is longer than 0 characters");
+        // The first of what is wrong in much, and no place where each branch of a
+        // choice would be kept.
+        let elements = |items: Value| json!({ "properties": { "x": { "items": items } } });
+        let much = json!({ "x": vec![1; 200_000] });
+        let problems = check(&elements(json!({ "minimum": 2 })), much.clone());
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].pointer, "/x/0");
+        let choice = elements(json!({ "anyOf": [{ "minimum": 2 }, { "type": "string" }] }));
+        let problems = check(&choice, much);
+        assert_eq!(problems[0].to_string(), "does not fit, and is too large to say where");
+    }
+
+    #[test]
     fn what_the_host_sets_itself_is_dropped() {
         let arguments = Arguments::json(json!({ "path": "x", "_topic": { "id": "other" } }));
         let found = super::check("t", &schema(), arguments, &Deadline::NONE, |key| key == "_topic")

@@ -617,6 +617,82 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pattern_takes_is_counted_before_it_is_matched() {
+        let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+        // Its program, for every byte of the text.
+        let text = json!("a".repeat(1 << 20));
+        assert_eq!(effort(&pattern("^[a-z0-9 _-]*$"), &text), Ok(()));
+        refused(&pattern("[a-z]{1,100}b"), &text, "to match this value with its patterns");
+        assert_eq!(effort(&pattern("[a-z]{1,100}b"), &json!("a".repeat(1 << 14))), Ok(()));
+        // Wherever it is: beside others, for names, and for each of many.
+        let short = json!("a".repeat(1 << 14));
+        let all: Vec<_> = (0..200).map(|n| pattern(&format!("[a-z]{{1,{n}}}b"))).collect();
+        refused(&json!({ "allOf": all }), &short, "patterns");
+        let named = json!({ "a".repeat(1 << 20): 1 });
+        let names = json!({ "patternProperties": { "[a-z]{1,100}b": {} } });
+        refused(&names, &named, "patterns");
+        refused(&json!({ "propertyNames": pattern("[a-z]{1,100}b") }), &named, "patterns");
+        let many = json!({ "items": pattern("[a-z]{1,200}b") });
+        refused(&many, &json!(vec!["a".repeat(100); 10_000]), "patterns");
+    }
+
+    #[test]
+    fn the_programs_of_patterns_are_bounded_alone_and_together() {
+        let pattern = |pattern: String| json!({ "pattern": pattern });
+        refused(&pattern(r"\p{L}{1000}".into()), &json!(1), "takes more than 1 MiB when it is");
+        let many: Vec<_> = (0..300).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
+        refused(
+            &json!({ "allOf": many }),
+            &json!(1),
+            "its patterns together take more than 64 MiB",
+        );
+        let some: Vec<_> = (0..150).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
+        assert_eq!(effort(&json!({ "allOf": some }), &json!("a")), Ok(()));
+        let groups: Vec<_> = (1..100).map(|n| pattern(format!("^(a{{500}}){{{n}}}$"))).collect();
+        refused(&json!({ "allOf": groups }), &json!(1), "its patterns together");
+        // The same one is compiled once.
+        let same: Vec<_> = (0..1_000).map(|_| pattern("[bc]".into())).collect();
+        assert_eq!(effort(&json!({ "allOf": same }), &json!("b")), Ok(()));
+    }
+
+    #[test]
+    fn what_a_keyword_compares_is_counted() {
+        let many = json!(vec![0; 100_000]);
+        let options: Vec<_> = (0..30_000).collect();
+        refused(&json!({ "items": { "enum": options } }), &many, "steps");
+        let options: Vec<_> = (0..250).collect();
+        assert_eq!(effort(&json!({ "items": { "enum": options } }), &many), Ok(()));
+        let properties: Map<_, _> = (0..9_000).map(|n| (n.to_string(), json!({}))).collect();
+        let objects = json!(vec![json!({}); 10_000]);
+        refused(&json!({ "items": { "properties": properties } }), &objects, "steps");
+        let names: Vec<_> = (0..30_000).map(|n| n.to_string()).collect();
+        refused(&json!({ "items": { "required": names } }), &objects, "steps");
+        let lengths: Vec<_> = (0..2_000).map(|n| json!({ "minLength": n })).collect();
+        refused(&json!({ "allOf": lengths }), &json!("a".repeat(1 << 20)), "steps");
+    }
+
+    #[test]
+    fn counting_ends_with_the_call() {
+        use kitbag_host::Cancellation;
+        use std::time::Duration;
+        let schema = json!({ "items": { "anyOf": [{}, {}, {}] } });
+        let (effort, value) = (Effort::new(&schema).unwrap(), json!(vec![0; 10_000]));
+        let (cancellation, hour) = (Cancellation::default(), Duration::from_secs(60 * 60));
+        let check = |left| {
+            effort.check("", &value, &Deadline::new(&cancellation, hour, left)).map_err(|refusal| {
+                match refusal {
+                    Refusal::Ended(error) => error.to_string(),
+                    Refusal::TooMuch(reason) => panic!("{reason}"),
+                }
+            })
+        };
+        assert!(check(hour).is_ok());
+        assert_eq!(check(Duration::ZERO), Err("limit: time (1h)".into()));
+        cancellation.cancel();
+        assert_eq!(check(hour), Err("cancelled".into()));
+    }
+
+    #[test]
     fn what_tools_ask_for_is_not_refused() {
         // As deep as arguments may be, through references and a choice.
         let tree = json!({

@@ -6,6 +6,7 @@ use super::claim::Claim;
 use super::entry::TRAILER;
 use super::*;
 use crate::report::Audience;
+use crate::timer::Cancellation;
 use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
@@ -210,7 +211,8 @@ fn a_description_is_had_without_the_artifact() {
 
 /// Claims the entry of a key, and waits for others who have.
 fn claim(cache: &DiskCache, key: Key) -> Option<Claim> {
-    cache.claim(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY))
+    cache
+        .claim(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY, &Cancellation::default()))
 }
 
 /// The names of everything in the cache's directory.

@@ -1,0 +1,227 @@
+//! Compilers, each in a process of its own: its limits, its end, and what becomes of a
+//! call whose compiler breaks off.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kitbag::{Kitbag, Places};
+use serde_json::json;
+
+use crate::support::mcp::Client;
+use crate::support::{CallInTest, Workspace, crafted, snapshot};
+
+/// A workspace with the tool `odd`, an empty cache, and a component that takes long to
+/// compile.
+fn slow() -> Workspace {
+    let workspace = odd();
+    let heavy = format!("(func (local{}){})", " i32".repeat(5_000), "(loop)".repeat(5_000));
+    workspace.file("odd.wasm", crafted::tool_with_core(&heavy.repeat(40), ""));
+    workspace
+}
+
+fn odd() -> Workspace {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    workspace
+}
+
+/// Looks again and again until there is something to see.
+fn see<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: there is nothing to see");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The processes that a process has started and not waited for, ended or not.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|number| parent_of(*number) == Some(parent)).collect()
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// Whether a process has ended, waited for or not.
+fn has_ended(process: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// The compiler that a server has started, once its limits are set.
+fn compiler(client: &Client) -> u32 {
+    see("the compiler", || {
+        let compiler = children(client.process_id()).pop()?;
+        let limits = fs::read_to_string(format!("/proc/{compiler}/limits")).ok()?;
+        let files = limits.lines().find(|line| line.starts_with("Max file size"))?;
+        files.split_whitespace().nth(3)?.eq("0").then_some(compiler)
+    })
+}
+
+fn call(client: &mut Client) -> u64 {
+    client.send("tools/call", json!({ "name": "odd", "arguments": {} }))
+}
+
+#[test]
+fn a_compiler_has_limits_three_pipes_and_nothing_else() {
+    let workspace = slow();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    call(&mut client);
+    let compiler = compiler(&client);
+    let read = |name: &str| fs::read_to_string(format!("/proc/{compiler}/{name}")).unwrap();
+    let limits = read("limits");
+    let limit = |name: &str| {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..].split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(limit("Max data size"), ["2147483648"; 2]);
+    let addresses: u64 = limit("Max address space")[0].parse().unwrap();
+    assert!((2 << 30..6 << 30).contains(&addresses), "{addresses}");
+    let seconds: u64 = limit("Max cpu time")[0].parse().unwrap();
+    assert!((60..=16 * 60).contains(&seconds), "{seconds}");
+    assert_eq!(limit("Max core file size"), ["0"; 2]);
+    assert_eq!(read("environ"), "");
+    assert_eq!(fs::read_link(format!("/proc/{compiler}/cwd")).unwrap(), PathBuf::from("/"));
+    let files = fs::read_dir(format!("/proc/{compiler}/fd")).unwrap().flatten();
+    let files: Vec<_> = files.flat_map(|file| fs::read_link(file.path())).collect();
+    // What this test was started with goes on to whatever it starts.
+    let inherited = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let inherited: Vec<_> = inherited.flat_map(|file| fs::read_link(file.path())).collect();
+    let own = PathBuf::from(format!("/proc/{compiler}/pagemap"));
+    let others = files.iter().filter(|file| **file != own && !inherited.contains(file));
+    let others: Vec<_> = others.map(|file| file.to_str().unwrap()).collect();
+    assert!(others.len() <= 3 && others.iter().all(|file| file.starts_with("pipe:")), "{files:?}");
+}
+
+#[test]
+fn a_compiler_ends_with_the_call_that_needs_it() {
+    let workspace = slow();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    // More than there are places for compilers: each is free again.
+    for _ in 0..3 {
+        let id = call(&mut client);
+        let compiler = compiler(&client);
+        client.notify("notifications/cancelled", json!({ "requestId": id }));
+        see("its end", || children(client.process_id()).is_empty().then_some(()));
+        assert!(has_ended(compiler));
+    }
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    assert_eq!(client.call("odd", json!({}))["content"][0]["text"], "ok");
+    assert_eq!(children(client.process_id()), [0; 0], "what has ended was waited for");
+    assert_eq!(fs::read_dir(workspace.cache()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_compiler_ends_with_its_server_however_that_ends() {
+    for is_killed in [false, true] {
+        let workspace = slow();
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        call(&mut client);
+        let compiler = compiler(&client);
+        match is_killed {
+            true => client.kill(),
+            false => drop(client.close()),
+        }
+        see("its end", || has_ended(compiler).then_some(()));
+    }
+}
+
+#[test]
+fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
+    let workspace = slow();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let id = call(&mut client);
+    let compiler = compiler(&client);
+    let pid = rustix::process::Pid::from_raw(compiler.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
+    let result = client.answer(id)["result"].clone();
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the compiler ended without a result: signal: 6"), "{text}");
+    assert_eq!(result["content"][1]["text"], "Trying again may help.", "{result}");
+    let again = call(&mut client);
+    self::compiler(&client);
+    client.notify("notifications/cancelled", json!({ "requestId": again }));
+}
+
+#[test]
+fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
+    let calls = |script: &str| {
+        let workspace = odd();
+        let program = workspace.file("compiler", format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let places = Places { cache: Some(workspace.cache().into()), ..Places::default() };
+        let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+        let kitbag = builder.compiler(program).build().unwrap();
+        let said = kitbag.call_in_test("odd", json!({}));
+        let learn = kitbag.call_in_test("learn", json!({ "topic": "none" }));
+        assert!(learn.starts_with("error: "), "{learn}");
+        let entries = fs::read_dir(workspace.cache()).map_or(0, Iterator::count);
+        assert_eq!(entries, 0, "nothing is kept");
+        format!("$ {script}\n{}\n", workspace.redact(&said))
+    };
+    let frame = |kind: u8, length: &str, text: &str| {
+        format!(r"cat >/dev/null; printf '\00{kind}{length}{text}'")
+    };
+    let report = [
+        calls("kill -SEGV $$"),
+        calls("kill -KILL $$"),
+        calls("kill -XCPU $$"),
+        calls("echo 'memory allocation of 5 bytes failed' >&2; kill -ABRT $$"),
+        calls(r"cat >/dev/null; printf 'panicked\033[2J' >&2; exit 3"),
+        calls("exec >&- 2>&- <&-"),
+        calls(&frame(1, r"\003\000\000\000\000\000\000\000", "odd")),
+        calls(&frame(2, r"\003\000\000\000\000\000\000\000", "odd")),
+        // More than it has, and more than is taken.
+        calls(&frame(0, r"\004\000\000\000\000\000\000\000", "odd")),
+        calls(&frame(0, r"\000\000\000\000\000\001\000\000", "odd")),
+        // Not what the engine reads.
+        calls(&frame(0, r"\003\000\000\000\000\000\000\000", "odd")),
+    ];
+    snapshot("compiling: what becomes of it", &report.join("\n"));
+}
+
+#[test]
+fn where_no_compiler_can_be_started_the_process_compiles_itself() {
+    let workspace = odd();
+    for program in [workspace.path("nowhere"), workspace.path("odd.wasm")] {
+        let builder = Kitbag::builder().workspace(workspace.root()).compiler(program);
+        let kitbag = builder.build().unwrap();
+        assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
+    }
+}
+
+#[test]
+fn nothing_but_kitbag_asks_it_to_compile() {
+    let workspace = Workspace::new();
+    let asked = [
+        &["__compile"][..],
+        &["__compile", "another build", "plain", "1", "1"],
+        &["__compile", "--help"],
+    ];
+    snapshot("compiling: asked by others", &workspace.session(&asked));
+    let help = workspace.run(&["--help"]).success();
+    assert!(!help.contains("__compile"), "{help}");
+}
+
+#[test]
+fn a_component_that_is_taken_in_parts_is_compiled_whole() {
+    // Longer than a pipe, in both directions.
+    let workspace = odd();
+    let called = "(call $f (local.get 0)) (local.set 0)".repeat(200);
+    let function = format!("(func $f (param i32) (result i32) {called} (local.get 0))");
+    let others = function.replace("(func $f", "(func").repeat(100);
+    workspace.file("odd.wasm", crafted::tool_with_core(&format!("{function}{others}"), ""));
+    assert_eq!(workspace.run(&["run", "odd"]).success(), "ok\n");
+    let entry = fs::metadata(workspace.cached()).unwrap();
+    assert!(entry.len() > 1 << 17, "{}", entry.len());
+}
