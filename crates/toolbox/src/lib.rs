@@ -227,9 +227,8 @@ impl Toolbox {
             }
         }
         let spent = start.elapsed();
-        let session =
-            Session::new(&self.0, configured, tool, arguments, action, grants, refusal, spent)?;
-        Ok(session.heard_by(audience))
+        let session = Session::new(&self.0, configured, tool, arguments, action, grants, refusal)?;
+        Ok(session.after(spent).heard_by(audience))
     }
 
     /// Runs a call on this thread, and asks `ask` what the configuration does

@@ -5,7 +5,6 @@
 //! that is the first of them by name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use kitbag_config::ToolSource;
 use kitbag_contract::text::shown;
@@ -176,9 +175,7 @@ impl Toolbox {
         let tool = tool::resolve(&self.0, configured, &audience, cancellation)?;
         let grants = tool.grants.value.clone();
         let action = Action::Run;
-        let spent = Duration::ZERO;
-        let session =
-            Session::new(&self.0, configured, tool, arguments, action, grants, None, spent)?;
+        let session = Session::new(&self.0, configured, tool, arguments, action, grants, None)?;
         Ok(session.named(name).heard_by(audience))
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kitbag_config::Sourced;
 use kitbag_contract::{
-    Action, Answer, ErrorInfo, Grants, LimitKind, Limits, Outcome, Question, format_duration,
+    Action, Answer, ErrorInfo, Grants, LimitKind, Outcome, Question, format_duration,
 };
 use kitbag_host::{
     Audience, CacheProblem, Call, CallError, Cancellation, Completion, ComponentSource, Host,
@@ -56,9 +56,7 @@ impl Session {
         action: Action,
         grants: Grants,
         refusal: Option<ErrorInfo>,
-        spent: Duration,
     ) -> Result<Self, ToolboxError> {
-        let limits = tool.limits.limits();
         Ok(Self {
             host: inner.host.clone(),
             source: match refusal {
@@ -71,7 +69,7 @@ impl Session {
                 arguments: text(&arguments),
                 answers: String::new(),
                 grants,
-                limits: Limits { time: limits.time.saturating_sub(spent), ..limits },
+                limits: tool.limits.limits(),
             },
             presets: preset(&tool),
             answers: Map::new(),
@@ -84,6 +82,13 @@ impl Session {
     /// Calls the component by another name than its tool's.
     pub(crate) fn named(mut self, name: String) -> Self {
         self.call.name = name;
+        self
+    }
+
+    /// Takes of the call's time what checking its arguments took.
+    pub(crate) fn after(mut self, spent: Duration) -> Self {
+        let time = &mut self.call.limits.time;
+        *time = time.saturating_sub(spent);
         self
     }
 
