@@ -20,7 +20,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit,
+    Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal,
+    setrlimit,
 };
 
 use super::{Compiled, STACK_BYTES, artifact};
@@ -317,8 +318,11 @@ fn limit(parent: Pid, threads: usize) -> io::Result<()> {
     if getppid() != Some(parent) {
         return Err(io::Error::other("whoever started this has ended"));
     }
-    let set = |resource, value| {
-        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+    // No higher than whoever started kitbag wants it.
+    let set = |resource, value: u64| {
+        let Rlimit { current, maximum } = getrlimit(resource);
+        let value = Some([current, maximum].into_iter().flatten().fold(value, u64::min));
+        setrlimit(resource, Rlimit { current: value, maximum: value })
     };
     let threads = threads as u64;
     let addresses = ADDRESSES_PER_THREAD + STACK_BYTES as u64;
