@@ -45,6 +45,7 @@ fn main() {
             arguments: arguments.to_string(),
             answers: "{}".into(),
             grants: Grants::default(),
+            guard: std::sync::Arc::default(),
             limits: Limits::default(),
         };
         let mut times: [Vec<Duration>; 3] = Default::default();

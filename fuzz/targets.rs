@@ -130,6 +130,7 @@ pub(crate) fn component(data: &[u8]) {
             arguments: "{}".into(),
             answers: "{}".into(),
             grants: Grants::default(),
+            guard: std::sync::Arc::default(),
             limits: Limits {
                 time: Duration::from_millis(50),
                 memory: ByteSize::mib(16),

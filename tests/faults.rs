@@ -158,7 +158,7 @@ fn without_a_home_everything_but_the_cache_works() {
 fn a_file_that_cannot_be_read_is_named() {
     let workspace = tiny();
     fs::remove_file(workspace.path(".kitbag/tools/tiny.wasm")).unwrap();
-    // A link to something that nobody may read, not even root.
+    // A link to what is in the kernel's own files.
     std::os::unix::fs::symlink("/proc/self/mem", workspace.path(".kitbag/tools/tiny.wasm"))
         .unwrap();
     fs::create_dir(workspace.path(".kitbag/config.toml")).unwrap();

@@ -56,6 +56,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
         arguments: arguments.to_string(),
         answers: "{}".into(),
         grants: tool.grants.value,
+        guard: std::sync::Arc::default(),
         limits: tool.limits.limits(),
     };
     match host.call_blocking(&component, &call, &kitbag::Cancellation::default()).result.unwrap() {

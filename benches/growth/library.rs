@@ -87,6 +87,7 @@ fn kitbag(calls: usize) -> Kitbag {
         memory: Some(ByteSize::mib(1024)),
         time: Some(Duration::from_secs(600)),
         output: Some(ByteSize::mib(128)),
+        written: None,
         fuel: None,
     };
     let calls = NonZeroUsize::new(calls).unwrap();

@@ -289,7 +289,7 @@ impl Builder {
             environment: self.places.environment.clone(),
             flags: self.limits,
             builtins,
-            protected: self.places.private(),
+            protected: self.places.own(),
         }
     }
 
@@ -297,7 +297,6 @@ impl Builder {
         let host = self.host.unwrap_or_else(|| {
             Host::new(HostOptions {
                 cache: self.places.cache.clone().map(DiskCache::new),
-                private: self.places.private(),
                 pool: !self.is_single_call,
                 compiler: self.compiler,
                 concurrency: match (self.concurrency, self.is_single_call) {

@@ -79,7 +79,7 @@ impl Places {
     }
 
     /// What no tool may write to, whatever it is granted.
-    pub(crate) fn private(&self) -> Vec<PathBuf> {
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
         [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten().cloned().collect()
     }
 }

@@ -5,6 +5,7 @@
 //! succeed without the protection, the same attempt stands beside it where it
 //! is allowed.
 
+mod anchors;
 mod checking;
 mod compiling;
 mod components;

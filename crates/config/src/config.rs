@@ -1,14 +1,16 @@
 //! What is in effect: the layers merged, checked, and with defaults filled in.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Grants, Limits, ToolName};
+use kitbag_contract::{Access, ByteSize, DirectoryGrant, FileId, Grants, Limits, ToolName};
+use kitbag_files::{Guard, GuardedPaths};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::discover::{DIRECTORY, TOOLS};
 use crate::file::SourceFile;
 use crate::origin::Sourced;
 use crate::trust::IgnoredWorkspace;
@@ -38,6 +40,8 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.
     pub topics: BTreeMap<String, Topic>,
+    /// What the caller named that no tool may change; absolute.
+    pub protected: Vec<PathBuf>,
 }
 
 /// A tool.
@@ -187,6 +191,50 @@ pub struct Topic {
     pub learned: Sourced<Vec<String>>,
     /// Globs or exact names of subjects that can never be loaded.
     pub disabled: Sourced<Vec<String>>,
+}
+
+impl Config {
+    /// What none of its tools changes, whatever it is granted.
+    pub fn guard(&self) -> Guard {
+        let mut paths = GuardedPaths {
+            own: own_directories(&self.root.value, &self.protected),
+            files: self.files.iter().map(|file| file.path().to_owned()).collect(),
+            topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
+            granted: vec![self.root.value.clone()],
+            writable: writable(&self.tools).collect(),
+        };
+        for tool in self.tools.values() {
+            let ToolSource::Local(local) = &tool.source.value else { continue };
+            paths.files.push(local.wasm.value.clone());
+            if tool.enable.value {
+                let directories = local.grants.value.directories.iter();
+                paths.granted.extend(directories.map(|grant| grant.host.clone()));
+            }
+        }
+        paths.granted.sort();
+        paths.granted.dedup();
+        Guard::new(paths)
+    }
+}
+
+/// The directories of kitbag's own: those that the caller named, and that of the
+/// workspace, which may be a link.
+pub(crate) fn own_directories(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
+    let directory = root.join(DIRECTORY);
+    let tools = directory.join(TOOLS);
+    [directory, tools].into_iter().chain(protected.iter().cloned()).collect()
+}
+
+/// The directories that some of these tools may write.
+pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item = FileId> {
+    let grants = tools.values().filter(|tool| tool.enable.value).filter_map(|tool| {
+        match &tool.source.value {
+            ToolSource::Local(local) => Some(&local.grants.value.directories),
+            ToolSource::Builtin { .. } => None,
+        }
+    });
+    let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
+    grants.flatten().filter(writes).filter_map(|grant| grant.identity)
 }
 
 impl EffectiveLimits {

@@ -28,7 +28,7 @@ use crate::written::Span;
 pub(crate) const DIRECTORY: &str = ".kitbag";
 
 /// The directory in it whose components are tools without configuration.
-const TOOLS: &str = "tools";
+pub(crate) const TOOLS: &str = "tools";
 
 /// The workspace.
 pub(crate) struct Workspace {
@@ -122,7 +122,7 @@ pub(crate) fn read(
         // What another user left above has no say in where the workspace is.
         if matches!(workspace.root.origin, Origin::Found { .. }) {
             let start = path::settled(&sources.start);
-            workspace.canonical = path::canonical(&start);
+            workspace.canonical = kitbag_files::canonical(&start);
             workspace.root = Sourced::default(start);
         }
     }

@@ -250,7 +250,7 @@ fn access_schema(_: &mut SchemaGenerator) -> Schema {
             {
                 "type": "string",
                 "const": "rw",
-                "description": "Read and change. `.git` and `.kitbag` stay read-only at any depth.",
+                "description": "Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any depth.",
             },
         ],
         "default": "ro",

@@ -163,6 +163,6 @@ impl Rows {
 
 /// A grant as it would be typed.
 fn directory(grant: &DirectoryGrant) -> Value {
-    let DirectoryGrant { host, guest, access } = grant;
+    let DirectoryGrant { host, guest, access, identity: _ } = grant;
     json!({ "host": host.to_string_lossy(), "guest": guest, "mode": access })
 }

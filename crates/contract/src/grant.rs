@@ -19,12 +19,25 @@ pub struct Grants {
 /// One directory of the host, as a tool sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DirectoryGrant {
-    /// The directory on the host; absolute. The guest never learns it.
+    /// The directory on the host; absolute, with no symbolic link on the way. The
+    /// guest never learns it.
     pub host: PathBuf,
     /// Where the guest finds it.
     pub guest: GuestPath,
     /// What the guest may do in there.
     pub access: Access,
+    /// The directory that was there when the grant was checked. The host gives
+    /// no other one. `None`: any.
+    pub identity: Option<FileId>,
+}
+
+/// What tells a file or a directory from everything else on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The device that it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// What a tool may do inside a granted directory.
@@ -34,7 +47,8 @@ pub enum Access {
     #[default]
     #[serde(rename = "ro")]
     ReadOnly,
-    /// Read and change. `.git` and `.kitbag` stay read-only at any depth.
+    /// Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any
+    /// depth.
     #[serde(rename = "rw")]
     ReadWrite,
 }
@@ -184,6 +198,7 @@ mod tests {
             host: PathBuf::from("/tmp"),
             guest: guest.parse().unwrap(),
             access: Access::ReadOnly,
+            identity: None,
         };
         let check = |guests: &[&str], expected: &str| {
             let grants = Grants { directories: guests.iter().map(|guest| grant(guest)).collect() };

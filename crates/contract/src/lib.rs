@@ -29,10 +29,11 @@ pub use emitted::{
     Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
     ResourceLink,
 };
-pub use grant::{Access, DirectoryGrant, Grants, GuestPath, GuestPathError};
+pub use grant::{Access, DirectoryGrant, FileId, Grants, GuestPath, GuestPathError};
 pub use limit::{
-    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind, Limits,
-    ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration, parse_fuel,
+    ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind,
+    Limits, ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration,
+    parse_fuel,
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, Question};

@@ -1,21 +1,21 @@
 //! One call: a fresh store and a fresh instance, and nothing that survives.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Access, Action, ByteSize, Content, Context, DirectoryGrant, Grants, LimitKind,
-    Limits, Outcome, STDIO_BYTES,
+    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, Grants, LimitKind, Limits, Outcome,
+    STDIO_BYTES,
 };
+use kitbag_files::Guard;
 use tokio::runtime::Runtime;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
-use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use crate::budget::{MemoryBudget, Reservation};
 use crate::capture::{Capture, Captured};
@@ -25,7 +25,7 @@ use crate::described::Described;
 use crate::engine::Metering;
 use crate::error::CallError;
 use crate::fault::{Fault, limit};
-use crate::filesystem::{Guarded, Quota, is_protected};
+use crate::filesystem::{Granted, Guarded, Quota};
 use crate::limiter::Limiter;
 use crate::random::Bounded;
 use crate::report::{Audience, Emitted, Reports};
@@ -56,6 +56,8 @@ pub struct Call {
     pub answers: String,
     /// What the tool may reach.
     pub grants: Grants,
+    /// What it does not change, whatever it was granted.
+    pub guard: Arc<Guard>,
     /// What the call may use up.
     pub limits: Limits,
 }
@@ -97,6 +99,7 @@ pub struct Usage {
 /// What belongs to one call while it runs.
 pub(crate) struct State {
     wasi: WasiCtx,
+    granted: Granted,
     table: ResourceTable,
     limiter: Limiter,
     quota: Arc<Quota>,
@@ -138,7 +141,6 @@ pub(crate) fn run(
     call: &Call,
     cancellation: &Cancellation,
     audience: &Audience,
-    private: &[PathBuf],
     memory: &MemoryBudget,
 ) -> Result<Completion, CallError> {
     let _memory = reserve(memory, &call.limits, cancellation)?;
@@ -152,7 +154,7 @@ pub(crate) fn run(
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
-    let state = State { reports, ..State::new(grants, &call.limits, &stdio, private)? };
+    let state = State { reports, ..State::new(grants, &call.limits, &stdio, &call.guard)? };
     let context = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
     let ended =
@@ -206,7 +208,7 @@ pub(crate) fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let stdio = Stdio::default();
-    let state = State::new(&Grants::default(), &limits, &stdio, &[]);
+    let state = State::new(&Grants::default(), &limits, &stdio, &Arc::default());
     let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let _memory = reserve(memory, &limits, &cancellation).map_err(|_| NotNow)?;
@@ -272,43 +274,30 @@ impl State {
         grants: &Grants,
         limits: &Limits,
         stdio: &Stdio,
-        private: &[PathBuf],
+        guard: &Arc<Guard>,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
         // Standard input is closed, and there are no arguments and no variables,
         // since none are given here. A call has a thread of its own, so its file
-        // operations may block it; this comes before the first directory.
+        // operations may block it.
         wasi.allow_blocking_current_thread(true)
             .stdout(stdio.out.clone())
             .stderr(stdio.err.clone())
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
-        for grant in &grants.directories {
-            let perms = match grant.access {
-                Access::ReadOnly => FsPerms::ReadOnly,
-                Access::ReadWrite => {
-                    deny_private(grant, private)?;
-                    FsPerms::ReadWrite
-                }
-            };
-            wasi.preopened_dir(&grant.host, grant.guest.as_str(), perms).map_err(|error| {
-                let (host, guest) = (grant.host.display(), &grant.guest);
-                CallError::Denied(format!(
-                    "the directory `{host}`, granted as `{guest}`, cannot be opened: {error:#}"
-                ))
-            })?;
-        }
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
+        let granted = Granted::open(grants, guard)?;
         let quota = Arc::new(Quota::new(limits.written));
-        Ok(Self { wasi: wasi.build(), table, limiter, quota, reports: Reports::default() })
+        let reports = Reports::default();
+        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
     }
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
-        Guarded(wasi, &self.quota)
+        Guarded { wasi, granted: &mut self.granted, quota: &self.quota }
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {
@@ -323,31 +312,6 @@ impl State {
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-/// Refuses a writable grant through which a tool could change kitbag itself, or
-/// what lies in a directory that stays read-only.
-fn deny_private(grant: &DirectoryGrant, private: &[PathBuf]) -> Result<(), CallError> {
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let host = real(&grant.host);
-    let denied = |because: &str| {
-        CallError::Denied(format!(
-            "`{}` cannot be granted for writing, because {because}; grant another directory, or \
-             use mode `ro`",
-            grant.host.display(),
-        ))
-    };
-    if let Some(name) = host.iter().find(|name| is_protected(&name.to_string_lossy())) {
-        return Err(denied(&format!("nothing in `{}` is", name.display())));
-    }
-    let overlap = private
-        .iter()
-        .map(real)
-        .find(|private| host.starts_with(private) || private.starts_with(&host));
-    match overlap {
-        None => Ok(()),
-        Some(own) => Err(denied(&format!("kitbag keeps its own files in `{}`", own.display()))),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Take};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Description};
+use kitbag_contract::{ByteSize, Description, FileId};
+use kitbag_files::{OpenAs, OpenError, id_of, open};
+use rustix::fs::{FileType, Stat};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
@@ -33,7 +34,7 @@ pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
 pub enum ComponentSource {
     /// This binary.
     Embedded(EmbeddedArtifact),
-    /// A `.wasm` file; an absolute path.
+    /// A `.wasm` file; an absolute path with no symbolic link on the way.
     File(PathBuf),
 }
 
@@ -96,11 +97,23 @@ type Held = Option<(Stamp, Result<Component, LoadError>)>;
 
 /// What tells whether a file is still the one that was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
+enum Stamp {
+    /// Part of this binary, and never another one.
+    Embedded,
+    File {
+        id: FileId,
+        size: i64,
+        modified: (i64, i64),
+    },
+}
+
+/// A component's file, open and known to be one.
+struct Opened<'a> {
+    /// As messages name it.
+    path: &'a Path,
+    file: File,
+    stamp: Stamp,
     size: u64,
-    modified: (i64, i64),
 }
 
 impl Component {
@@ -219,22 +232,25 @@ impl Components {
             }
         };
         // Asked before the slot is taken, so that calls do not wait for each other's
-        // question. What is loaded is never older than this stamp, and where it is
-        // newer the next call finds another stamp and loads it again.
+        // question.
         let stamp = Stamp::of(source)?;
-        let mut slot = slot.take(source, compiling)?;
+        let mut slot = slot.take(source, stamp, compiling)?;
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
         {
             return component.clone();
         }
-        let component = match source {
+        let (stamp, component) = match source {
             ComponentSource::Embedded(artifact) => {
-                Component::embedded(engines, *artifact, metering)
+                (stamp, Component::embedded(engines, *artifact, metering))
             }
             ComponentSource::File(path) => {
+                let opened = Opened::at(path, path)?;
+                let stamp = opened.stamp;
                 let reserve = |component: &_| self.reserve(path, component);
-                Component::file(engines, path, metering, cache, compiling, describe, reserve)
+                let loaded =
+                    Component::file(engines, opened, metering, cache, compiling, describe, reserve);
+                (stamp, loaded)
             }
         };
         // What is no tool stays none while the file is the same; anything else
@@ -263,23 +279,23 @@ impl Component {
 
     fn file(
         engines: &Engines<'_>,
-        path: &Path,
+        mut opened: Opened<'_>,
         metering: Metering,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
         reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
-        let mut problems = Vec::new();
+        let (path, mut problems) = (opened.path, Vec::new());
         if let Some(cache) = cache
             && let Some(cached) =
-                Self::cached(engines, path, cache, key(path, metering)?, &reserve, &mut problems)?
+                Self::cached(engines, path, cache, opened.key(metering)?, &reserve, &mut problems)?
         {
             return Ok(cached);
         }
-        let content = read(path)?;
+        let content = opened.read()?;
         let wait = compiling.wait(path, content.len() as u64);
-        // Of what is compiled: the file may be another one by now.
+        // Of what is compiled: the file may have been written since.
         let key_of = |content: &[u8]| {
             let key = Key::of(content, metering).map_err(|error| LoadError::from_io(path, &error));
             key.map(|(key, _)| key)
@@ -380,6 +396,7 @@ impl Slot {
     fn take(
         &self,
         source: &ComponentSource,
+        stamp: Stamp,
         compiling: &Compilation<'_>,
     ) -> Result<MutexGuard<'_, Held>, LoadError> {
         let look = || match self.0.try_lock() {
@@ -387,84 +404,111 @@ impl Slot {
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        match (look(), source) {
-            (Some(held), _) => Ok(held),
-            (None, ComponentSource::File(path)) => {
-                let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-                compiling.wait(path, size).poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
+        match (look(), source, stamp) {
+            (Some(held), ..) => Ok(held),
+            (None, ComponentSource::File(path), Stamp::File { size, .. }) => {
+                let wait = compiling.wait(path, size.cast_unsigned());
+                wait.poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
             }
-            (None, ComponentSource::Embedded(_)) => {
-                Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner))
-            }
+            (None, ..) => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
 
 impl Stamp {
     fn of(source: &ComponentSource) -> Result<Self, LoadError> {
-        let path = match source {
-            ComponentSource::Embedded(_) => {
-                return Ok(Self { device: 0, inode: 0, size: 0, modified: (0, 0) });
+        match source {
+            ComponentSource::Embedded(_) => Ok(Self::Embedded),
+            ComponentSource::File(path) => {
+                // By whatever links: where it is another file, that one is opened.
+                let found = rustix::fs::stat(path)
+                    .map_err(|error| LoadError::from_io(path, &error.into()))?;
+                Ok(Self::of_file(&found))
             }
-            ComponentSource::File(path) => path,
-        };
-        let metadata = std::fs::metadata(path).map_err(|error| LoadError::from_io(path, &error))?;
-        Ok(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+        }
+    }
+
+    fn of_file(stat: &Stat) -> Self {
+        let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
+        Self::File { id: id_of(stat), size: stat.st_size, modified }
     }
 }
 
-/// The key of a component's file. The file is read a piece at a time and never
-/// mapped: whoever builds it anew in its place would end this process.
+impl<'a> Opened<'a> {
+    /// Opens a component's file, unless it is too large or no file at all. It may
+    /// still grow while it is read, and is read no further than it takes to tell.
+    ///
+    /// Messages name it as `path`; it is opened as `real`, on which there is no link.
+    fn at(path: &'a Path, real: &Path) -> Result<Self, LoadError> {
+        let (file, stat) = open(real, OpenAs::File).map_err(|error| failed(path, error))?;
+        let found = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => None,
+            FileType::Directory => Some("a directory"),
+            FileType::Fifo => Some("a FIFO"),
+            FileType::Socket => Some("a socket"),
+            _ => Some("a device"),
+        };
+        if let Some(found) = found {
+            return Err(LoadError::NotAFile { path: path.to_owned(), found });
+        }
+        let size = stat.st_size.cast_unsigned();
+        check_size(path, size)?;
+        Ok(Self { path, file, stamp: Stamp::of_file(&stat), size })
+    }
+
+    /// The file from its start, and a little more of it than it may have.
+    fn content(&mut self) -> Result<Take<&File>, LoadError> {
+        self.file.rewind().map_err(|error| LoadError::from_io(self.path, &error))?;
+        Ok((&self.file).take(COMPONENT_BYTES.as_u64() + 1))
+    }
+
+    /// The key of its content. The file is read a piece at a time and never
+    /// mapped: whoever builds it anew in its place would end this process.
+    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
+        let key = Key::of(self.content()?, metering);
+        let (key, length) = key.map_err(|error| LoadError::from_io(self.path, &error))?;
+        check_size(self.path, length)?;
+        Ok(key)
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        let mut content = Vec::with_capacity(usize::try_from(self.size).unwrap_or(0));
+        let read = self.content()?.read_to_end(&mut content);
+        read.map_err(|error| LoadError::from_io(self.path, &error))?;
+        check_size(self.path, content.len() as u64)?;
+        Ok(content)
+    }
+}
+
+/// The key of a component's file.
 ///
 /// # Errors
 ///
-/// As for [`read`].
+/// As for loading it.
 pub(crate) fn key(path: &Path, metering: Metering) -> Result<Key, LoadError> {
-    let (file, _) = open(path)?;
-    let key = Key::of(file, metering).map_err(|error| LoadError::from_io(path, &error));
-    let (key, length) = key?;
-    check_size(path, length)?;
-    Ok(key)
+    Opened::at(path, path)?.key(metering)
 }
 
-/// Reads a component's file, unless it is too large or no file at all.
+/// Reads a component's file by whatever links lead to it, unless it is too large
+/// or no file at all.
 ///
 /// # Errors
 ///
 /// [`LoadError`] names the file and what it is instead.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let (mut file, size) = open(path)?;
-    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.read_to_end(&mut content).map_err(|error| LoadError::from_io(path, &error))?;
-    check_size(path, content.len() as u64)?;
-    Ok(content)
+    let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
+    Opened::at(path, &real)?.read()
 }
 
-/// Opens a component's file and tells its size. It may still grow while it is
-/// read, and is read no further than it takes to tell.
-fn open(path: &Path) -> Result<(Take<File>, u64), LoadError> {
-    let io_error = |error: std::io::Error| LoadError::from_io(path, &error);
-    // Not blocking: opening a FIFO would otherwise wait for somebody to write.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(io_error)?;
-    let metadata = file.metadata().map_err(io_error)?;
-    let kind = metadata.file_type();
-    if !kind.is_file() {
-        let found = match () {
-            () if kind.is_dir() => "a directory",
-            () if kind.is_fifo() => "a FIFO",
-            () if kind.is_socket() => "a socket",
-            () => "a device",
-        };
-        return Err(LoadError::NotAFile { path: path.to_owned(), found });
+/// Why a component's file was not opened.
+fn failed(path: &Path, error: OpenError) -> LoadError {
+    match error {
+        OpenError::Link { path } => LoadError::Link { path },
+        OpenError::Io(error) => LoadError::from_io(path, &error),
+        OpenError::Kernel { .. } => {
+            LoadError::Unreadable { path: path.to_owned(), reason: error.to_string() }
+        }
     }
-    check_size(path, metadata.len())?;
-    Ok((file.take(COMPONENT_BYTES.as_u64() + 1), metadata.len()))
 }
 
 /// Refuses a component that is too large.

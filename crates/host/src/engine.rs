@@ -36,9 +36,6 @@ pub struct Host(Arc<Inner>);
 pub struct HostOptions {
     /// Where compiled components are kept. Default: nowhere.
     pub cache: Option<DiskCache>,
-    /// Directories that no tool may write to, whatever it is granted: where
-    /// kitbag keeps its own configuration and compiled code. Absolute.
-    pub private: Vec<PathBuf>,
     /// Whether memory for the calls is set aside at the first one and used
     /// again, wiped, by the next. Quicker for many calls, slower for one. Not for
     /// calls with a budget of fuel. Default: no.
@@ -194,8 +191,8 @@ impl Host {
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
         let run = || {
-            let HostOptions { private, memory, .. } = &self.0.options;
-            call::run(timer, component, call, cancellation, audience, private, &memory.work)
+            let memory = &self.0.options.memory.work;
+            call::run(timer, component, call, cancellation, audience, memory)
                 .unwrap_or_else(Completion::failed)
         };
         if IS_OURS.get() {

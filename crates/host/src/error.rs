@@ -94,6 +94,16 @@ pub enum LoadError {
         /// What it is, with its article.
         found: &'static str,
     },
+    /// There is a symbolic link on the way to it, which a tool could have made.
+    #[error(
+        "`{}` is a symbolic link, which is not followed where a tool may write; name the file that \
+         it leads to",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("`{}` cannot be read: {reason}", path.display())]
     Unreadable {

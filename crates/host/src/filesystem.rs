@@ -1,25 +1,32 @@
-//! Files, with the two things that a preopen alone does not give.
+//! Files, with what wasmtime-wasi's own do not give.
 //!
-//! wasmtime-wasi keeps a guest inside its granted directories and enforces
-//! read-only ones. On top of that, inside a writable directory everything
-//! named `.git` or `.kitbag`, at any depth and on whatever way it is reached,
-//! stays read-only: a tool that could write a hook or its own configuration
-//! would be out of the sandbox the next time a person runs git or kitbag. And
-//! only regular files and directories are opened: a FIFO or a device would
-//! hold the thread in the kernel, where no deadline reaches it. A directory is
-//! read as the guest asks for it; see `listing`.
+//! A granted directory is opened once, without links, and checked: that
+//! descriptor is the preopen. wasmtime-wasi enforces read-only ones. On top of
+//! that a path is walked here, one component after the other (`resolve`), so that
+//! nothing of the kernel's own file systems is reached wherever they are mounted,
+//! and what a call changes is compared with what no tool changes
+//! (`kitbag_files::Guard`). Only regular files and directories are opened: a FIFO
+//! or a device would hold the thread in the kernel, where no deadline reaches it.
+//! A directory is read as the guest asks for it; see `listing`.
 
 mod listing;
 mod quota;
 mod resolve;
 
-use std::fs::File;
+use std::fs::File as SystemFile;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::ENTRY_BYTES;
+use kitbag_contract::{Access, DirectoryGrant, ENTRY_BYTES, FileId, Grants};
+use kitbag_files::{
+    Change, Guard, GuardTable, OpenAs, OpenError, canonical, id_of, is_part_of_repository, open,
+};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate, openat};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
-use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
     ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
@@ -30,29 +37,117 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoEr
 use self::listing::Listing;
 use self::quota::CountedStream;
 pub(crate) use self::quota::Quota;
-pub(crate) use self::resolve::is_protected;
-use self::resolve::{Target, resolve};
+use self::resolve::{Found, HANDLE, Target, from_errno, leads_out, resolve};
+use crate::error::CallError;
 
-/// Names the data behind `wasi:filesystem/types` for the linker.
+/// How many directories above one are looked at for the granted one that it is
+/// in. A path that is longer is none that a tool could have given.
+const DEPTH: usize = 4096;
+
+/// Names the data behind `wasi:filesystem` for the linker.
 pub(crate) struct GuardedFilesystem;
 
-/// `wasi:filesystem/types` with the guard in front of wasmtime-wasi's own.
-pub(crate) struct Guarded<'a>(pub(crate) WasiFilesystemCtxView<'a>, pub(crate) &'a Arc<Quota>);
+/// What a call may reach of the file system.
+#[derive(Default)]
+pub(crate) struct Granted {
+    preopens: Vec<(Dir, String)>,
+    /// Those among them that it may write.
+    writable: Vec<(PathBuf, FileId)>,
+    guard: Arc<Guard>,
+    /// What it must not change of them, from its first change on.
+    table: Option<GuardTable>,
+}
+
+/// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
+pub(crate) struct Guarded<'a> {
+    pub(crate) wasi: WasiFilesystemCtxView<'a>,
+    pub(crate) granted: &'a mut Granted,
+    pub(crate) quota: &'a Arc<Quota>,
+}
 
 impl HasData for GuardedFilesystem {
     type Data<'a> = Guarded<'a>;
 }
 
+impl Granted {
+    /// Opens the directories of a call.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Denied`] for one that is not there, not the one that was
+    /// granted, or none to be granted.
+    pub(crate) fn open(grants: &Grants, guard: &Arc<Guard>) -> Result<Self, CallError> {
+        let mut granted = Self { guard: Arc::clone(guard), ..Self::default() };
+        for grant in &grants.directories {
+            let (perms, open_mode) = match grant.access {
+                Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
+                Access::ReadWrite => {
+                    deny_guarded(grant, guard)?;
+                    (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE)
+                }
+            };
+            let (directory, stat) = open(&grant.host, OpenAs::Directory).map_err(|error| {
+                let advice = match error {
+                    OpenError::Link { .. } => "; grant the directory that it leads to",
+                    OpenError::Kernel { .. } | OpenError::Io(_) => "",
+                };
+                denied(grant, &format!("cannot be opened: {error}{advice}"))
+            })?;
+            let id = id_of(&stat);
+            if grant.identity.is_some_and(|granted| granted != id) {
+                return Err(denied(
+                    grant,
+                    "is another directory than the one that was there when the configuration was \
+                     read; if that is right, restart kitbag",
+                ));
+            }
+            if grant.access == Access::ReadWrite {
+                granted.writable.push((grant.host.clone(), id));
+            }
+            let directory = Dir::new(directory, perms, open_mode, true);
+            granted.preopens.push((directory, grant.guest.to_string()));
+        }
+        Ok(granted)
+    }
+
+    /// What this call must not change, looked up at the first change.
+    fn table(&mut self) -> &GuardTable {
+        self.table.get_or_insert_with(|| self.guard.table(&self.writable))
+    }
+}
+
+fn denied(grant: &DirectoryGrant, why: &str) -> CallError {
+    let (host, guest) = (grant.host.display(), &grant.guest);
+    CallError::Denied(format!("the directory `{host}`, granted as `{guest}`, {why}"))
+}
+
+/// Refuses to give a directory for writing in which no tool changes anything.
+fn deny_guarded(grant: &DirectoryGrant, guard: &Guard) -> Result<(), CallError> {
+    let goes_up = grant.host.components().any(|part| part == Component::ParentDir);
+    let host = if goes_up { canonical(&grant.host) } else { grant.host.clone() };
+    match guard.guarded_above(&host) {
+        None => Ok(()),
+        Some(guarded) => Err(denied(
+            grant,
+            &format!(
+                "cannot be granted for writing: no tool may change `{}`; grant another directory, \
+                 or use mode `ro`",
+                guarded.display(),
+            ),
+        )),
+    }
+}
+
 impl Guarded<'_> {
     fn dir(&self, fd: &Resource<Descriptor>) -> FsResult<Dir> {
-        match self.0.table.get(fd)? {
+        match self.wasi.table.get(fd)? {
             Descriptor::Dir(dir) => Ok(dir.clone()),
             Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
     }
 
-    fn file(&self, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
-        match self.0.table.get(fd)? {
+    fn file(&self, fd: &Resource<Descriptor>) -> FsResult<Arc<SystemFile>> {
+        match self.wasi.table.get(fd)? {
             Descriptor::File(file) => Ok(Arc::clone(&file.file)),
             Descriptor::Dir(_) => Err(ErrorCode::IsDirectory.into()),
         }
@@ -62,78 +157,147 @@ impl Guarded<'_> {
     fn counted(
         &mut self,
         stream: Resource<DynOutputStream>,
-        file: Arc<File>,
+        file: Arc<SystemFile>,
         position: Option<u64>,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let stream = self.0.table.delete(stream)?;
-        let stream = CountedStream::new(stream, file, position, Arc::clone(self.1));
+        let stream = self.wasi.table.delete(stream)?;
+        let stream = CountedStream::new(stream, file, position, Arc::clone(self.quota));
         let stream: DynOutputStream = Box::new(stream);
-        Ok(self.0.table.push(stream)?)
+        Ok(self.wasi.table.push(stream)?)
     }
 
-    /// Resolves a path that is about to be changed, and refuses it where it is
-    /// or lies in a protected directory.
+    /// Resolves a path that is about to be changed, and refuses it where no tool
+    /// changes it.
     ///
     /// The answer is what the operation runs on instead: the directory that
     /// holds the last component, opened, and that component, which the
     /// operation must not follow. So what was checked is what is changed.
-    fn changing(&mut self, fd: &Resource<Descriptor>, path: &str, follow: bool) -> FsResult<Place> {
+    fn changing(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        follow: bool,
+        change: Change,
+    ) -> FsResult<Changing> {
         let dir = self.dir(fd)?;
         if dir.perms == FsPerms::ReadOnly {
             return Err(ErrorCode::NotPermitted.into());
         }
         let target = resolve(&dir.dir, path, follow)?;
-        if target.is_protected {
-            Err(ErrorCode::NotPermitted.into())
-        } else {
-            self.place(&dir, target)
+        let lock = self.check(&dir, &target, change)?;
+        Ok(Changing { dir, target, lock })
+    }
+
+    /// Refuses a change that no tool makes. Where two tools could make it
+    /// together, the answer keeps the other one out as long as it is held.
+    fn check(
+        &mut self,
+        dir: &Dir,
+        target: &Target,
+        change: Change,
+    ) -> FsResult<Option<SystemFile>> {
+        let table = self.granted.table();
+        let above = above(&dir.dir, table)?;
+        let parent = target.directories.last().or(above.first()).ok_or(ErrorCode::NotPermitted)?;
+        let mut directories = above.iter().chain(&target.directories);
+        let is_directory = |found: &&Found| found.kind() == FileType::Directory;
+        let found = target.found.as_ref();
+        let is_forbidden = target.is_guarded
+            || directories.any(|directory| table.seals(&directory.handle, directory.id()))
+            || found.filter(is_directory).is_some_and(|it| table.seals(&it.handle, it.id()))
+            || table.forbids(target.parent(), &target.name, found.map(Found::id), change);
+        if is_forbidden {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        if change == Change::Content || !is_part_of_repository(&target.name) {
+            return Ok(None);
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = openat(&parent.handle, ".", flags, Mode::empty()).map_err(from_errno)?;
+        let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        // There are file systems that lock no directories.
+        if locked == Err(rustix::io::Errno::WOULDBLOCK) {
+            return Err(ErrorCode::Busy.into());
+        }
+        match table.completes_repository(&parent.handle, &target.name) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(Some(lock.into())),
+        }
+    }
+
+    /// Refuses a link that would lead out of the granted directory.
+    fn check_link(&mut self, link: &str, at: &Changing) -> FsResult<()> {
+        let above = above(&at.dir.dir, self.granted.table())?;
+        match leads_out(link, above.len() - 1 + at.target.directories.len()) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for what is moved or gets a second name, where it is a link.
+    fn check_moved_link(&mut self, old: &Changing, new: &Changing) -> FsResult<()> {
+        match &old.target.found {
+            Some(found) if found.kind() == FileType::Symlink => {
+                self.check_link(&found.link()?, new)
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
     /// Puts the directory of a resolved path where wasmtime-wasi finds it.
-    fn place(&mut self, dir: &Dir, target: Target) -> FsResult<Place> {
-        let parent = match target.parent {
-            Some(parent) => Dir::new(parent, dir.perms, dir.open_mode, true),
+    fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Place> {
+        let parent = match target.directories.pop() {
+            Some(parent) => Dir::new(parent.handle.into(), dir.perms, dir.open_mode, true),
             None => dir.clone(),
         };
-        Ok(Place { parent: self.0.table.push(Descriptor::Dir(parent))?, name: target.name })
+        let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
+        Ok(Place { parent, name: target.name, _lock: None })
+    }
+
+    /// The same for what is about to be changed.
+    fn place_of(&mut self, changing: Changing) -> FsResult<Place> {
+        let place = self.place(&changing.dir, changing.target)?;
+        Ok(Place { _lock: changing.lock, ..place })
+    }
+
+    /// The same for what is moved, or gets a second name, and where to.
+    fn moving(
+        &mut self,
+        (fd, path): (&Resource<Descriptor>, &str),
+        (new_fd, new_path): (&Resource<Descriptor>, &str),
+    ) -> FsResult<(Place, Place)> {
+        let old = self.changing(fd, path, false, Change::Entry)?;
+        let new = self.changing(new_fd, new_path, false, Change::Entry)?;
+        self.check_moved_link(&old, &new)?;
+        Ok((self.place_of(old)?, self.place_of(new)?))
+    }
+
+    /// The same for what is only looked at.
+    fn looking(&mut self, fd: &Resource<Descriptor>, path: &str, follow: bool) -> FsResult<Place> {
+        let dir = self.dir(fd)?;
+        let target = resolve(&dir.dir, path, follow)?;
+        self.place(&dir, target)
     }
 
     /// Gives a place back after the operation on it, whatever came of that.
     fn leave<T>(&mut self, place: Place, result: FsResult<T>) -> FsResult<T> {
-        self.0.table.delete(place.parent)?;
+        self.wasi.table.delete(place.parent)?;
         result
     }
+}
 
-    /// Opens what is a regular file or a directory, and nothing else.
-    async fn open_ordinary(
-        &mut self,
-        fd: Resource<Descriptor>,
-        path_flags: PathFlags,
-        path: String,
-        oflags: OpenFlags,
-        flags: DescriptorFlags,
-    ) -> FsResult<Resource<Descriptor>> {
-        let borrowed = Resource::new_borrow(fd.rep());
-        // Where there is nothing, opening may create it, or says what is wrong.
-        if let Ok(stat) = self.0.stat_at(borrowed, path_flags, path.clone()).await
-            && !matches!(
-                stat.type_,
-                DescriptorType::RegularFile
-                    | DescriptorType::Directory
-                    | DescriptorType::SymbolicLink
-            )
-        {
-            return Err(ErrorCode::Unsupported.into());
-        }
-        self.0.open_at(fd, path_flags, path, oflags, flags).await
-    }
+/// What is about to be changed, and may be.
+struct Changing {
+    dir: Dir,
+    target: Target,
+    lock: Option<SystemFile>,
 }
 
 /// A checked place in a directory.
 struct Place {
     parent: Resource<Descriptor>,
     name: String,
+    _lock: Option<SystemFile>,
 }
 
 impl Place {
@@ -146,16 +310,83 @@ impl Place {
     }
 }
 
+/// A directory and those above it, up to the granted one. It is looked for by
+/// going up, since a directory may have been moved since it was opened.
+fn above(directory: &SystemFile, table: &GuardTable) -> FsResult<Vec<Found>> {
+    let up = |from: BorrowedFd<'_>, name: &str| {
+        let handle = openat(from, name, HANDLE | OFlags::DIRECTORY, Mode::empty());
+        Found::of(String::new(), handle.map_err(from_errno)?)
+    };
+    let mut above = vec![up(directory.as_fd(), ".")?];
+    while let Some(last) = above.last()
+        && !table.is_root(last.id())
+    {
+        let next = up(last.handle.as_fd(), "..")?;
+        if next.id() == last.id() || above.len() == DEPTH {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        above.push(next);
+    }
+    Ok(above)
+}
+
+/// Opens what is a regular file or a directory, and nothing else. Tells whether
+/// it is a directory.
+fn open_ordinary(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    mode: OpenMode,
+    oflags: OpenFlags,
+) -> FsResult<Found> {
+    let access = match (mode.contains(OpenMode::READ), mode.contains(OpenMode::WRITE)) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        (_, false) => OFlags::RDONLY,
+    };
+    // Not blocking: it may have become a FIFO since it was looked at.
+    let mut flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    flags.set(OFlags::CREATE, oflags.contains(OpenFlags::CREATE));
+    let is_exclusive = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+    flags.set(OFlags::EXCL, is_exclusive);
+    flags.set(OFlags::DIRECTORY, oflags.contains(OpenFlags::DIRECTORY));
+    let opened = openat(parent, name, flags, Mode::from_raw_mode(0o666));
+    let opened = opened.map_err(|error| match error {
+        // A FIFO that is written and that nothing reads, or a socket.
+        rustix::io::Errno::NXIO => ErrorCode::Unsupported.into(),
+        error => from_errno(error),
+    })?;
+    let found = Found::of(name.to_owned(), opened)?;
+    match is_ordinary(found.kind()) {
+        true => Ok(found),
+        false => Err(ErrorCode::Unsupported.into()),
+    }
+}
+
+fn is_ordinary(kind: FileType) -> bool {
+    matches!(kind, FileType::RegularFile | FileType::Directory)
+}
+
+impl preopens::Host for Guarded<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let mut directories = Vec::with_capacity(self.granted.preopens.len());
+        for (directory, name) in &self.granted.preopens {
+            let fd = self.wasi.table.push(Descriptor::Dir(directory.clone()))?;
+            directories.push((fd, name.clone()));
+        }
+        Ok(directories)
+    }
+}
+
 impl Host for Guarded<'_> {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
-        self.0.convert_error_code(error)
+        self.wasi.convert_error_code(error)
     }
 
     fn filesystem_error_code(
         &mut self,
         error: Resource<IoError>,
     ) -> wasmtime::Result<Option<ErrorCode>> {
-        self.0.filesystem_error_code(error)
+        self.wasi.filesystem_error_code(error)
     }
 }
 
@@ -169,34 +400,72 @@ impl HostDescriptor for Guarded<'_> {
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
         let dir = self.dir(&fd)?;
-        if dir.perms == FsPerms::ReadOnly {
-            // Nothing in here can be changed, through whatever is opened.
-            return self.open_ordinary(fd, path_flags, path, oflags, flags).await;
+        let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        if flags.intersects(sync) {
+            return Err(ErrorCode::Unsupported.into());
         }
-        let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let target = resolve(&dir.dir, &path, follow)?;
-        let is_protected = target.is_protected;
-        let changes = oflags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE)
+        let creates = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
+        if oflags.contains(OpenFlags::DIRECTORY) && oflags.intersects(creates) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        let writes = oflags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE)
             || flags.contains(DescriptorFlags::WRITE);
-        if is_protected && changes {
-            return Err(ErrorCode::NotPermitted.into());
+        let reads =
+            flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
+        let mut mode = OpenMode::empty();
+        mode.set(OpenMode::READ, reads);
+        mode.set(OpenMode::WRITE, writes);
+
+        let target = resolve(&dir.dir, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let kind = target.found.as_ref().map(Found::kind);
+        if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileType::Symlink) {
+            return Err(ErrorCode::Unsupported.into());
         }
-        if oflags.contains(OpenFlags::CREATE) {
-            self.1.take(ENTRY_BYTES)?;
-        }
-        let place = self.place(&dir, target)?;
-        let opened = self
-            .open_ordinary(place.parent(), PathFlags::empty(), place.name(), oflags, flags)
-            .await;
-        let opened = self.leave(place, opened)?;
-        if is_protected {
-            // Whatever is opened through it later inherits this.
-            match self.0.table.get_mut(&opened)? {
-                Descriptor::Dir(dir) => dir.perms = FsPerms::ReadOnly,
-                Descriptor::File(file) => file.perms = FsPerms::ReadOnly,
+        let mut lock = None;
+        if writes {
+            if dir.perms == FsPerms::ReadOnly {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+            let change = if kind.is_some() { Change::Content } else { Change::Entry };
+            lock = self.check(&dir, &target, change)?;
+            if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
+                self.quota.take(ENTRY_BYTES)?;
             }
         }
-        Ok(opened)
+        let parent_id = target.parent();
+        let parent = match target.directories.last() {
+            Some(parent) => parent.handle.as_fd(),
+            None => dir.dir.as_fd(),
+        };
+        let opened = open_ordinary(parent, &target.name, mode, oflags)?;
+        drop(lock);
+        // It may be another one than was found before.
+        opened.check(parent_id.device)?;
+        let is_directory = opened.kind() == FileType::Directory;
+        if writes {
+            let id = Some(opened.id());
+            if self.granted.table().forbids(parent_id, &target.name, id, Change::Content) {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+            if oflags.contains(OpenFlags::TRUNCATE) {
+                ftruncate(&opened.handle, 0).map_err(from_errno)?;
+            }
+        }
+        let opened = match is_directory {
+            true => {
+                // Whatever is opened through it later inherits this.
+                let perms = if target.is_guarded { FsPerms::ReadOnly } else { dir.perms };
+                Descriptor::Dir(Dir::new(opened.handle.into(), perms, mode, true))
+            }
+            false => {
+                // So that what was opened for reading keeps its times, too.
+                let perms = if writes { dir.perms } else { FsPerms::ReadOnly };
+                Descriptor::File(File::new(opened.handle.into(), perms, mode, true))
+            }
+        };
+        Ok(self.wasi.table.push(opened)?)
     }
 
     async fn create_directory_at(
@@ -204,9 +473,10 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let place = self.changing(&fd, &path, false)?;
-        self.1.take(ENTRY_BYTES)?;
-        let result = self.0.create_directory_at(place.parent(), place.name()).await;
+        self.quota.take(ENTRY_BYTES)?;
+        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.create_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
     }
 
@@ -219,10 +489,11 @@ impl HostDescriptor for Guarded<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let place = self.changing(&fd, &path, follow)?;
+        let changing = self.changing(&fd, &path, follow, Change::Content)?;
+        let place = self.place_of(changing)?;
         let flags = PathFlags::empty();
         let result =
-            self.0.set_times_at(place.parent(), flags, place.name(), accessed, modified).await;
+            self.wasi.set_times_at(place.parent(), flags, place.name(), accessed, modified).await;
         self.leave(place, result)
     }
 
@@ -236,16 +507,11 @@ impl HostDescriptor for Guarded<'_> {
     ) -> FsResult<()> {
         // The old path counts as changed: a second name for a protected file
         // would be a way to write it.
-        self.1.take(ENTRY_BYTES)?;
-        let old = self.changing(&fd, &old_path, false)?;
-        let result = match self.changing(&new_fd, &new_path, false) {
-            Ok(new) => {
-                let (from, to) = (old.parent(), new.parent());
-                let result = self.0.link_at(from, old_path_flags, old.name(), to, new.name()).await;
-                self.leave(new, result)
-            }
-            Err(error) => Err(error),
-        };
+        self.quota.take(ENTRY_BYTES)?;
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path))?;
+        let (from, to) = (old.parent(), new.parent());
+        let result = self.wasi.link_at(from, old_path_flags, old.name(), to, new.name()).await;
+        let result = self.leave(new, result);
         self.leave(old, result)
     }
 
@@ -256,15 +522,9 @@ impl HostDescriptor for Guarded<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        let old = self.changing(&fd, &old_path, false)?;
-        let result = match self.changing(&new_fd, &new_path, false) {
-            Ok(new) => {
-                let result =
-                    self.0.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
-                self.leave(new, result)
-            }
-            Err(error) => Err(error),
-        };
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path))?;
+        let result = self.wasi.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
+        let result = self.leave(new, result);
         self.leave(old, result)
     }
 
@@ -274,15 +534,18 @@ impl HostDescriptor for Guarded<'_> {
         target: String,
         path: String,
     ) -> FsResult<()> {
-        let place = self.changing(&fd, &path, false)?;
-        self.1.take(ENTRY_BYTES)?;
-        let result = self.0.symlink_at(place.parent(), target, place.name()).await;
+        self.quota.take(ENTRY_BYTES)?;
+        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        self.check_link(&target, &changing)?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.symlink_at(place.parent(), target, place.name()).await;
         self.leave(place, result)
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let place = self.changing(&fd, &path, false)?;
-        let result = self.0.unlink_file_at(place.parent(), place.name()).await;
+        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.unlink_file_at(place.parent(), place.name()).await;
         self.leave(place, result)
     }
 
@@ -291,8 +554,9 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let place = self.changing(&fd, &path, false)?;
-        let result = self.0.remove_directory_at(place.parent(), place.name()).await;
+        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.remove_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
     }
 
@@ -305,30 +569,30 @@ impl HostDescriptor for Guarded<'_> {
         length: Filesize,
         advice: Advice,
     ) -> FsResult<()> {
-        self.0.advise(fd, offset, length, advice).await
+        self.wasi.advise(fd, offset, length, advice).await
     }
 
     async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.0.sync_data(fd).await
+        self.wasi.sync_data(fd).await
     }
 
     async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.0.sync(fd).await
+        self.wasi.sync(fd).await
     }
 
     async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
-        self.0.get_flags(fd).await
+        self.wasi.get_flags(fd).await
     }
 
     async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
-        self.0.get_type(fd).await
+        self.wasi.get_type(fd).await
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
-        if let Descriptor::File(file) = self.0.table.get(&fd)? {
-            self.1.take(quota::growth(&file.file, size)?)?;
+        if let Descriptor::File(file) = self.wasi.table.get(&fd)? {
+            self.quota.take(quota::growth(&file.file, size)?)?;
         }
-        self.0.set_size(fd, size).await
+        self.wasi.set_size(fd, size).await
     }
 
     async fn set_times(
@@ -337,7 +601,14 @@ impl HostDescriptor for Guarded<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.0.set_times(fd, accessed, modified).await
+        if let Descriptor::Dir(dir) = self.wasi.table.get(&fd)? {
+            let dir = dir.clone();
+            let table = self.granted.table();
+            if above(&dir.dir, table)?.iter().any(|it| table.seals(&it.handle, it.id())) {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+        }
+        self.wasi.set_times(fd, accessed, modified).await
     }
 
     async fn read(
@@ -346,7 +617,7 @@ impl HostDescriptor for Guarded<'_> {
         length: Filesize,
         offset: Filesize,
     ) -> FsResult<(Vec<u8>, bool)> {
-        self.0.read(fd, length, offset).await
+        self.wasi.read(fd, length, offset).await
     }
 
     async fn write(
@@ -355,23 +626,23 @@ impl HostDescriptor for Guarded<'_> {
         bytes: Vec<u8>,
         offset: Filesize,
     ) -> FsResult<Filesize> {
-        if let Descriptor::File(file) = self.0.table.get(&fd)? {
+        if let Descriptor::File(file) = self.wasi.table.get(&fd)? {
             let hole = quota::growth(&file.file, offset)?;
-            self.1.take(hole.saturating_add(bytes.len() as u64))?;
+            self.quota.take(hole.saturating_add(bytes.len() as u64))?;
         }
-        self.0.write(fd, bytes, offset).await
+        self.wasi.write(fd, bytes, offset).await
     }
 
     async fn read_directory(
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DirectoryEntryStream>> {
-        let listing = self.0.table.push(Listing::open(&self.dir(&fd)?)?)?;
+        let listing = self.wasi.table.push(Listing::open(&self.dir(&fd)?)?)?;
         Ok(Resource::new_own(listing.rep()))
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.0.stat(fd).await
+        self.wasi.stat(fd).await
     }
 
     async fn stat_at(
@@ -380,11 +651,16 @@ impl HostDescriptor for Guarded<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<DescriptorStat> {
-        self.0.stat_at(fd, path_flags, path).await
+        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let flags = PathFlags::empty();
+        let result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
+        self.leave(place, result)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        self.0.readlink_at(fd, path).await
+        let place = self.looking(&fd, &path, false)?;
+        let result = self.wasi.readlink_at(place.parent(), place.name()).await;
+        self.leave(place, result)
     }
 
     fn read_via_stream(
@@ -392,7 +668,7 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynInputStream>> {
-        self.0.read_via_stream(fd, offset)
+        self.wasi.read_via_stream(fd, offset)
     }
 
     fn write_via_stream(
@@ -401,7 +677,7 @@ impl HostDescriptor for Guarded<'_> {
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
         let file = self.file(&fd)?;
-        let stream = self.0.write_via_stream(fd, offset)?;
+        let stream = self.wasi.write_via_stream(fd, offset)?;
         self.counted(stream, file, Some(offset))
     }
 
@@ -410,7 +686,7 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let file = self.file(&fd)?;
-        let stream = self.0.append_via_stream(fd)?;
+        let stream = self.wasi.append_via_stream(fd)?;
         self.counted(stream, file, None)
     }
 
@@ -419,11 +695,11 @@ impl HostDescriptor for Guarded<'_> {
         a: Resource<Descriptor>,
         b: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
-        self.0.is_same_object(a, b).await
+        self.wasi.is_same_object(a, b).await
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.0.metadata_hash(fd).await
+        self.wasi.metadata_hash(fd).await
     }
 
     async fn metadata_hash_at(
@@ -432,11 +708,14 @@ impl HostDescriptor for Guarded<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        self.0.metadata_hash_at(fd, path_flags, path).await
+        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let flags = PathFlags::empty();
+        let result = self.wasi.metadata_hash_at(place.parent(), flags, place.name()).await;
+        self.leave(place, result)
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
-        HostDescriptor::drop(&mut self.0, fd)
+        HostDescriptor::drop(&mut self.wasi, fd)
     }
 }
 
@@ -445,11 +724,11 @@ impl HostDirectoryEntryStream for Guarded<'_> {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.0.table.get(&listing(&stream))?.next()
+        self.wasi.table.get(&listing(&stream))?.next()
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.0.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        self.wasi.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
         Ok(())
     }
 }

@@ -11,7 +11,6 @@ use wasmtime::component::Linker;
 use wasmtime::component::types::{Component, ComponentItem};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
-use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
@@ -66,7 +65,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
         clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
     }),
     ("wasi:filesystem/preopens", "granted directories", |l| {
-        filesystem::preopens::add_to_linker::<_, WasiFilesystem>(l, State::filesystem)
+        filesystem::preopens::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
     }),
     ("wasi:filesystem/types", "files in granted directories", |l| {
         filesystem::types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)

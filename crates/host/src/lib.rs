@@ -43,6 +43,7 @@ pub use described::Described;
 pub use engine::{Host, HostOptions, Metering};
 pub use error::{CallError, InvalidComponent, LoadError};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
+pub use kitbag_files::{Guard, GuardedPaths};
 pub use queue::Concurrency;
 pub use report::{Audience, Compiling, Listener};
 pub use timer::Cancellation;

@@ -2,13 +2,15 @@
 //! is. Everything about documents is the guest's.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::sync::Arc;
 
 use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{
     Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Limits, Outcome,
 };
+use kitbag_files::{OpenError, locate};
 use kitbag_host::{Call, Cancellation, Component, ComponentSource};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -69,20 +71,20 @@ pub(crate) fn is_learn(tool: &kitbag_config::Tool) -> bool {
 ///
 /// What the tool would answer: the topic is unknown, or its directory missing.
 pub(crate) fn prepare(
-    config: &Config,
+    inner: &Inner,
     arguments: &mut Map<String, Value>,
     output: ByteSize,
 ) -> Result<DirectoryGrant, ErrorInfo> {
     let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let topic = find(config, &asked)?;
-    let grant = grant(config, topic)?;
+    let topic = find(&inner.config, &asked)?;
+    let grant = grant(inner, topic)?;
     arguments.insert(TOPIC_KEY.into(), injected(topic, output));
     Ok(grant)
 }
 
 /// Every enabled topic, or what is wrong with it.
-pub(crate) fn topics(config: &Config) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-    enabled(config).map(|topic| grant(config, topic).map(|_| topic))
+pub(crate) fn topics(inner: &Inner) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+    enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
 }
 
 /// What is added to the description of `learn`, so that a model knows what it
@@ -217,7 +219,7 @@ impl<'a> Learn<'a> {
         mut arguments: Value,
         cancellation: &Cancellation,
     ) -> Result<Outcome, ToolboxError> {
-        let directory = match grant(&self.inner.config, topic) {
+        let directory = match grant(self.inner, topic) {
             Ok(directory) => directory,
             Err(error) => return Ok(Outcome::Error(error)),
         };
@@ -228,6 +230,7 @@ impl<'a> Learn<'a> {
             arguments: arguments.to_string(),
             answers: "{}".into(),
             grants: Grants { directories: vec![directory] },
+            guard: Arc::default(),
             limits: self.limits,
         };
         let completion = self.inner.host.call_blocking(&self.component, &call, cancellation);
@@ -295,19 +298,34 @@ fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
     })
 }
 
-fn grant(config: &Config, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
-    let host: &PathBuf = &topic.subjects.value;
-    if !host.is_dir() {
-        let shown_path = host.strip_prefix(&config.root.value).unwrap_or(host);
-        return Err(error(format!(
-            "the directory of topic `{}` does not exist: `{}` ({})",
-            shown(&topic.id),
-            shown(&shown_path.to_string_lossy()),
-            topic.subjects.origin,
+/// Grants the directory of a topic, which is looked for anew for each call.
+fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+    let host = &topic.subjects.value;
+    let refused = |why: &str| {
+        let shown_path = host.strip_prefix(&inner.config.root.value).unwrap_or(host);
+        let path = shown_path.to_string_lossy();
+        let (id, origin) = (shown(&topic.id), &topic.subjects.origin);
+        error(format!("the directory of topic `{id}` {why}: `{}` ({origin})", shown(&path)))
+    };
+    let located = match locate(host) {
+        Ok(located) if located.is_directory() => located,
+        Ok(_) => return Err(refused("does not exist")),
+        Err(OpenError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => {
+            return Err(refused("does not exist"));
+        }
+        Err(error) => return Err(refused(&format!("cannot be read, since {error}"))),
+    };
+    if !located.links.is_empty()
+        && let Some(link) = inner.guard().writable_link(&located.links)
+    {
+        return Err(refused(&format!(
+            "is not read, since `{}` is a symbolic link in a directory that a tool may write",
+            shown(&link.path.to_string_lossy()),
         )));
     }
     let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
-    Ok(DirectoryGrant { host: host.clone(), guest, access: Access::ReadOnly })
+    let identity = Some(located.id());
+    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })
 }
 
 /// What the guest is told about its topic.

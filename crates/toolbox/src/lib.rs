@@ -15,15 +15,18 @@ mod served;
 mod session;
 mod tool;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
+use kitbag_contract::{Access, Action, ErrorInfo, Grants, Limits, Outcome, Question, ToolName};
+use kitbag_files::{Guard, OpenError, locate};
 use kitbag_host::{
     Audience, Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host,
-    Listener, Metering,
+    Listener, LoadError, Metering,
 };
 
 use crate::deadline::Deadline;
@@ -60,6 +63,10 @@ struct Inner {
     config: Config,
     builtins: &'static [Builtin],
     resolved: tool::Resolved,
+    /// What no tool changes, made at the first call that needs it.
+    guard: OnceLock<Arc<Guard>>,
+    /// Paths of components on which no link was found. The host follows none.
+    plain: Mutex<HashSet<PathBuf>>,
 }
 
 impl Toolbox {
@@ -67,7 +74,9 @@ impl Toolbox {
     ///
     /// `config` was loaded with the names of `builtins`.
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
-        Self(Arc::new(Inner { host, config, builtins, resolved: tool::Resolved::default() }))
+        let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
+        let plain = Mutex::default();
+        Self(Arc::new(Inner { host, config, builtins, resolved, guard, plain }))
     }
 
     /// The configuration in effect.
@@ -221,7 +230,7 @@ impl Toolbox {
         let mut refusal = None;
         if is_learn && action == Action::Run {
             let limit = tool.limits.output.value;
-            match knowledge::prepare(&self.0.config, &mut arguments, limit) {
+            match knowledge::prepare(&self.0, &mut arguments, limit) {
                 Ok(grant) => grants.directories.push(grant),
                 Err(error) => refusal = Some(error),
             }
@@ -359,7 +368,7 @@ impl Toolbox {
 
     /// Every enabled topic, with what is wrong where its documents cannot be had.
     pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-        knowledge::topics(&self.0.config)
+        knowledge::topics(&self.0)
     }
 
     fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
@@ -408,7 +417,46 @@ impl Inner {
             ToolSource::Builtin { name } => {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
-            ToolSource::Local(local) => Ok(ComponentSource::File(local.wasm.value.clone())),
+            ToolSource::Local(local) => self.component_file(&local.wasm.value),
         }
+    }
+
+    /// Where the component of a file lies, without links on the way.
+    fn component_file(&self, path: &Path) -> Result<ComponentSource, ToolboxError> {
+        let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if plain().contains(path) {
+            return Ok(ComponentSource::File(path.to_owned()));
+        }
+        match locate(path) {
+            Ok(located) if located.links.is_empty() && located.path == path => {
+                plain().insert(located.path.clone());
+                Ok(ComponentSource::File(located.path))
+            }
+            Ok(located) => match self.guard().writable_link(&located.links) {
+                None => Ok(ComponentSource::File(located.path)),
+                Some(link) => Err(LoadError::Link { path: link.path.clone() }.into()),
+            },
+            Err(error) => {
+                let path = path.to_owned();
+                Err(match error {
+                    OpenError::Io(error) if error.kind() == ErrorKind::NotFound => {
+                        LoadError::NotFound { path }
+                    }
+                    error => LoadError::Unreadable { path, reason: error.to_string() },
+                }
+                .into())
+            }
+        }
+    }
+
+    /// What none of the tools changes, whatever it is granted.
+    fn guard(&self) -> &Arc<Guard> {
+        self.guard.get_or_init(|| Arc::new(self.config.guard()))
+    }
+
+    /// The same for a call with these grants, where that can matter.
+    fn guard_for(&self, grants: &Grants) -> Arc<Guard> {
+        let writes = grants.directories.iter().any(|grant| grant.access == Access::ReadWrite);
+        if writes { Arc::clone(self.guard()) } else { Arc::default() }
     }
 }

@@ -68,6 +68,7 @@ impl Session {
                 action,
                 arguments: text(&arguments),
                 answers: String::new(),
+                guard: inner.guard_for(&grants),
                 grants,
                 limits: tool.limits.limits(),
             },

@@ -128,10 +128,11 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
         ToolSource::Local(local) => {
             let path = &local.wasm.value;
             let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
-            let source = ComponentSource::File(path.clone());
             let says = match tool.description {
                 Some(_) => None,
-                None => inner.host.known_description(&source, metering(tool.limits.limits())),
+                None => inner.component_source(tool).ok().and_then(|source| {
+                    inner.host.known_description(&source, metering(tool.limits.limits()))
+                }),
             };
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
             (shown.display().to_string(), says)

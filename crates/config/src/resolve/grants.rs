@@ -1,32 +1,43 @@
 //! Grants: what a local tool may reach.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::{Access, DirectoryGrant, Grants, GuestPath, WORKSPACE_GUEST_PATH};
+use kitbag_contract::text::shown;
+use kitbag_contract::{
+    Access, DirectoryGrant, FileId, Grants, GuestPath, ToolName, WORKSPACE_GUEST_PATH,
+};
+use kitbag_files::{Guard, GuardedPaths, Link, repository_above};
 
-use super::{Resolver, all, path};
+use super::{Resolver, all};
+use crate::config::{Tool, writable};
 use crate::error::Problem;
 use crate::file::SourceFile;
 use crate::format::{DirectoryGrantConfig, ToolConfig};
 use crate::origin::Sourced;
-use crate::written::{At, Part};
+use crate::written::{At, Part, Span};
 
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.
 const MAX_GRANTS: usize = 64;
 
-/// Names of directories that stay read-only at any depth. Below a granted
-/// directory, the host sees to it; here, none of them is granted for writing.
-const GUARDED_NAMES: [&str; 2] = [".git", ".kitbag"];
-
 /// A grant that is being checked: what of it could be understood.
 struct Grant<'a> {
     at: At<'a, DirectoryGrantConfig>,
     host: Option<PathBuf>,
+    /// Of a directory that was looked at.
+    identity: Option<FileId>,
     guest: Option<GuestPath>,
     access: Access,
     is_enabled: bool,
+}
+
+/// A grant whose path leads through links.
+pub(super) struct Linked {
+    file: SourceFile,
+    span: Span,
+    host: PathBuf,
+    links: Vec<Link>,
 }
 
 impl Resolver<'_> {
@@ -71,10 +82,31 @@ impl Resolver<'_> {
     }
 
     /// What a tool gets that says nothing of files.
-    fn workspace_grant(&self) -> Grants {
+    fn workspace_grant(&mut self) -> Grants {
         let host = self.canonical_root.to_owned();
+        let identity = self.directory(&host).ok().map(|directory| directory.identity);
         let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
-        Grants { directories: vec![DirectoryGrant { host, guest, access: Access::ReadOnly }] }
+        let access = Access::ReadOnly;
+        Grants { directories: vec![DirectoryGrant { host, guest, access, identity }] }
+    }
+
+    /// Refuses grants whose links one of these tools could have made.
+    pub(super) fn check_links(&mut self, tools: &BTreeMap<ToolName, Tool>) {
+        let linked = std::mem::take(&mut self.linked);
+        if linked.is_empty() {
+            return;
+        }
+        let writable = writable(tools).collect();
+        let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
+        for Linked { file, span, host, links } in linked {
+            let Some(link) = guard.writable_link(&links) else { continue };
+            let reason = format!(
+                "`{}` is a symbolic link in a directory that a tool may write; grant the directory \
+                 that it leads to",
+                shown(&link.path.to_string_lossy()),
+            );
+            self.report.span(&file, span, Problem::NoDirectory { host, reason }, None);
+        }
     }
 
     fn guest_path(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<GuestPath> {
@@ -85,44 +117,35 @@ impl Resolver<'_> {
     fn grant<'a>(&mut self, at: At<'a, DirectoryGrantConfig>, is_enabled: bool) -> Grant<'a> {
         let guest = self.guest_path(at);
         let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
+        let mut identity = None;
         let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
             let path = self.path(host)?;
             if !is_enabled {
                 return Some(path);
             }
-            let canonical = match self.directory(&path) {
-                Ok(canonical) => canonical,
+            let directory = match self.directory(&path) {
+                Ok(directory) => directory,
                 Err(reason) => {
                     self.report.at(host, Problem::NoDirectory { host: path, reason });
                     return None;
                 }
             };
+            let canonical = directory.path;
             if access == Access::ReadWrite
-                && let Some(guarded) = self.guarded_by(&canonical)
+                && let Some(guarded) =
+                    self.guard.guarded_above(&canonical).or_else(|| repository_above(&canonical))
             {
                 self.report.at(host, Problem::NeverWritable { host: canonical, guarded });
                 return None;
             }
+            if !directory.links.is_empty() {
+                let (file, links) = (host.file.clone(), directory.links);
+                self.linked.push(Linked { file, span: host.span, host: path, links });
+            }
+            identity = Some(directory.identity);
             Some(canonical)
         });
-        Grant { at, host, guest, access, is_enabled }
-    }
-
-    /// What writing in a directory could change although no tool may.
-    fn guarded_by(&mut self, host: &Path) -> Option<PathBuf> {
-        if let Some(guarded) = guarded_name(host) {
-            return Some(guarded);
-        }
-        let (files, protected) = (self.files, self.protected);
-        let guarded = self.guarded.get_or_insert_with(|| {
-            let files = files.iter().map(SourceFile::path);
-            files.chain(protected.iter().map(PathBuf::as_path)).map(path::canonical).collect()
-        });
-        let is_reached = |guarded: &&PathBuf| match guarded.strip_prefix(host) {
-            Ok(inside) => guarded_name(inside).is_none(),
-            Err(_) => host.starts_with(guarded),
-        };
-        guarded.iter().find(is_reached).cloned()
+        Grant { at, host, identity, guest, access, is_enabled }
     }
 }
 
@@ -161,15 +184,7 @@ impl Grant<'_> {
     }
 
     fn finish(self) -> Option<DirectoryGrant> {
-        Some(DirectoryGrant { host: self.host?, guest: self.guest?, access: self.access })
+        let Self { access, identity, .. } = self;
+        Some(DirectoryGrant { host: self.host?, guest: self.guest?, access, identity })
     }
-}
-
-/// The outermost directory in a path whose name alone makes it read-only.
-fn guarded_name(path: &Path) -> Option<PathBuf> {
-    // In any case: there are file systems that do not tell them apart.
-    let is_guarded =
-        |name: &OsStr| GUARDED_NAMES.iter().any(|guarded| name.eq_ignore_ascii_case(guarded));
-    let end = path.iter().position(is_guarded)?;
-    Some(path.iter().take(end + 1).collect())
 }

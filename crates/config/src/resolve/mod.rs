@@ -17,8 +17,10 @@ use std::path::{Path, PathBuf};
 pub(crate) use limits::{Overrides, overrides};
 
 use ceiling::Ceilings;
+use kitbag_contract::FileId;
+use kitbag_files::{Guard, GuardedPaths, Link, OpenError, check_file_system, locate};
 
-use crate::config::{Config, EffectiveLimits};
+use crate::config::{Config, EffectiveLimits, own_directories};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::file::SourceFile;
@@ -44,7 +46,6 @@ pub(crate) fn resolve(
     let mut resolver = Resolver {
         bases: path::Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
-        protected: &sources.protected,
         files: &files,
         damage: &damage,
         overrides,
@@ -52,8 +53,12 @@ pub(crate) fn resolve(
         own_file: sources.own_file(),
         canonical_root: &canonical,
         is_ignored: ignored.is_some(),
-        directories: HashMap::from([(root.value.clone(), Ok(canonical.clone()))]),
-        guarded: None,
+        directories: HashMap::new(),
+        guard: Guard::new(GuardedPaths {
+            own: own_directories(&root.value, &sources.protected),
+            ..GuardedPaths::default()
+        }),
+        linked: Vec::new(),
         report,
     };
     let own: Vec<_> = configs
@@ -64,9 +69,11 @@ pub(crate) fn resolve(
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let tools = resolver.tools(&configs, &found, &limits);
+    resolver.check_links(&tools);
     let topics = resolver.topics(&configs);
     let limits = overrides.over(limits);
     let ceiling = ceilings.into_ceiling();
+    let protected = sources.protected.clone();
     Config {
         root,
         has_workspace: exists,
@@ -78,6 +85,7 @@ pub(crate) fn resolve(
         server_memory,
         tools,
         topics,
+        protected,
     }
 }
 
@@ -85,7 +93,6 @@ pub(crate) fn resolve(
 struct Resolver<'a> {
     bases: path::Bases<'a>,
     builtins: &'a [&'a str],
-    protected: &'a [PathBuf],
     files: &'a [SourceFile],
     damage: &'a Damage,
     overrides: &'a Overrides,
@@ -95,13 +102,13 @@ struct Resolver<'a> {
     canonical_root: &'a Path,
     /// Whether there is a workspace that does not count.
     is_ignored: bool,
-    /// Canonical directories, by what they were before: many tools are granted
-    /// the same one.
-    directories: HashMap<PathBuf, Result<PathBuf, String>>,
-    /// What no grant may make writable, besides what has a name for it: the
-    /// files that were read, and what the caller named; canonical. Found out at
-    /// the first grant that would write.
-    guarded: Option<Vec<PathBuf>>,
+    /// Directories, by what they were before: many tools are granted the same one.
+    directories: HashMap<PathBuf, Result<Directory, String>>,
+    /// What no grant may make writable.
+    guard: Guard,
+    /// Grants that lead through links, which may be followed where no tool
+    /// writes.
+    linked: Vec<grants::Linked>,
     report: &'a mut Report,
 }
 
@@ -115,22 +122,39 @@ impl Resolver<'_> {
         self.bases.absolute(at.value).map_err(|problem| self.report.at(at, problem)).ok()
     }
 
-    /// The canonical form of a directory, or why it cannot be granted.
-    fn directory(&mut self, path: &Path) -> Result<PathBuf, String> {
+    /// A directory that can be granted, or why it cannot.
+    fn directory(&mut self, path: &Path) -> Result<Directory, String> {
         if let Some(known) = self.directories.get(path) {
             return known.clone();
         }
-        let result = match path.canonicalize() {
-            Ok(canonical) if canonical.is_dir() => Ok(canonical),
-            Ok(_) => Err("it is not a directory".to_owned()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        let result = match locate(path) {
+            Ok(located) if !located.is_directory() => Err("it is not a directory".to_owned()),
+            Ok(located) => match check_file_system(&located.handle) {
+                Ok(()) => {
+                    let identity = located.id();
+                    Ok(Directory { path: located.path, identity, links: located.links })
+                }
+                Err(error) => Err(error.to_string()),
+            },
+            Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err("it does not exist".to_owned())
             }
-            Err(error) => Err(crate::file::reason(&error)),
+            Err(OpenError::Io(error)) => Err(crate::file::reason(&error)),
+            Err(error) => Err(error.to_string()),
         };
         self.directories.insert(path.to_owned(), result.clone());
         result
     }
+}
+
+/// A directory that can be granted.
+#[derive(Clone)]
+struct Directory {
+    /// Its canonical path.
+    path: PathBuf,
+    identity: FileId,
+    /// The links that led to it.
+    links: Vec<Link>,
 }
 
 /// What every layer says of a field, the weakest first.

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use kitbag_files::canonical;
+
 use crate::error::Problem;
 
 /// What paths in a file can be relative to.
@@ -54,21 +56,6 @@ pub(crate) fn settled(path: &Path) -> PathBuf {
     let clean = clean(path);
     let goes_up = clean.components().any(|component| component == Component::ParentDir);
     if goes_up { canonical(&clean) } else { clean }
-}
-
-/// The canonical form of a path of which the end need not exist.
-pub(crate) fn canonical(path: &Path) -> PathBuf {
-    let existing = path
-        .ancestors()
-        .find_map(|outer| outer.canonicalize().ok().map(|canonical| (outer, canonical)));
-    match existing {
-        Some((outer, canonical)) => {
-            let rest = path.strip_prefix(outer).unwrap_or(Path::new(""));
-            // An empty rest would leave a separator at the end.
-            if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) }
-        }
-        None => path.to_owned(),
-    }
 }
 
 /// What follows `~` or `~/`, where a path starts with it.

@@ -89,7 +89,7 @@ fn a_host_directory_must_be_one() {
             "C:4:31: directory `/t/w/none` cannot be granted: it does not exist",
             "C:4:64: directory `/t/w/file` cannot be granted: it is not a directory",
             "C:4:97: the path is empty; write `.` for the workspace",
-            "C:4:126: directory `/t/w/a\\0b` cannot be granted: file name contained an unexpected NUL byte",
+            "C:4:126: directory `/t/w/a\\0b` cannot be granted: invalid argument",
         ],
     );
 }
@@ -186,22 +186,50 @@ fn what_decides_what_a_tool_may_do_is_never_writable() {
 }
 
 #[test]
-fn the_files_that_were_read_are_never_writable() {
-    let refused = |host: &str, guarded: &str| {
-        format!(
-            "C:4:31: `{host}` cannot be granted for writing: no tool may change `{guarded}`; use \
-             `mode = \"ro\"`, or another directory"
-        )
-    };
+fn what_only_holds_what_is_never_writable_may_be_granted() {
     let grant = r#"[{ host = "~", guest = "/a", mode = "rw" }]"#;
-    check(grant, &["/t/h at /a rw"]);
-    check_problems_of(&fixture(grant).user(""), &[&refused("/t/h", "/t/h/config.toml")]);
+    let fixture = fixture(grant).user("");
+    // The host keeps the file itself as it is.
+    assert_eq!(granted(&fixture.load(), &fixture), ["/t/h at /a rw"]);
+}
 
-    let fixture = fixture(r#"[{ host = "docs", guest = "/a", mode = "rw" }]"#);
-    let config = fixture.path("w/.kitbag/config.toml");
-    std::fs::rename(&config, fixture.path("w/docs/kitbag.toml")).unwrap();
-    std::os::unix::fs::symlink("../docs/kitbag.toml", config).unwrap();
-    check_problems_of(&fixture, &[&refused("/t/w/docs", "/t/w/docs/kitbag.toml")]);
+#[test]
+fn a_repository_without_a_working_tree_is_never_writable() {
+    for host in ["bare", "bare/refs", "bare/refs/heads"] {
+        let fixture = fixture(&format!("[{{ host = \"{host}\", guest = \"/a\", mode = \"rw\" }}]"));
+        std::fs::create_dir_all(fixture.path("w/bare/refs/heads")).unwrap();
+        std::fs::write(fixture.path("w/bare/HEAD"), "ref: refs/heads/main").unwrap();
+        let refused = format!(
+            "C:4:31: `/t/w/{host}` cannot be granted for writing: no tool may change `/t/w/bare`; \
+             use `mode = \"ro\"`, or another directory"
+        );
+        check_problems_of(&fixture, &[&refused]);
+    }
+}
+
+#[test]
+fn a_link_is_followed_where_no_tool_writes_what_it_lies_in() {
+    check(
+        r#"[{ host = "docs-link", guest = "/a" }, { host = "../data", guest = "/b", mode = "rw" }]"#,
+        &["/t/w/docs at /a ro", "/t/data at /b rw"],
+    );
+    let grants = r#"[{ host = "../data/inner", guest = "/a" }, { host = "../data", guest = "/b", mode = "rw" }]"#;
+    check_problems_of(
+        &fixture(grants).link("data/inner", "../w/docs"),
+        &[
+            "C:4:31: directory `/t/w/../data/inner` cannot be granted: `/t/data/inner` is a symbolic \
+           link in a directory that a tool may write; grant the directory that it leads to",
+        ],
+    );
+}
+
+#[test]
+fn the_kernels_own_file_systems_are_not_granted() {
+    for host in ["/proc", "/proc/self/cwd", "/sys"] {
+        let fixture = fixture(&format!("[{{ host = \"{host}\", guest = \"/a\" }}]"));
+        let errors = load(&fixture.sources()).unwrap_err().to_string();
+        assert!(errors.contains("through which the kernel can be reached"), "{errors}");
+    }
 }
 
 #[test]
@@ -223,12 +251,12 @@ fn directories_that_the_caller_protects_are_never_writable() {
         };
         assert_eq!(problems(&load(&sources), &fixture), expected);
     };
-    check("../data", "data/cache/not/yet", "/t/data/cache/not/yet");
+    check("../data", "data/cache/not/yet", "");
     check("../data", "data", "/t/data");
     check("docs/in", "w/docs", "/t/w/docs");
     check("../data", "w/docs", "");
     check("../data", "database", "");
-    // Below the workspace, the host keeps it read-only.
+    // What a directory only holds, the host keeps as it is.
     check(".", "w/.kitbag/trust", "");
 }
 

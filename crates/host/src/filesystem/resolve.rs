@@ -8,31 +8,92 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
-use wasmtime_wasi::p2::FsResult;
+use kitbag_contract::FileId;
+use kitbag_files::{check_file_system, id_of, is_guarded};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
-/// Names that a tool never changes, whatever it was granted: the hooks and the
-/// configuration in there are run by, or steer, what runs outside the sandbox.
-/// Compared without case, since some file systems do.
-const PROTECTED: [&str; 2] = [".git", ".kitbag"];
+use wasmtime_wasi::p2::{FsError, FsResult};
 
 /// How many links are followed before the path is refused, as in Linux.
 const LINKS: usize = 40;
 
+/// The longest path with its end, as in Linux.
+const PATH_BYTES: usize = 4096;
+
+/// A handle that neither reads nor writes, of anything but what a link leads to.
+pub(super) const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Where a path leads.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The directory that holds the last component, where that is not the
-    /// directory from which the path starts.
-    pub(super) parent: Option<File>,
+    /// The directory from which the path starts.
+    start: FileId,
+    /// The directories below the one from which the path starts; the last one
+    /// holds the last component.
+    pub(super) directories: Vec<Found>,
     /// The last component: a name, or `.` for the directory itself. Where the
     /// path was to be followed to its end it is no link.
     pub(super) name: String,
-    /// Whether it is, or lies in, a protected directory.
-    pub(super) is_protected: bool,
+    /// What is there now.
+    pub(super) found: Option<Found>,
+    /// Whether it is, or lies in, a directory with a guarded name.
+    pub(super) is_guarded: bool,
+}
+
+/// What a name led to.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) handle: OwnedFd,
+    pub(super) stat: Stat,
+}
+
+impl Target {
+    /// The directory that holds the last component.
+    pub(super) fn parent(&self) -> FileId {
+        self.directories.last().map_or(self.start, Found::id)
+    }
+}
+
+impl Found {
+    /// Looks at what is open.
+    pub(super) fn of(name: String, handle: OwnedFd) -> FsResult<Self> {
+        let stat = fstat(&handle).map_err(from_errno)?;
+        Ok(Self { name, handle, stat })
+    }
+
+    /// Opens an entry of a directory that has this device. Nothing of the
+    /// kernel's own file systems is found, wherever they are mounted.
+    fn at(directory: BorrowedFd<'_>, device: u64, name: String) -> FsResult<Self> {
+        let handle = openat(directory, &name, HANDLE, Mode::empty()).map_err(from_errno)?;
+        let found = Self::of(name, handle)?;
+        found.check(device)?;
+        Ok(found)
+    }
+
+    /// Refuses what is on another device, if that is one of the kernel's own.
+    pub(super) fn check(&self, device: u64) -> FsResult<()> {
+        if self.id().device != device {
+            check_file_system(&self.handle).map_err(|_| ErrorCode::NotPermitted)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn id(&self) -> FileId {
+        id_of(&self.stat)
+    }
+
+    pub(super) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// The text of a link.
+    pub(super) fn link(&self) -> FsResult<String> {
+        let link = readlinkat(&self.handle, "", Vec::new()).map_err(from_errno)?;
+        link.into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
+    }
 }
 
 /// Follows a path from a directory, and the last component too if asked to.
@@ -43,7 +104,11 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
     if path.is_empty() {
         return Err(ErrorCode::NoEntry.into());
     }
-    let mut walk = Walk { start, opened: Vec::new(), rest: VecDeque::new() };
+    if path.len() >= PATH_BYTES {
+        return Err(ErrorCode::NameTooLong.into());
+    }
+    let id = id_of(&fstat(start).map_err(from_errno)?);
+    let mut walk = Walk { start, id, opened: Vec::new(), rest: VecDeque::new() };
     walk.push_front(path)?;
     let mut links = 0;
     while let Some(name) = walk.rest.pop_front() {
@@ -58,43 +123,50 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
         }
         // `a/.` and `a/` are the directory `a`, and mean it even as a link.
         let is_last = walk.rest.is_empty();
-        let kind = match statat(walk.here(), &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+        let (directory, device) = walk.here();
+        let handle = match openat(directory, &name, HANDLE, Mode::empty()) {
+            Ok(handle) => handle,
             Err(rustix::io::Errno::NOENT) if walk.rest.iter().all(|name| name == ".") => {
-                return Ok(walk.end(name));
+                return Ok(walk.end(name, None));
             }
             Err(error) => return Err(from_errno(error)),
         };
-        match kind {
+        let found = Found::of(name, handle)?;
+        found.check(device)?;
+        match found.kind() {
             FileType::Symlink if !is_last || follow => {
                 links += 1;
                 if links > LINKS {
                     return Err(ErrorCode::Loop.into());
                 }
-                let link = readlinkat(walk.here(), &name, Vec::new()).map_err(from_errno)?;
-                let link = link.into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
-                walk.push_front(&link)?;
+                walk.push_front(&found.link()?)?;
             }
-            _ if is_last => return Ok(walk.end(name)),
-            FileType::Directory => walk.enter(name)?,
+            _ if is_last => return Ok(walk.end(found.name.clone(), Some(found))),
+            FileType::Directory => walk.opened.push(found),
             _ => return Err(ErrorCode::NotDirectory.into()),
         }
     }
     // The path ended in a directory that was entered: `.`, `a/..` or `a/.`.
-    Ok(walk.end(".".into()))
+    let (directory, device) = walk.here();
+    let found = Found::at(directory, device, ".".into())?;
+    Ok(walk.end(".".into(), Some(found)))
 }
 
 struct Walk<'a> {
     start: &'a File,
-    /// The directories below `start` that the walk is in: name and handle.
-    opened: Vec<(String, File)>,
+    id: FileId,
+    /// The directories below `start` that the walk is in.
+    opened: Vec<Found>,
     /// Components that are still to be walked.
     rest: VecDeque<String>,
 }
 
 impl Walk<'_> {
-    fn here(&self) -> &File {
-        self.opened.last().map_or(self.start, |(_, directory)| directory)
+    fn here(&self) -> (BorrowedFd<'_>, u64) {
+        match self.opened.last() {
+            Some(found) => (found.handle.as_fd(), found.id().device),
+            None => (self.start.as_fd(), self.id.device),
+        }
     }
 
     fn push_front(&mut self, path: &str) -> FsResult<()> {
@@ -111,28 +183,25 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, name: String) -> FsResult<()> {
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let directory =
-            openat(self.here().as_fd(), &name, flags, Mode::empty()).map_err(from_errno)?;
-        self.opened.push((name, directory.into()));
-        Ok(())
-    }
-
-    fn end(mut self, name: String) -> Target {
-        let is_protected =
-            self.opened.iter().map(|(name, _)| name).chain([&name]).any(|name| is_protected(name));
-        Target { parent: self.opened.pop().map(|(_, directory)| directory), name, is_protected }
+    fn end(self, name: String, found: Option<Found>) -> Target {
+        let directories = self.opened;
+        let is_guarded =
+            directories.iter().map(|found| &found.name).chain([&name]).any(|name| is_guarded(name));
+        Target { start: self.id, directories, name, found, is_guarded }
     }
 }
 
-/// Whether a name is one that a tool never changes.
-pub(crate) fn is_protected(name: &str) -> bool {
-    PROTECTED.iter().any(|protected| name.eq_ignore_ascii_case(protected))
+/// Whether the text of a link leads out of the granted directory, from a
+/// directory that is so deep in it. What goes up once it has gone down counts as
+/// leading out, since that depends on what is a link on its way.
+pub(super) fn leads_out(link: &str, depth: usize) -> bool {
+    let names = || link.split('/').filter(|name| !matches!(*name, "" | "."));
+    let up = names().take_while(|name| *name == "..").count();
+    link.starts_with('/') || up > depth || names().skip(up).any(|name| name == "..")
 }
 
 /// An error of the system as a guest is told.
-pub(super) fn from_errno(error: rustix::io::Errno) -> wasmtime_wasi::p2::FsError {
+pub(super) fn from_errno(error: rustix::io::Errno) -> FsError {
     ErrorCode::from(io::Error::from(error)).into()
 }
 
@@ -169,7 +238,7 @@ mod tests {
         let dir = fixture();
         let target = resolve(&File::open(dir.path()).unwrap(), path, follow);
         let found = target
-            .map(|target| (target.name, target.is_protected))
+            .map(|target| (target.name, target.is_guarded))
             .map_err(|error| error.downcast().unwrap());
         let found = found.as_ref().map(|(name, protected)| (name.as_str(), *protected));
         assert_eq!(
@@ -212,12 +281,30 @@ mod tests {
             let dir = fixture();
             let target = resolve(&File::open(dir.path()).unwrap(), path, true);
             match target {
-                Ok(target) => assert!(target.is_protected, "{path}"),
+                Ok(target) => assert!(target.is_guarded, "{path}"),
                 Err(_) => assert!(!exists, "{path}"),
             }
         }
         check("g", false, Ok(("g", false)));
         check(".gitignore", true, Ok((".gitignore", false)));
+    }
+
+    #[test]
+    fn a_link_goes_up_no_further_than_it_is_deep_and_then_only_down() {
+        for (link, depth, expected) in [
+            ("a", 0, false),
+            ("./a//b/", 0, false),
+            ("..", 0, true),
+            ("..", 1, false),
+            ("./../a", 1, false),
+            ("../..", 1, true),
+            ("a/..", 1, true),
+            ("/a", 9, true),
+            ("...", 0, false),
+            ("", 0, false),
+        ] {
+            assert_eq!(leads_out(link, depth), expected, "{link:?} {depth}");
+        }
     }
 
     #[test]

@@ -1,0 +1,333 @@
+//! The one rule of what no tool changes, whatever it is granted.
+//!
+//! Configuration names the paths; the rule compares what a call is about to
+//! change with them: by identity, and by folded name in the directory, since
+//! what does not exist yet has no identity.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, Metadata};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use kitbag_contract::FileId;
+use rustix::fs::{AtFlags, statat};
+
+use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
+use crate::open::{Link, OpenAs, canonical, open};
+
+/// What a configuration names; absolute paths, which need not exist.
+#[derive(Clone, Debug, Default)]
+pub struct GuardedPaths {
+    /// Directories of kitbag's own, such as the cache: nothing in them is
+    /// changed. A file among them is one too.
+    pub own: Vec<PathBuf>,
+    /// Files that are not changed: configuration, manifests, components.
+    pub files: Vec<PathBuf>,
+    /// Directories of documents that others read, changed only by a tool that
+    /// one of them, or a directory in it, is granted to by name.
+    pub topics: Vec<PathBuf>,
+    /// Directories that are granted: their contents may change, and they are
+    /// not moved.
+    pub granted: Vec<PathBuf>,
+    /// The directories that some tool may write.
+    pub writable: Vec<FileId>,
+}
+
+/// What no tool of one configuration changes. Nothing is looked up before a
+/// call changes something.
+#[derive(Debug, Default)]
+pub struct Guard {
+    paths: GuardedPaths,
+    /// The canonical form of what is kitbag's own.
+    own: OnceLock<Vec<PathBuf>>,
+}
+
+/// A guard as one call meets it, with the identities of that moment.
+#[derive(Debug, Default)]
+pub struct GuardTable {
+    /// The directories that the call may write.
+    roots: HashSet<FileId>,
+    /// What is not changed, and nothing in it.
+    sealed: HashSet<FileId>,
+    /// What is neither moved nor removed.
+    pinned: HashSet<FileId>,
+    /// The entries of directories that are not changed, by folded name; and
+    /// whether neither is what they lead to.
+    entries: HashMap<FileId, HashMap<String, bool>>,
+    /// Paths that were looked at.
+    known: HashMap<PathBuf, Option<FileId>>,
+}
+
+/// What is changed of an entry in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The entry itself: made, moved, replaced or removed.
+    Entry,
+    /// The contents or the metadata of what it leads to.
+    Content,
+}
+
+impl Guard {
+    /// A guard of these paths.
+    pub fn new(paths: GuardedPaths) -> Self {
+        Self { paths, own: OnceLock::new() }
+    }
+
+    /// What a directory is or lies in that no tool changes, if so; by its
+    /// canonical path alone.
+    pub fn guarded_above(&self, directory: &Path) -> Option<PathBuf> {
+        let named = directory.iter().position(|name| is_guarded(&name.to_string_lossy()));
+        match named {
+            Some(end) => Some(directory.iter().take(end + 1).collect()),
+            None => {
+                let canonical = || self.paths.own.iter().map(|own| canonical(own)).collect();
+                let mut own = self.own.get_or_init(canonical).iter();
+                own.find(|own| directory.starts_with(own)).cloned()
+            }
+        }
+    }
+
+    /// The first of these links that a tool could have made, since it lies in
+    /// what some tool may write.
+    pub fn writable_link<'a>(&self, links: &'a [Link]) -> Option<&'a Link> {
+        let is_writable = |link: &&Link| {
+            let mut within = link.path.parent().into_iter().flat_map(Path::iter);
+            link.within.iter().any(|directory| self.paths.writable.contains(directory))
+                && !within.any(|name| is_guarded(&name.to_string_lossy()))
+        };
+        links.iter().find(is_writable)
+    }
+
+    /// Looks up what this call must not change. `writable` are the directories
+    /// that it may write: canonical path and identity.
+    pub fn table(&self, writable: &[(PathBuf, FileId)]) -> GuardTable {
+        let mut table = GuardTable::default();
+        let GuardedPaths { own, files, topics, granted, writable: _ } = &self.paths;
+        for path in own.iter().chain(files) {
+            table.name(path, true);
+        }
+        for topic in topics {
+            let is_granted = || {
+                let topic = canonical(topic);
+                writable.iter().any(|(path, _)| path.starts_with(&topic))
+            };
+            table.name(topic, !is_granted());
+        }
+        for path in granted.iter().chain(writable.iter().map(|(path, _)| path)) {
+            table.name(path, false);
+        }
+        for (path, id) in writable {
+            table.roots.insert(*id);
+            if self.guarded_above(path).is_some() || repository_above(path).is_some() {
+                table.sealed.insert(*id);
+            }
+        }
+        table.known.clear();
+        table
+    }
+}
+
+impl GuardTable {
+    /// Whether a directory is one of those that the call was granted.
+    pub fn is_root(&self, directory: FileId) -> bool {
+        self.roots.contains(&directory)
+    }
+
+    /// Whether nothing in a directory is changed, for what it is itself.
+    pub fn seals(&self, directory: impl AsFd, id: FileId) -> bool {
+        self.sealed.contains(&id) || looks_like_repository(directory)
+    }
+
+    /// Whether an entry of a directory must not be changed so. `found` is what
+    /// it leads to now, where there is something.
+    pub fn forbids(
+        &self,
+        directory: FileId,
+        name: &str,
+        found: Option<FileId>,
+        change: Change,
+    ) -> bool {
+        let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
+        let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
+        let is_pinned = || named.is_some() || found.is_some_and(|id| self.pinned.contains(&id));
+        is_guarded(name) || is_sealed || change == Change::Entry && is_pinned()
+    }
+
+    /// Whether this change of an entry would let its directory look like a
+    /// repository.
+    pub fn completes_repository(&self, directory: impl AsFd, name: &str) -> bool {
+        let [head, rest @ ..] = REPOSITORY;
+        let is_there = |name: &str| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        is_part_of_repository(name)
+            && if fold(name) == fold(head) {
+                rest.into_iter().any(is_there)
+            } else {
+                is_there(head)
+            }
+    }
+
+    /// Notes a path and what leads to it.
+    fn name(&mut self, path: &Path, is_sealed: bool) {
+        let is_link = self.pin(path, is_sealed);
+        if is_link {
+            // Where it leads is named too.
+            self.pin(&canonical(path), is_sealed);
+        }
+    }
+
+    /// Pins every entry on a path, and seals the last one. Tells whether one of
+    /// them is a link.
+    fn pin(&mut self, path: &Path, is_sealed: bool) -> bool {
+        let mut is_link = false;
+        for outer in path.ancestors() {
+            let is_last = outer == path;
+            if !is_last && self.known.contains_key(outer) {
+                break;
+            }
+            let found = fs::symlink_metadata(outer).ok();
+            is_link |= found.as_ref().is_some_and(Metadata::is_symlink);
+            if let Some(found) = &found {
+                self.pinned.insert(id(found));
+            }
+            let followed = match &found {
+                Some(found) if found.is_symlink() => fs::metadata(outer).ok(),
+                _ => found,
+            };
+            let followed = followed.as_ref().map(id);
+            self.known.insert(outer.to_owned(), followed);
+            if is_last && is_sealed {
+                self.sealed.extend(followed);
+            }
+            if let (Some(parent), Some(name)) = (outer.parent(), outer.file_name())
+                && let Some(parent) = self.followed(parent)
+            {
+                let names = self.entries.entry(parent).or_default();
+                *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
+            }
+        }
+        is_link
+    }
+
+    /// What a path leads to.
+    fn followed(&self, path: &Path) -> Option<FileId> {
+        match self.known.get(path) {
+            Some(known) => *known,
+            None => fs::metadata(path).ok().as_ref().map(id),
+        }
+    }
+}
+
+/// The repository that a directory is or lies in, where it is one of those that
+/// have no `.git`.
+pub fn repository_above(directory: &Path) -> Option<PathBuf> {
+    let looks = |outer: &&Path| {
+        open(outer, OpenAs::Handle).is_ok_and(|(directory, _)| looks_like_repository(directory))
+    };
+    directory.ancestors().find(looks).map(Path::to_owned)
+}
+
+/// Whether git might take a directory for a repository.
+fn looks_like_repository(directory: impl AsFd) -> bool {
+    let [head, rest @ ..] = REPOSITORY;
+    let is_there = |name: &str| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    is_there(head) && rest.into_iter().any(is_there)
+}
+
+fn id(metadata: &Metadata) -> FileId {
+    FileId { device: metadata.dev(), inode: metadata.ino() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::open::locate;
+
+    fn id_at(path: &Path) -> FileId {
+        locate(path).unwrap().id()
+    }
+
+    #[test]
+    fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinned() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("build/out")).unwrap();
+        fs::create_dir_all(root.join("cache")).unwrap();
+        fs::write(root.join("build/out/tool.wasm"), "").unwrap();
+        symlink("out", root.join("build/current")).unwrap();
+        let guard = Guard::new(GuardedPaths {
+            own: vec![root.join("cache")],
+            files: vec![root.join("build/current/tool.wasm"), root.join("missing/later.wasm")],
+            ..GuardedPaths::default()
+        });
+        let table = guard.table(&[(root.clone(), id_at(&root))]);
+        let check = |parent: &str, name: &str, entry: bool, content: bool| {
+            let parent = root.join(parent);
+            let found = locate(&parent.join(name)).ok().map(|found| found.id());
+            for (change, expected) in [(Change::Entry, entry), (Change::Content, content)] {
+                let found = table.forbids(id_at(&parent), name, found, change);
+                assert_eq!(found, expected, "{parent:?} {name} {change:?}");
+            }
+        };
+        check("", "build", true, false);
+        check("", "BUILD", true, false);
+        check("build", "out", true, false);
+        check("build", "current", true, false);
+        check("build/out", "tool.wasm", true, true);
+        check("build/out", "Tool.WASM", true, true);
+        check("build/out", "other", false, false);
+        check("", "cache", true, true);
+        check("", "missing", true, false);
+        check("", "other", false, false);
+        check("build", ".git", true, true);
+        assert!(table.is_root(id_at(&root)) && !table.is_root(id_at(&root.join("build"))));
+        let cache = locate(&root.join("cache")).unwrap();
+        assert!(table.seals(&cache.handle, cache.id()));
+    }
+
+    #[test]
+    fn a_topic_is_sealed_but_for_a_tool_that_it_is_granted_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("notes/in")).unwrap();
+        let guard = Guard::new(GuardedPaths {
+            topics: vec![root.join("notes")],
+            ..GuardedPaths::default()
+        });
+        let check = |granted: &str, expected: bool| {
+            let granted = root.join(granted);
+            let table = guard.table(&[(granted.clone(), id_at(&granted))]);
+            let notes = locate(&root.join("notes")).unwrap();
+            assert_eq!(table.seals(&notes.handle, notes.id()), expected, "{granted:?}");
+        };
+        check("", true);
+        check("notes", false);
+        check("notes/in", false);
+    }
+
+    #[test]
+    fn a_link_is_a_tools_where_some_tool_may_write_and_its_directory_has_no_guarded_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("open/.kitbag")).unwrap();
+        fs::create_dir_all(root.join("closed")).unwrap();
+        for link in ["open/link", "open/.kitbag/link", "closed/link"] {
+            symlink("..", root.join(link)).unwrap();
+        }
+        let writable = vec![id_at(&root.join("open"))];
+        let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
+        let check = |path: &str, expected: Option<&str>| {
+            let links = locate(&root.join(path)).unwrap().links;
+            let found = guard.writable_link(&links).map(|link| link.path.clone());
+            assert_eq!(found, expected.map(|link| root.join(link)), "{path}");
+        };
+        check("open/link", Some("open/link"));
+        check("open/.kitbag/link", None);
+        check("open/.kitbag/link/link", Some("open/link"));
+        check("closed/link", None);
+        check("closed/link/open/link", Some("open/link"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Names that mean something to other programs, in every spelling that some
+//! file system takes for them.
+
+/// Names that no tool changes at any depth: the hooks and the configuration in
+/// there are run by, or steer, what runs outside the sandbox.
+const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
+
+/// What a directory holds that git takes for a repository: `HEAD`, and one of
+/// the others.
+///
+/// Source: `is_git_directory` in git's `setup.c`.
+pub(crate) const REPOSITORY: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
+
+/// The form of a name in which two names are equal if some file system takes
+/// one for the other: without case, without the code points that HFS+, APFS and
+/// case-folding ext4 ignore, and without what NTFS drops at the end.
+pub fn fold(name: &str) -> String {
+    let name = name.split_once(':').map_or(name, |(name, _stream)| name);
+    let visible = name.chars().filter(|c| !is_ignored(*c)).map(narrow);
+    // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
+    let folded = visible.collect::<String>().to_uppercase().to_lowercase();
+    match folded.trim_end_matches(['.', ' ']) {
+        "" => folded,
+        trimmed => trimmed.to_owned(),
+    }
+}
+
+/// Whether no tool changes what has this name, or lies in a directory that has.
+pub fn is_guarded(name: &str) -> bool {
+    let folded = fold(name);
+    GUARDED.iter().any(|guarded| folded == *guarded || is_short_name(&folded, &guarded[1..]))
+}
+
+/// Whether a directory looks more like a repository with an entry of this name.
+pub fn is_part_of_repository(name: &str) -> bool {
+    let folded = fold(name);
+    REPOSITORY.iter().any(|part| folded == part.to_lowercase())
+}
+
+/// Whether a name is what FAT and NTFS call another one in eight characters and
+/// three: `GIT~1` for `.git`.
+fn is_short_name(folded: &str, long: &str) -> bool {
+    let number = folded.strip_prefix(long).and_then(|rest| rest.strip_prefix('~'));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Default_Ignorable_Code_Point of Unicode 16, which file systems that fold
+/// names leave out.
+fn is_ignored(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The ASCII form of a fullwidth character, which ZFS may take for it.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
+        _ => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guarded_name_is_known_in_every_spelling() {
+        for name in [
+            ".git",
+            ".GIT",
+            ".g\u{200c}it",
+            "\u{feff}.git",
+            ".git. .",
+            ".git::$INDEX_ALLOCATION",
+            "GIT~1",
+            "git~23",
+            ".\u{212a}itbag",
+            "KITBAG~1",
+            ".hg",
+            ".Jj",
+            "\u{ff0e}git",
+        ] {
+            assert!(is_guarded(name), "{name:?}");
+        }
+        for name in ["git", ".gitignore", "git~", "git~x", "git~1x", "..", ".", "...", "", ".g"] {
+            assert!(!is_guarded(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_repository_are_known_in_every_spelling() {
+        for name in ["HEAD", "head", "Objects", "REFS", "ref\u{17f}", "commondir", "refs."] {
+            assert!(is_part_of_repository(name), "{name:?}");
+        }
+        for name in ["HEADER", "ref", "config", "hooks"] {
+            assert!(!is_part_of_repository(name), "{name:?}");
+        }
+    }
+}

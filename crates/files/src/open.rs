@@ -1,0 +1,409 @@
+//! Opening what a path names, and finding out what that is.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use kitbag_contract::FileId;
+use kitbag_contract::text::shown;
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat, openat2, readlinkat,
+};
+use rustix::io::Errno;
+
+/// How many links are followed before a path is refused, as in Linux.
+const LINKS: usize = 40;
+
+/// Why a path was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is a symbolic link on the way, or at its end.
+    #[error("`{}` is a symbolic link", shown(&path.to_string_lossy()))]
+    Link {
+        /// The first one.
+        path: PathBuf,
+    },
+    /// It is on a file system in which the kernel shows itself.
+    #[error("it is in a file system of type `{name}`, through which the kernel can be reached")]
+    Kernel {
+        /// The type of the file system.
+        name: &'static str,
+    },
+    /// The system says no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// How a path is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenAs {
+    /// A handle that neither reads nor writes; of anything.
+    Handle,
+    /// A directory, as a handle. Its file system is checked.
+    Directory,
+    /// A file that is read. Nothing waits: what it is has to be looked at on the
+    /// descriptor.
+    File,
+}
+
+/// What a path led to.
+#[derive(Debug)]
+pub struct Located {
+    /// The path without links, `.` and `..`.
+    pub path: PathBuf,
+    /// A handle of what is there.
+    pub handle: File,
+    /// Its metadata.
+    pub stat: Stat,
+    /// The links that were followed.
+    pub links: Vec<Link>,
+}
+
+/// A link that was followed.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The link; without links before its last component.
+    pub path: PathBuf,
+    /// The directories that it lies in, from the root down.
+    pub within: Vec<FileId>,
+}
+
+impl OpenAs {
+    fn flags(self) -> OFlags {
+        let flags = match self {
+            Self::Handle => OFlags::PATH,
+            Self::Directory => OFlags::PATH | OFlags::DIRECTORY,
+            Self::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+        };
+        flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
+    }
+}
+
+impl Located {
+    /// What tells it from everything else.
+    pub fn id(&self) -> FileId {
+        id_of(&self.stat)
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
+    }
+}
+
+/// Opens an absolute path on which there is no link, from the root.
+///
+/// # Errors
+///
+/// [`OpenError::Link`] for a link at any place, [`OpenError::Kernel`] for a
+/// directory that is none to be granted.
+pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // With both flags a link at the end would be opened itself.
+    let flags = as_what.flags() - OFlags::NOFOLLOW;
+    let opened = match openat2(CWD, path, flags, Mode::empty(), resolve) {
+        Ok(opened) => opened,
+        // Not in this kernel, or kept from this process; or a link, which has to
+        // be named.
+        Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => open_by_hand(path, as_what.flags())?,
+        Err(error) => return Err(io::Error::from(error).into()),
+    };
+    let stat = fstat(&opened).map_err(io::Error::from)?;
+    if as_what == OpenAs::Directory {
+        check_file_system(&opened)?;
+    }
+    Ok((opened.into(), stat))
+}
+
+/// As `openat2` without links, one component after the other.
+fn open_by_hand(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
+    let path = std::path::absolute(path)?;
+    let mut here = root()?;
+    let mut walked = PathBuf::from("/");
+    let mut components = path.components().filter(|part| *part != Component::RootDir).peekable();
+    while let Some(part) = components.next() {
+        let name = part.as_os_str();
+        walked.push(name);
+        let next = handle(&here, Path::new(name))?;
+        if kind(&next)? == FileType::Symlink {
+            return Err(OpenError::Link { path: walked });
+        }
+        if components.peek().is_none() {
+            let opened = openat(&here, name, flags, Mode::empty()).map_err(io::Error::from)?;
+            // It may be another one by now.
+            return match kind(&opened)? {
+                FileType::Symlink => Err(OpenError::Link { path: walked }),
+                _ => Ok(opened),
+            };
+        }
+        here = next;
+    }
+    Ok(openat(&here, ".", flags, Mode::empty()).map_err(io::Error::from)?)
+}
+
+/// Finds out where an absolute path leads, and through which links. Whether
+/// those may be followed is for the caller to say.
+///
+/// # Errors
+///
+/// [`OpenError::Io`] where it leads nowhere, [`OpenError::Kernel`] for a link
+/// that is none of a person's.
+pub fn locate(path: &Path) -> Result<Located, OpenError> {
+    let is_plain = path.components().all(|part| part != Component::ParentDir);
+    if is_plain {
+        match open(path, OpenAs::Handle) {
+            Ok((handle, stat)) => {
+                let path = path.components().collect();
+                return Ok(Located { path, handle, stat, links: Vec::new() });
+            }
+            Err(OpenError::Link { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let path = &std::path::absolute(path)?;
+    let mut walk = Walk { above: Vec::new(), rest: VecDeque::new(), links: Vec::new() };
+    let mut here = (root()?, OsString::new());
+    walk.push_front(path);
+    while let Some(part) = walk.rest.pop_front() {
+        if part == ".." {
+            // Above the root is the root.
+            here = walk.above.pop().unwrap_or(here);
+            continue;
+        }
+        let next = handle(&here.0, Path::new(&part))?;
+        if kind(&next)? != FileType::Symlink {
+            walk.above.push(std::mem::replace(&mut here, (next, part)));
+            continue;
+        }
+        // The links of procfs lead where their text does not.
+        check_file_system(&here.0)?;
+        let target = readlinkat(&next, "", Vec::new()).map_err(io::Error::from)?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        walk.follow(&here, &part)?;
+        if target.has_root() {
+            walk.above.clear();
+            here = (root()?, OsString::new());
+        }
+        walk.push_front(&target);
+    }
+    let stat = fstat(&here.0).map_err(io::Error::from)?;
+    let path = walk.path(&here);
+    Ok(Located { path, handle: here.0.into(), stat, links: walk.links })
+}
+
+/// A directory and its name in the one above.
+type Named = (OwnedFd, OsString);
+
+struct Walk {
+    above: Vec<Named>,
+    rest: VecDeque<OsString>,
+    links: Vec<Link>,
+}
+
+impl Walk {
+    fn push_front(&mut self, path: &Path) {
+        let parts = path.components().filter_map(|part| match part {
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+            Component::ParentDir | Component::Normal(_) => Some(part.as_os_str().to_owned()),
+        });
+        for part in parts.collect::<Vec<_>>().into_iter().rev() {
+            self.rest.push_front(part);
+        }
+    }
+
+    fn path(&self, here: &Named) -> PathBuf {
+        let names = self.above.iter().chain([here]).map(|(_, name)| name);
+        Path::new("/").join(names.collect::<PathBuf>())
+    }
+
+    fn follow(&mut self, here: &Named, name: &OsString) -> io::Result<()> {
+        if self.links.len() == LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let directories = self.above.iter().chain([here]).map(|(directory, _)| directory);
+        let within = directories.map(|directory| Ok(id_of(&fstat(directory)?)));
+        let within = within.collect::<io::Result<_>>()?;
+        self.links.push(Link { path: self.path(here).join(name), within });
+        Ok(())
+    }
+}
+
+/// What tells a file from everything else.
+pub fn id_of(stat: &Stat) -> FileId {
+    FileId { device: stat.st_dev, inode: stat.st_ino }
+}
+
+/// Refuses what is on a file system in which the kernel shows itself.
+///
+/// # Errors
+///
+/// [`OpenError::Kernel`] names its type.
+pub fn check_file_system(fd: impl AsFd) -> Result<(), OpenError> {
+    let found = fstatfs(fd).map_err(io::Error::from)?;
+    // The kernel's numbers have 32 bits; the field's size depends on the processor.
+    let magic = found.f_type as u32;
+    match KERNEL.iter().find(|(known, _)| *known == magic) {
+        Some((_, name)) => Err(OpenError::Kernel { name }),
+        None => Ok(()),
+    }
+}
+
+/// File systems in which the kernel shows itself, its processes or its devices.
+///
+/// Source: `include/uapi/linux/magic.h`, and for those that are not there the
+/// file system's own source.
+const KERNEL: &[(u32, &str)] = &[
+    (0x0000_9fa0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x7363_6673, "securityfs"),
+    (0x6265_6570, "configfs"),
+    (0xcafe_4a11, "bpf"),
+    (0x6165_676c, "pstore"),
+    (0xde5e_81e4, "efivarfs"),
+    (0xf97c_ff8c, "selinuxfs"),
+    (0x4341_5d53, "smackfs"),
+    (0x4249_4e4d, "binfmt_misc"),
+    (0x0000_1cd1, "devpts"),
+    (0x1980_0202, "mqueue"),
+    (0x6e73_6673, "nsfs"),
+    (0x6573_5543, "fusectl"),
+    (0x6759_6969, "rpc_pipefs"),
+    (0x5a3c_69f0, "apparmorfs"),
+    (0x6c6f_6f70, "binderfs"),
+    (0x0765_5821, "resctrl"),
+];
+
+/// The canonical form of an absolute path of which the end need not exist.
+pub fn canonical(path: &Path) -> PathBuf {
+    let existing = path
+        .ancestors()
+        .find_map(|outer| outer.canonicalize().ok().map(|canonical| (outer, canonical)));
+    match existing {
+        Some((outer, canonical)) => {
+            let rest = path.strip_prefix(outer).unwrap_or(Path::new(""));
+            // An empty rest would leave a separator at the end.
+            if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) }
+        }
+        None => path.to_owned(),
+    }
+}
+
+fn root() -> io::Result<OwnedFd> {
+    handle(CWD, Path::new("/"))
+}
+
+fn handle(directory: impl AsFd, name: &Path) -> io::Result<OwnedFd> {
+    Ok(openat(directory, name, OpenAs::Handle.flags(), Mode::empty())?)
+}
+
+fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A directory with `a/b/file`, and links: `in` to `a/b`, `over` to `in/..`.
+    fn fixture() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        fs::write(path.join("a/b/file"), "x").unwrap();
+        symlink("a/b", path.join("in")).unwrap();
+        symlink("in/..", path.join("over")).unwrap();
+        symlink(path.join("a"), path.join("absolute")).unwrap();
+        symlink("loop", path.join("loop")).unwrap();
+        (directory, path)
+    }
+
+    type Opener = fn(&Path, OpenAs) -> Result<FileId, OpenError>;
+
+    /// With the call of the kernel, and without it.
+    const OPENERS: [Opener; 2] = [
+        |path, as_what| open(path, as_what).map(|(_, stat)| id_of(&stat)),
+        |path, as_what| {
+            let opened = open_by_hand(path, as_what.flags())?;
+            Ok(id_of(&fstat(opened).map_err(io::Error::from)?))
+        },
+    ];
+
+    #[test]
+    fn a_path_without_links_is_opened_and_one_with_links_is_not() {
+        let (_directory, path) = fixture();
+        for open in OPENERS {
+            for (inside, as_what) in [
+                ("a/b", OpenAs::Directory),
+                ("a/../a/./b", OpenAs::Directory),
+                ("a/b/file", OpenAs::File),
+                ("a/b/file", OpenAs::Handle),
+            ] {
+                let id = open(&path.join(inside), as_what).unwrap();
+                assert_eq!(id, locate(&path.join(inside)).unwrap().id(), "{inside}");
+            }
+            for (inside, link, as_what) in [
+                ("in", "in", OpenAs::Directory),
+                ("in/file", "in", OpenAs::File),
+                ("a/../in/file", "a/../in", OpenAs::Handle),
+                ("loop", "loop", OpenAs::Handle),
+            ] {
+                match open(&path.join(inside), as_what) {
+                    Err(OpenError::Link { path: found }) => assert_eq!(found, path.join(link)),
+                    other => panic!("{inside}: {other:?}"),
+                }
+            }
+            for inside in ["a/b/file", "none", "a/b/file/x"] {
+                let opened = open(&path.join(inside), OpenAs::Directory);
+                assert!(matches!(opened, Err(OpenError::Io(_))), "{inside}: {opened:?}");
+            }
+            assert!(open(Path::new("/"), OpenAs::Directory).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_path_is_located_with_the_links_on_its_way() {
+        let (_directory, path) = fixture();
+        let check = |inside: &str, expected: &str, links: &[&str]| {
+            let located = locate(&path.join(inside)).unwrap();
+            assert_eq!(located.path, path.join(expected), "{inside}");
+            let found: Vec<_> = located.links.iter().map(|link| link.path.clone()).collect();
+            let links: Vec<_> = links.iter().map(|link| path.join(link)).collect();
+            assert_eq!(found, links, "{inside}");
+            for link in &located.links {
+                let parent = locate(link.path.parent().unwrap()).unwrap();
+                assert_eq!(link.within.last(), Some(&parent.id()), "{inside}");
+                assert_eq!(link.within.len(), link.path.ancestors().count() - 1, "{inside}");
+            }
+        };
+        check("a/b/file", "a/b/file", &[]);
+        check("in/file", "a/b/file", &["in"]);
+        check("in/../b", "a/b", &["in"]);
+        check("over/b", "a/b", &["over", "in"]);
+        check("absolute/b", "a/b", &["absolute"]);
+        assert!(matches!(locate(&path.join("loop")), Err(OpenError::Io(_))));
+        assert!(matches!(locate(&path.join("none/x")), Err(OpenError::Io(_))));
+    }
+
+    #[test]
+    fn the_kernels_own_file_systems_are_refused() {
+        for path in ["/proc", "/sys"] {
+            let opened = open(Path::new(path), OpenAs::Directory);
+            assert!(matches!(opened, Err(OpenError::Kernel { .. })), "{path}: {opened:?}");
+        }
+        for path in ["/proc/self", "/proc/self/cwd", "/proc/self/root/etc"] {
+            let located = locate(Path::new(path));
+            assert!(matches!(located, Err(OpenError::Kernel { .. })), "{path}: {located:?}");
+        }
+    }
+}

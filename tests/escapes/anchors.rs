@@ -1,0 +1,621 @@
+//! What configuration names is what a call gets, whatever tools did before it
+//! or do meanwhile: directories, topics and components are not exchanged.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use kitbag::Kitbag;
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+use serde_json::{Value, json};
+
+use super::Attempts;
+use crate::support::{CallInTest, Workspace, guest, probe};
+
+/// Two tools: `probe` with these grants, and `writer`, which may write the workspace.
+fn two_tools(grants: &str, more: &str) -> Workspace {
+    let workspace = Workspace::new();
+    let probe = probe(&format!("grants.filesystem = [{grants}]\n"));
+    workspace.config(&format!(
+        "{probe}\n[tools.writer]\nsource = \"local\"\nwasm = {:?}\ndescription = \"writes\"\n\
+         grants.filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n{more}",
+        guest("probe"),
+    ));
+    let treasure = workspace.outside().join("treasure");
+    fs::create_dir(&treasure).unwrap();
+    fs::write(treasure.join("secret.md"), "the secret").unwrap();
+    workspace
+}
+
+fn write(path: &str, text: &str) -> Value {
+    json!({ "do": "write", "path": path, "text": text })
+}
+
+fn read(path: &str) -> Value {
+    json!({ "do": "read", "path": path })
+}
+
+/// Replaces a directory by a link, first as the tool `writer`, then as another
+/// process that the tool's refusal does not bind.
+fn replace(workspace: &Workspace, kitbag: &Kitbag, name: &str, target: &str) {
+    let to = |action: &str, more: Value| {
+        let mut arguments = json!({ "do": action });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        kitbag.call_in_test("writer", arguments)
+    };
+    let moved = to("rename", json!({ "old": name, "new": "aside" }));
+    assert!(moved.ends_with("refused (not-permitted)"), "{moved}");
+    let made = to("symlink", json!({ "target": target, "path": "way-out" }));
+    assert!(made.ends_with("refused (not-permitted)"), "{made}");
+    fs::rename(workspace.path(name), workspace.path("aside")).unwrap();
+    symlink(target, workspace.path(name)).unwrap();
+}
+
+#[test]
+fn a_granted_directory_replaced_by_a_link_between_calls_is_not_followed() {
+    for mode in ["ro", "rw"] {
+        let grant = format!("{{ host = \"data\", guest = \"/data\", mode = \"{mode}\" }}");
+        let workspace = two_tools(&grant, "");
+        workspace.file("data/secret.md", "mine");
+        let kitbag = workspace.kitbag();
+        assert!(kitbag.call_in_test("probe", read("/data/secret.md")).ends_with("mine"));
+        replace(&workspace, &kitbag, "data", "../treasure");
+        for arguments in [read("/data/secret.md"), write("/data/secret.md", "changed")] {
+            let got = kitbag.call_in_test("probe", arguments.clone());
+            assert!(got.starts_with("failed: denied: "), "{got}");
+            // Another process reads the configuration anew.
+            let text = arguments.to_string();
+            let run = workspace.run(&["run", "probe", "--args", &text]);
+            assert_ne!(run.code, 0, "{}", run.shown());
+            assert!(run.stderr.contains("is a symbolic link"), "{}", run.shown());
+        }
+        assert_eq!(
+            fs::read_to_string(workspace.outside().join("treasure/secret.md")).unwrap(),
+            "the secret"
+        );
+    }
+}
+
+#[test]
+fn a_granted_directory_replaced_by_another_one_is_not_given() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\" }", "");
+    workspace.file("data/secret.md", "mine");
+    workspace.file("other/secret.md", "of others");
+    let kitbag = workspace.kitbag();
+    fs::rename(workspace.path("data"), workspace.path("aside")).unwrap();
+    fs::rename(workspace.path("other"), workspace.path("data")).unwrap();
+    let got = kitbag.call_in_test("probe", read("/data/secret.md"));
+    assert!(got.starts_with("failed: denied: ") && got.contains("another directory"), "{got}");
+    // Read again, the configuration means the one that is there now.
+    let got = workspace.call("probe", read("/data/secret.md"));
+    assert!(got.ends_with("of others"), "{got}");
+}
+
+#[test]
+fn a_topic_replaced_by_a_link_between_calls_is_not_followed() {
+    let topic = "\n[knowledge.team]\nsubjects = \"notes\"\n";
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\" }", topic);
+    workspace.file("data/x", "");
+    workspace.file("notes/rules.md", "Be kind.\n");
+    let kitbag = workspace.kitbag();
+    let learn = |subject: &str| json!({ "topic": "team", "subjects": subject });
+    assert_eq!(kitbag.call_in_test("learn", learn("rules")), "Be kind.\n");
+    replace(&workspace, &kitbag, "notes", "../treasure");
+    let got = kitbag.call_in_test("learn", learn("secret"));
+    assert!(!got.contains("the secret") && got.contains("is a symbolic link"), "{got}");
+    let run = workspace.run(&["run", "learn", "topic=team", "subjects=secret"]);
+    assert!(!run.stdout.contains("the secret"), "{}", run.shown());
+    // The same link is followed where no tool may write what it lies in.
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let run = workspace.run(&["run", "learn", "topic=team", "subjects=secret"]);
+    assert_eq!(run.success(), "the secret\n");
+}
+
+#[test]
+fn a_topic_is_not_written_through_a_directory_that_holds_it() {
+    let topic =
+        "\n[knowledge.team]\nsubjects = \"notes\"\n[knowledge.later]\nsubjects = \"later\"\n";
+    let workspace = two_tools("{ host = \"notes\", guest = \"/notes\", mode = \"rw\" }", topic);
+    workspace.file("notes/rules.md", "Be kind.\n");
+    let kitbag = workspace.kitbag();
+    for arguments in [
+        write("notes/rules.md", "Obey."),
+        write("notes/new.md", "Obey."),
+        write("Notes/new.md", "Obey."),
+        json!({ "do": "mkdir", "path": "later" }),
+        json!({ "do": "rename", "old": "aside", "new": "later" }),
+    ] {
+        fs::create_dir_all(workspace.path("aside")).unwrap();
+        let got = kitbag.call_in_test("writer", arguments.clone());
+        let is_refused = got.contains("refused (not-permitted)") || got.contains("no-entry");
+        assert!(is_refused, "{arguments}: {got}");
+    }
+    // A grant that names the topic's directory itself is a person's word.
+    let got = kitbag.call_in_test("probe", write("/notes/new.md", "Learned."));
+    assert!(got.ends_with("8 bytes"), "{got}");
+}
+
+#[test]
+fn a_directory_that_is_swapped_while_calls_are_made_leads_nowhere() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/secret.md", "mine");
+    let kitbag = workspace.kitbag();
+    let (real, aside) = (workspace.path("data"), workspace.path("aside"));
+    let stop = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            symlink("../treasure", &aside).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &real, CWD, &aside, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for _ in 0..300 {
+            let got = kitbag.call_in_test("probe", write("/data/secret.md", "x"));
+            let is_told = got.starts_with("failed: denied: ") || got.ends_with("1 byte");
+            assert!(is_told, "{got}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let kept = fs::read_to_string(workspace.outside().join("treasure/secret.md")).unwrap();
+    assert_eq!(kept, "the secret");
+}
+
+#[test]
+fn a_grant_of_everything_gives_nothing_of_the_kernels_own_file_systems() {
+    let workspace =
+        Workspace::with_probe("grants.filesystem = [{ host = \"/\", guest = \"/all\" }]\n");
+    let mut attempts = Attempts::new(&workspace);
+    for path in [
+        "/all/proc/self/environ",
+        "/all/proc/self/cmdline",
+        "/all/proc/self/mem",
+        "/all/proc/version",
+        "/all/sys/kernel/mm/transparent_hugepage/enabled",
+    ] {
+        attempts.attempt(read(path));
+    }
+    for path in ["/all/proc", "/all/proc/self", "/all/proc/1", "/all/sys", "/all/dev/pts"] {
+        for action in ["list", "stat", "lstat", "readlink", "open"] {
+            attempts.attempt(json!({ "do": action, "path": path }));
+        }
+    }
+    for line in attempts.report.lines() {
+        assert!(line.ends_with("refused (not-permitted)"), "{line}");
+    }
+    let got = attempts.workspace.call("probe", json!({ "do": "stat", "path": "/all/etc" }));
+    assert_eq!(got, "stat /all/etc: directory");
+}
+
+#[test]
+fn the_kernels_own_file_systems_are_no_directories_to_grant() {
+    for host in ["/proc", "/proc/self", "/proc/self/cwd", "/sys", "/sys/kernel", "/dev/pts"] {
+        let workspace = Workspace::with_probe(&format!(
+            "grants.filesystem = [{{ host = {host:?}, guest = \"/all\", mode = \"rw\" }}]\n"
+        ));
+        let run = workspace.run(&["check"]);
+        assert!(run.code != 0 && run.shown().contains("cannot be granted"), "{}", run.shown());
+    }
+}
+
+#[test]
+fn a_fifo_exchanged_for_a_file_blocks_no_call() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/a", "plain");
+    mknodat(CWD, workspace.path("data/b"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let kitbag = workspace.kitbag();
+    let (a, b) = (workspace.path("data/a"), workspace.path("data/b"));
+    let stop = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        let (sender, answered) = mpsc::channel();
+        // Not scoped: a thread that the kernel holds would hold this test for ever.
+        std::thread::spawn(move || {
+            for count in 0..1000 {
+                let arguments =
+                    if count % 2 == 0 { read("/data/a") } else { write("/data/a", "x") };
+                sender.send(kitbag.call_in_test("probe", arguments)).unwrap();
+            }
+        });
+        let got: Vec<_> =
+            std::iter::from_fn(|| answered.recv_timeout(Duration::from_secs(60)).ok())
+                .take(1000)
+                .collect();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(got.len(), 1000, "a call was not answered within a minute");
+        assert!(got.iter().any(|got| got.contains("refused (unsupported)")));
+        assert!(got.iter().any(|got| got.contains("byte")));
+    });
+}
+
+#[test]
+fn no_link_that_leads_out_is_made_or_moved() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/sub/deep/x", "");
+    symlink("../../treasure", workspace.path("data/old")).unwrap();
+    symlink("deep/x", workspace.path("data/sub/inner")).unwrap();
+    symlink("../sub", workspace.path("data/sub/up")).unwrap();
+    let kitbag = workspace.kitbag();
+    let call = |arguments: Value| kitbag.call_in_test("probe", arguments);
+    let link =
+        |target: &str, path: &str| call(json!({ "do": "symlink", "target": target, "path": path }));
+    for (target, path) in [
+        ("/etc", "/data/l"),
+        ("..", "/data/l"),
+        ("../treasure", "/data/l"),
+        ("sub/../..", "/data/l"),
+        ("missing/../../x", "/data/l"),
+        ("../../..", "/data/sub/deep/l"),
+        ("../..", "/data/sub/up/l"),
+        ("./../..", "/data/sub/l"),
+    ] {
+        let got = link(target, path);
+        assert!(got.ends_with("refused (not-permitted)"), "{got}");
+    }
+    for (target, path) in
+        [("sub/deep", "/data/a"), ("..", "/data/sub/b"), ("../..", "/data/sub/deep/c")]
+    {
+        let got = link(target, path);
+        assert!(got.ends_with("done"), "{got}");
+    }
+    for (action, old, new) in [
+        ("rename", "/data/old", "/data/sub/new"),
+        ("link", "/data/old", "/data/sub/new"),
+        ("rename", "/data/sub/b", "/data/b"),
+        ("link", "/data/sub/deep/c", "/data/sub/c"),
+    ] {
+        let got = call(json!({ "do": action, "old": old, "new": new }));
+        assert!(got.ends_with("refused (not-permitted)"), "{got}");
+    }
+    let got = call(json!({ "do": "rename", "old": "/data/a", "new": "/data/e" }));
+    assert!(got.ends_with("done"), "{got}");
+    // Taken away it may be.
+    let got = call(json!({ "do": "remove", "path": "/data/old" }));
+    assert!(got.ends_with("done"), "{got}");
+}
+
+#[test]
+fn the_component_of_another_tool_is_not_replaced() {
+    let workspace = Workspace::new();
+    let wasm = fs::read(guest("probe")).unwrap();
+    workspace.file("build/out/tool.wasm", &wasm);
+    workspace.file("evil.wasm", "evil");
+    workspace.config(
+        "[tools.probe]\nsource = \"local\"\nwasm = \"build/out/tool.wasm\"\ndescription = \"x\"\n\
+         grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n\
+         [tools.later]\nsource = \"local\"\nwasm = \"new/later.wasm\"\ndescription = \"x\"\n",
+    );
+    fs::hard_link(workspace.path("build/out/tool.wasm"), workspace.path("second-name")).unwrap();
+    let kitbag = workspace.kitbag();
+    let move_to = |old: &str, new: &str| json!({ "do": "rename", "old": old, "new": new });
+    for arguments in [
+        write("build/out/tool.wasm", "evil"),
+        write("second-name", "evil"),
+        json!({ "do": "truncate", "path": "second-name" }),
+        json!({ "do": "set-times", "path": "second-name" }),
+        json!({ "do": "remove", "path": "build/out/tool.wasm" }),
+        json!({ "do": "truncate", "path": "build/out/tool.wasm" }),
+        json!({ "do": "set-times", "path": "build/out/tool.wasm" }),
+        move_to("evil.wasm", "build/out/tool.wasm"),
+        move_to("evil.wasm", "build/out/TOOL.wasm"),
+        move_to("build/out/tool.wasm", "away"),
+        move_to("build/out", "away"),
+        move_to("build", "away"),
+        move_to("second-name", "third-name"),
+        json!({ "do": "link", "old": "build/out/tool.wasm", "new": "third-name" }),
+        json!({ "do": "link", "old": "evil.wasm", "new": "build/out/tool.wasm" }),
+        json!({ "do": "symlink", "target": "../../evil.wasm", "path": "build/out/tool.wasm" }),
+        json!({ "do": "mkdir", "path": "new" }),
+    ] {
+        let got = kitbag.call_in_test("probe", arguments.clone());
+        assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
+    }
+    assert_eq!(fs::read(workspace.path("build/out/tool.wasm")).unwrap(), wasm);
+    let got = kitbag.call_in_test("probe", write("build/out/other", "mine"));
+    assert!(got.ends_with("4 bytes"), "{got}");
+}
+
+#[test]
+fn a_component_is_not_reached_through_a_link_that_a_tool_could_have_made() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/x", "");
+    let text = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
+    let linked =
+        "\n[tools.linked]\nsource = \"local\"\nwasm = \"build/tool.wasm\"\ndescription = \"x\"\n";
+    workspace.config(&format!("{text}{linked}"));
+    workspace.file("real/tool.wasm", fs::read(guest("probe")).unwrap());
+    symlink("real", workspace.path("build")).unwrap();
+    let arguments = json!({ "do": "echo", "text": "hello" });
+    let got = workspace.call("linked", arguments.clone());
+    assert!(got.contains("is a symbolic link"), "{got}");
+    // Where nothing writes, a link is as good as what it leads to.
+    workspace.config(linked);
+    assert_eq!(workspace.call("linked", arguments), "hello");
+}
+
+#[test]
+fn a_directory_that_looks_like_a_repository_is_not_made() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/x", "");
+    let kitbag = workspace.kitbag();
+    let call = |arguments: Value| kitbag.call_in_test("probe", arguments);
+    let mkdir = |path: &str| call(json!({ "do": "mkdir", "path": path }));
+    let done = |got: String| assert!(got.ends_with("done") || got.contains("bytes"), "{got}");
+    let refused = |got: String| assert!(got.ends_with("refused (not-permitted)"), "{got}");
+    done(mkdir("/data/bare"));
+    done(mkdir("/data/bare/objects"));
+    done(mkdir("/data/bare/refs"));
+    done(call(write("/data/head", "ref: refs/heads/main")));
+    refused(call(write("/data/bare/HEAD", "ref: refs/heads/main")));
+    refused(call(write("/data/bare/head", "ref: refs/heads/main")));
+    refused(call(json!({ "do": "rename", "old": "/data/head", "new": "/data/bare/HEAD" })));
+    refused(call(json!({ "do": "link", "old": "/data/head", "new": "/data/bare/HEAD" })));
+    refused(call(json!({ "do": "symlink", "target": "../head", "path": "/data/bare/HEAD" })));
+    refused(mkdir("/data/bare/HEAD"));
+    // The other way round.
+    done(mkdir("/data/other"));
+    done(call(write("/data/other/HEAD", "ref: refs/heads/main")));
+    done(call(write("/data/other/config", "[core]\nfsmonitor = evil\n")));
+    refused(mkdir("/data/other/objects"));
+    refused(mkdir("/data/other/REFS"));
+    refused(call(write("/data/other/commondir", "../elsewhere")));
+    refused(call(json!({ "do": "rename", "old": "/data/bare/refs", "new": "/data/other/refs" })));
+    refused(call(json!({ "do": "symlink", "target": "../bare/refs", "path": "/data/other/refs" })));
+    // One that is there already is left as it is, with all that is in it.
+    workspace.file("data/there/HEAD", "ref: refs/heads/main");
+    workspace.file("data/there/refs/heads/main", "");
+    refused(call(write("/data/there/config", "[core]\nfsmonitor = evil\n")));
+    refused(call(write("/data/there/refs/heads/main", "x")));
+    refused(call(json!({ "do": "rename", "old": "/data/there", "new": "/data/moved" })));
+    // Granted as a directory of its own it is refused.
+    workspace.config(&probe(
+        "grants.filesystem = [{ host = \"data/there/refs\", guest = \"/refs\", mode = \"rw\" }]\n",
+    ));
+    let run = workspace.run(&["check"]);
+    assert!(
+        run.code != 0 && run.shown().contains("cannot be granted for writing"),
+        "{}",
+        run.shown()
+    );
+}
+
+#[test]
+fn guarded_names_are_guarded_in_every_spelling() {
+    let workspace = two_tools("{ host = \"data\", guest = \"/data\", mode = \"rw\" }", "");
+    workspace.file("data/x", "");
+    let kitbag = workspace.kitbag();
+    for name in [
+        ".git",
+        ".GIT",
+        ".gIt",
+        ".g\u{200c}it",
+        "\u{feff}.git",
+        ".git\u{200d}",
+        ".git.",
+        ".git ",
+        ".git. .",
+        ".git::$INDEX_ALLOCATION",
+        "GIT~1",
+        "git~23",
+        ".kitbag",
+        ".\u{212a}itbag",
+        "KITBAG~1",
+        ".hg",
+        ".HG",
+        ".jj",
+        ".jj.",
+        "hg~1",
+        "\u{ff0e}git",
+    ] {
+        for arguments in [
+            json!({ "do": "mkdir", "path": format!("/data/{name}") }),
+            json!({ "do": "rename", "old": "/data/x", "new": format!("/data/{name}") }),
+            write(&format!("/data/{name}"), "gitdir: evil"),
+        ] {
+            let got = kitbag.call_in_test("probe", arguments.clone());
+            assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
+        }
+    }
+    for name in [".gitignore", "git", ".github", "digit", "kitbag.toml", "git~", "git~x"] {
+        let got = kitbag.call_in_test("probe", write(&format!("/data/{name}"), "fine"));
+        assert!(got.ends_with("4 bytes"), "{got}");
+    }
+}
+
+#[test]
+fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config(&probe(
+        "grants.filesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\" }]\n",
+    ));
+    workspace.own_config("");
+    fs::hard_link(
+        workspace.home().join(".config/kitbag/config.toml"),
+        workspace.outside().join("second-name"),
+    )
+    .unwrap();
+    for arguments in [
+        write("/all/home/.config/kitbag/config.toml", "[tools]"),
+        write("/all/home/.config/kitbag/new", ""),
+        write("/all/second-name", "[tools]"),
+        write("/all/cache/new", ""),
+        json!({ "do": "rename", "old": "/all/cache", "new": "/all/moved" }),
+        json!({ "do": "rename", "old": "/all/home/.config", "new": "/all/moved" }),
+        json!({ "do": "rename", "old": "/all/workspace", "new": "/all/moved" }),
+        json!({ "do": "rename", "old": "/all/workspace/.kitbag", "new": "/all/moved" }),
+    ] {
+        let run = workspace.run(&["run", "probe", "--args", &arguments.to_string()]);
+        let got = run.success();
+        assert!(got.ends_with("refused (not-permitted)\n"), "{arguments}: {got}");
+    }
+    let run =
+        workspace.run(&["run", "probe", "--args", &write("/all/home/mine", "fine").to_string()]);
+    assert_eq!(run.success(), "write /all/home/mine: 4 bytes\n");
+}
+
+/// Numbers that are the same everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+
+    /// A path of names that mean something, three deep at most.
+    fn path(&mut self, roots: &[&str]) -> String {
+        const NAMES: &[&str] = &[
+            "data",
+            "notes",
+            "shared",
+            "build",
+            "tool.wasm",
+            "out",
+            "rules.md",
+            ".git",
+            "HEAD",
+            "refs",
+            "..",
+        ];
+        let mut path = self.pick(roots).to_owned();
+        for _ in 0..=self.below(2) {
+            let plain = self.below(3) > 0;
+            path = format!("{path}/{}", self.pick(if plain { &["a", "b"] } else { NAMES }));
+        }
+        path
+    }
+
+    fn operation(&mut self, roots: &[&str]) -> Value {
+        const OPERATIONS: &[&str] = &[
+            "read", "list", "write", "write", "append", "mkdir", "mkdir", "mkdir", "rmdir",
+            "remove", "truncate", "rename", "rename", "link", "symlink", "symlink",
+        ];
+        const TARGETS: &[&str] = &[
+            "..",
+            "../..",
+            "../outside",
+            "a",
+            "../shared",
+            "../../outside/secret.md",
+            "/etc",
+            "../data",
+        ];
+        let (action, path) = (self.pick(OPERATIONS), self.path(roots));
+        match action {
+            "rename" | "link" => json!({ "do": action, "old": path, "new": self.path(roots) }),
+            "symlink" => json!({ "do": action, "target": self.pick(TARGETS), "path": path }),
+            _ => json!({ "do": action, "path": path, "text": "written" }),
+        }
+    }
+}
+
+/// Every file below a directory with its content, and every link with its text.
+fn tree(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut ahead = vec![directory.to_owned()];
+    while let Some(directory) = ahead.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let (path, kind) =
+                entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
+            match () {
+                () if kind.is_dir() => ahead.push(path.clone()),
+                () if kind.is_file() => found.push((path.clone(), fs::read(&path).unwrap())),
+                () => {}
+            }
+            found.push((path, Vec::new()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn whatever_two_tools_do_nothing_outside_is_reached_and_nothing_sealed_is_changed() {
+    let mut done = 0;
+    for seed in 0..12 {
+        let workspace = Workspace::new();
+        let tool = |name: &str, grants: &str| {
+            format!(
+                "[tools.{name}]\nsource = \"local\"\nwasm = {:?}\ndescription = \"x\"\n\
+                 grants.filesystem = [{grants}]\n",
+                guest("probe"),
+            )
+        };
+        let all = "{ host = \".\", guest = \"/workspace\", mode = \"rw\" }";
+        let some = "{ host = \"shared\", guest = \"/shared\", mode = \"rw\" }, \
+                    { host = \"data\", guest = \"/data\" }";
+        workspace.config(&format!(
+            "{}{}[tools.built]\nsource = \"local\"\nwasm = \"build/tool.wasm\"\n\
+             [knowledge.team]\nsubjects = \"notes\"\n",
+            tool("all", all),
+            tool("some", some),
+        ));
+        for path in ["notes/rules.md", "build/tool.wasm", ".git/config", "repo/HEAD", "repo/refs/x"]
+        {
+            workspace.file(path, "sealed");
+        }
+        for path in ["a/config", "shared/a/b/config", "data/a/config"] {
+            workspace.file(path, "inside");
+        }
+        let outside = workspace.outside().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret.md"), "the secret").unwrap();
+        fs::hard_link(workspace.path("build/tool.wasm"), workspace.path("shared/tool.wasm"))
+            .unwrap();
+        symlink("../outside", workspace.path("out")).unwrap();
+        symlink("../../outside", workspace.path("shared/out")).unwrap();
+
+        let sealed = [".kitbag", ".git", "notes", "build", "repo"].map(|name| workspace.path(name));
+        let kept =
+            |paths: &[std::path::PathBuf]| paths.iter().map(|path| tree(path)).collect::<Vec<_>>();
+        let kinds = || {
+            ["shared", "data", "notes", "build"].map(|name| {
+                let found = fs::symlink_metadata(workspace.path(name)).unwrap();
+                std::os::unix::fs::MetadataExt::ino(&found)
+            })
+        };
+        // Beside `tool.wasm` a tool may write, so that alone counts of `build`.
+        let component = || fs::read(workspace.path("build/tool.wasm")).unwrap();
+        let of_sealed = || {
+            let mut found = kept(&sealed);
+            found[3].clear();
+            found
+        };
+        let before = (of_sealed(), kinds(), component(), tree(&outside));
+        let kitbag = workspace.kitbag();
+        let mut numbers = Numbers(seed);
+        let mut steps = Vec::new();
+        for _ in 0..100 {
+            let tool = numbers.pick(&["all", "some"]);
+            let roots: &[&str] = if tool == "all" {
+                &["/workspace", "/workspace/shared"]
+            } else {
+                &["/shared", "/data"]
+            };
+            let operation = numbers.operation(roots);
+            let got = kitbag.call_in_test(tool, operation.clone());
+            done += usize::from(!got.contains("refused"));
+            assert!(!got.starts_with("failed"), "{got}");
+            steps.push(format!("{tool} {got}"));
+            let told = || steps.join("\n");
+            assert!(!got.contains("the secret") && !got.contains("secret.md ("), "{}", told());
+            let after = (of_sealed(), kinds(), component(), tree(&outside));
+            assert!(after == before, "{}", told());
+        }
+        // To another process the configuration means the same as before.
+        let run = workspace.run(&["run", "some", "do=read", "path=/data/a/config"]);
+        assert_eq!(run.success(), "read /data/a/config: 6 bytes: inside\n");
+        let run = workspace.run(&["run", "learn", "topic=team", "subjects=rules"]);
+        assert_eq!(run.success(), "sealed\n");
+    }
+    assert!(done > 100, "only {done} operations were done");
+}
