@@ -82,6 +82,7 @@ enum = ["a", "b"]
 type = "array"
 items = { type = "integer" }
 "#;
+            fs::write(root.join("t.wasm"), "").expect("the file is ours");
             fs::write(root.join(".kitbag/config.toml"), parameters).expect("the file is ours");
         });
     }

@@ -62,7 +62,7 @@ fn a_limit_on_the_size_of_files_is_an_error_and_ends_no_process() {
     let report = [
         // By a tool, in a call.
         "ulimit -f 0; exec $kitbag run probe do=write path=a text=hello",
-        "ulimit -f 1; exec $kitbag run probe do=set-size path=a bytes:=1000000",
+        "ulimit -f 1; exec $kitbag run probe do=set-size write:=true path=a bytes:=1000000",
         // By kitbag.
         "ulimit -f 0; exec $kitbag list >list.txt",
         "ulimit -f 0; exec $kitbag --help >help.txt",

@@ -105,7 +105,7 @@ fn the_cache_can_be_emptied() {
     let size = |text: &str| text.contains(": 1 entry, ");
     assert!(size(&workspace.run(&["cache"]).success()));
     assert!(workspace.run(&["cache", "--clear"]).success().contains(": removed 1 entry, "));
-    assert_eq!(workspace.run(&["cache"]).success(), "<cache>: 0 entries, 0 bytes\n");
+    assert!(workspace.run(&["cache"]).success().starts_with("<cache>: 0 entries, 0 bytes\n"));
     workspace.run(&["run", "word_count", "text=a"]).success();
 }
 

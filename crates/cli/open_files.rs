@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// As many as kitbag opens at once for one step of a call.
-const NEEDED: usize = 4;
+/// As many as kitbag opens at once for one step of a call: to start a compiler.
+const NEEDED: usize = 8;
 
 /// The limit on open files, where fewer are left than one step of a call needs:
 /// whatever failed has failed for want of them, most likely.

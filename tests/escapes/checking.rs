@@ -83,13 +83,13 @@ fn the_protocol_is_answered_while_an_answer_is_checked() {
 #[test]
 fn checking_arguments_takes_of_the_time_of_the_call() {
     let branches: Vec<_> =
-        (0..50).map(|_| json!({ "type": "string" })).chain([json!({})]).collect();
+        (0..200).map(|_| json!({ "type": "string" })).chain([json!({})]).collect();
     let schema = json!({ "type": "object", "additionalProperties": {
         "type": "array", "items": { "anyOf": branches },
     } });
-    let workspace = odd(json!({ "name": "odd", "inputSchema": schema }), "time = \"50ms\"\n");
-    let arguments = json!({ "x": vec![0; 400_000] }).to_string();
+    let workspace = odd(json!({ "name": "odd", "inputSchema": schema }), "time = \"20ms\"\n");
+    let arguments = json!({ "x": vec![0; 90_000] }).to_string();
     let run = workspace.run_with(&["run", "odd", "--args", "-"], &arguments, &[]);
     assert_eq!(run.code, 5, "{}", run.shown());
-    assert!(run.stderr.starts_with("error: limit: time (50ms)\n"), "{}", run.shown());
+    assert!(run.stderr.starts_with("error: limit: time (20ms)\n"), "{}", run.shown());
 }
