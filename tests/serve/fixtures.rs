@@ -2,6 +2,7 @@
 //! conformance suite wants.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -471,8 +472,14 @@ fn what_nobody_knows_yet_is_listed_later_and_found_at_once() {
 #[test]
 fn who_listens_for_a_subject_hears_when_its_topic_changes() {
     let workspace = Workspace::new();
-    workspace.file("notes/a.md", "A\n");
-    workspace.file("skills/b.md", "B\n");
+    for (path, text) in [("notes/a.md", "A\n"), ("skills/b.md", "B\n")] {
+        // What is as new as the server might have changed since its start.
+        let before = SystemTime::now() - Duration::from_secs(60);
+        let file = workspace.file(path, text);
+        for changed in [file.as_path(), file.parent().unwrap()] {
+            fs::File::open(changed).unwrap().set_modified(before).unwrap();
+        }
+    }
     workspace.config(
         "[knowledge.team]\nsubjects = \"notes\"\n[knowledge.more]\nsubjects = \"skills\"\n",
     );

@@ -5,12 +5,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kitbag_files::check_file_system;
+
 /// How many directories of topics are watched, all together. Linux lets a user have
 /// 8,192 watches at least, which other programs need too.
 pub(crate) const MOST: usize = 4_096;
 
 /// How many entries of a topic are looked at, which is as many as a topic may have.
-const ENTRIES: usize = 100_000;
+pub(crate) const ENTRIES: usize = 100_000;
 
 /// Adds a directory and those below it, until there are as many as may be. Returns
 /// whether that was all of them.
@@ -47,29 +49,10 @@ fn is_watchable(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && !is_of_kernel(path)
 }
 
-/// Whether a file system shows the kernel's state as files.
-#[cfg(target_os = "linux")]
+/// Whether a directory is on a file system that shows the kernel's state as files.
+/// What cannot be found out is.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
-    /// procfs, sysfs, cgroupfs of both versions, debugfs, tracefs, securityfs, bpf.
-    ///
-    /// Source: `linux/magic.h`.
-    const MAGIC: [u64; 8] = [
-        0x9fa0,
-        0x6265_6572,
-        0x0027_e0eb,
-        0x6367_7270,
-        0x6462_6720,
-        0x7472_6163,
-        0x7363_6673,
-        0xcafe_4a11,
-    ];
-    // What cannot be found out is not watched.
-    rustix::fs::statfs(path).map_or(true, |stat| MAGIC.contains(&(stat.f_type as u64)))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_of_kernel(_: &Path) -> bool {
-    false
+    fs::File::open(path).map_or(true, |directory| check_file_system(directory).is_err())
 }
 
 #[cfg(test)]
@@ -94,10 +77,8 @@ mod tests {
         );
         let mut found = BTreeSet::new();
         assert!(add_tree(&root.join("link"), &mut found));
-        if cfg!(target_os = "linux") {
-            assert!(add_tree(Path::new("/proc"), &mut found));
-            assert!(add_tree(Path::new("/sys"), &mut found));
-        }
+        assert!(add_tree(Path::new("/proc"), &mut found));
+        assert!(add_tree(Path::new("/sys"), &mut found));
         assert_eq!(found, BTreeSet::new());
     }
 }

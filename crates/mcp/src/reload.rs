@@ -49,12 +49,7 @@ impl Server {
                 watch.follow_all(&config);
                 drop(config);
                 let mut early = watch.changed_since(start);
-                loop {
-                    let paths = match early.is_empty() {
-                        true => next_change(&events),
-                        false => Some(std::mem::take(&mut early)),
-                    };
-                    let Some(paths) = paths else { return };
+                while let Some(paths) = next_change(&events, std::mem::take(&mut early)) {
                     let Some(server) = server.upgrade() else { return };
                     if server.closing().is_cancelled() {
                         return;
@@ -129,12 +124,20 @@ impl Watch {
         }
     }
 
-    /// The directories in which files came or went since a time, before they were
-    /// watched.
+    /// What changed since a time, before it was watched.
     fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
-        let modified = |path: &Path| path.symlink_metadata().and_then(|it| it.modified());
-        let changed = self.watched.iter().filter(|path| modified(path).is_ok_and(|it| it > time));
-        changed.cloned().collect()
+        // File systems note times by a clock that is up to 10 ms late.
+        let time = time - Duration::from_millis(10);
+        let is_new = |path: &Path| {
+            path.symlink_metadata().and_then(|it| it.modified()).is_ok_and(|it| it > time)
+        };
+        let mut changed = Vec::new();
+        for directory in &self.watched {
+            let entries = directory.read_dir().into_iter().flatten().flatten();
+            let files = entries.take(directories::ENTRIES).map(|entry| entry.path());
+            changed.extend(files.chain([directory.clone()]).filter(|path| is_new(path)));
+        }
+        changed
     }
 }
 
@@ -162,10 +165,13 @@ fn documents(config: &Config) -> impl Iterator<Item = &Path> {
     config.topics.values().map(|topic| topic.subjects.value.as_path())
 }
 
-/// Waits for a change and for the quiet after it: the paths that changed.
-fn next_change(events: &mpsc::Receiver<notify::Result<Event>>) -> Option<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    let mut deadline: Option<Instant> = None;
+/// Waits for a change, unless `paths` have changed already, and for the quiet after
+/// it: the paths that changed.
+fn next_change(
+    events: &mpsc::Receiver<notify::Result<Event>>,
+    mut paths: Vec<PathBuf>,
+) -> Option<Vec<PathBuf>> {
+    let mut deadline = (!paths.is_empty()).then(|| Instant::now() + PATIENCE);
     loop {
         let event = match deadline {
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
