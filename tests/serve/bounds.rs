@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -21,6 +22,21 @@ const OPEN: &[&str] = &["--no-token"];
 
 #[test]
 fn a_client_that_reads_nothing_is_disconnected() {
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello });
+    check_disconnected(&format!(
+        "{hello}\n{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}\n"
+    ));
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_disconnected_before_its_session_begins() {
+    check_disconnected("");
+}
+
+/// Sends this and then pings, and reads nothing.
+#[track_caller]
+fn check_disconnected(begin: &str) {
     let workspace = Workspace::new();
     let mut child = workspace
         .command()
@@ -31,10 +47,7 @@ fn a_client_that_reads_nothing_is_disconnected() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let hello = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello });
-    writeln!(input, "{hello}").unwrap();
-    writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    input.write_all(begin.as_bytes()).unwrap();
     let mut peak = 0;
     let is_disconnected = (0..1_000).any(|round| {
         let pings: String = (0..500)
@@ -193,7 +206,7 @@ fn connections_without_a_token_keep_nobody_out() {
     };
     let strangers: Vec<_> = (0..1_000).map(|_| connect()).collect();
     // Well before their heads are late, the oldest have made room.
-    for mut stream in &strangers[..1_000 - 256] {
+    for mut stream in &strangers[..1_000 - 512] {
         let read = stream.read(&mut [0; 1]);
         let is_closed = match &read {
             Ok(read) => *read == 0,
@@ -209,6 +222,65 @@ fn connections_without_a_token_keep_nobody_out() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+}
+
+/// Opens connections that show no token, again and again, while `honest` runs, which
+/// is given how many were opened so far.
+fn during_a_flood<T>(server: &HttpServer, honest: impl FnOnce(&AtomicUsize) -> T) -> T {
+    const THREADS: usize = 4;
+    let (address, is_over, opened) = (server.address, AtomicBool::new(false), AtomicUsize::new(0));
+    let connect = || {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
+        let _ = stream.write_all(b"POST /m");
+        opened.fetch_add(1, Ordering::Relaxed);
+        (!is_over.load(Ordering::Relaxed)).then_some(stream)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop((0..300).map_while(|_| connect()).collect::<Vec<_>>());
+                }
+            });
+        }
+        let result = honest(&opened);
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn a_client_with_a_token_gets_in_while_others_open_connections() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, &[]);
+    let token = server.token.clone().unwrap();
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\n\r\n",
+        server.address
+    );
+    let statuses: Vec<Option<String>> = during_a_flood(&server, |opened| {
+        let ask = || {
+            let mut stream = TcpStream::connect_timeout(&server.address, PATIENCE).ok()?;
+            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            // As slow as a network: many others come between its connection and its head.
+            let others = opened.load(Ordering::Relaxed) + 300;
+            while opened.load(Ordering::Relaxed) < others {
+                std::thread::yield_now();
+            }
+            stream.write_all(request.as_bytes()).ok()?;
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).ok()?;
+            Some(String::from_utf8_lossy(&status).into_owned())
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..50).map(|_| scope.spawn(ask)).collect();
+            asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        })
+    });
+    let statuses: Vec<_> =
+        statuses.iter().map(|status| status.as_deref().unwrap_or("closed")).collect();
+    assert_eq!(statuses, ["HTTP/1.1 200"; 50]);
 }
 
 #[test]

@@ -12,15 +12,23 @@ use http_body::{Body, Frame, SizeHint};
 use kitbag_host::{MemoryBudget, Reservation};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::pending::PendingRequest;
 
 /// Connections on which no valid token was shown yet. The oldest makes room for a
 /// new one, so that a client with a token always gets in.
-const STRANGERS: usize = 256;
+const STRANGERS: usize = 512;
+
+/// How long a connection stays before it makes room, so that what its client sends
+/// can arrive. Until then new ones wait in the kernel.
+const LEAST_TIME: Duration = Duration::from_millis(500);
+
+/// Connections that wait in the kernel until they are taken, where it lets as many
+/// wait (`net.core.somaxconn` on Linux, 4,096 by default).
+const BACKLOG: i32 = 4_096;
 
 /// How long a client may take nothing at all of what waits for it.
 const WRITE_TIME: Duration = Duration::from_secs(10);
@@ -31,14 +39,23 @@ pub(crate) struct Connections(Arc<Shared>);
 
 struct Shared {
     strangers: Mutex<Strangers>,
+    /// One stranger less.
+    left: Notify,
     admitted: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Strangers {
     last: u64,
-    /// In the order in which they came; each ends when its token is cancelled.
-    open: BTreeMap<u64, CancellationToken>,
+    /// In the order in which they came.
+    open: BTreeMap<u64, Stranger>,
+}
+
+/// A connection on which no valid token was shown yet.
+struct Stranger {
+    since: Instant,
+    /// Ends the connection.
+    end: CancellationToken,
 }
 
 /// One connection.
@@ -53,7 +70,27 @@ impl Connections {
     /// As many connections with a token as `admitted` says.
     pub(crate) fn new(admitted: usize) -> Self {
         let admitted = Arc::new(Semaphore::new(admitted.min(Semaphore::MAX_PERMITS)));
-        Self(Arc::new(Shared { strangers: Mutex::default(), admitted }))
+        Self(Arc::new(Shared { strangers: Mutex::default(), left: Notify::new(), admitted }))
+    }
+
+    /// Waits until a new connection can be taken.
+    pub(crate) async fn room(&self) {
+        loop {
+            let left = self.0.left.notified();
+            let Some(room) = self.room_at() else { return };
+            tokio::select! {
+                () = sleep_until(room) => {}
+                () = left => {}
+            }
+        }
+    }
+
+    /// When there is room for a new connection, where that is not now.
+    fn room_at(&self) -> Option<Instant> {
+        let strangers = self.strangers();
+        let (_, oldest) = strangers.open.first_key_value()?;
+        let room = oldest.since + LEAST_TIME;
+        (strangers.open.len() >= STRANGERS && room > Instant::now()).then_some(room)
     }
 
     /// Takes a new connection, on which nothing was shown yet.
@@ -63,11 +100,11 @@ impl Connections {
         if strangers.open.len() >= STRANGERS
             && let Some((_, oldest)) = strangers.open.pop_first()
         {
-            oldest.cancel();
+            oldest.end.cancel();
         }
         strangers.last += 1;
         let number = strangers.last;
-        strangers.open.insert(number, end.clone());
+        strangers.open.insert(number, Stranger { since: Instant::now(), end: end.clone() });
         drop(strangers);
         Arc::new(Connection { connections: self.clone(), number, end, place: OnceLock::new() })
     }
@@ -88,7 +125,7 @@ impl Connection {
             return false;
         };
         let _ = self.place.set(place);
-        self.connections.strangers().open.remove(&self.number);
+        self.leave();
         true
     }
 
@@ -97,16 +134,31 @@ impl Connection {
         self.place.get().is_some()
     }
 
-    /// Waits until it has to make room.
+    /// Waits until it has to make room, and what has arrived on it was read.
     pub(crate) async fn ended(&self) {
         self.end.cancelled().await;
+        // Before this goes on the runtime asks what has arrived, and that is read first.
+        tokio::task::yield_now().await;
+        if self.is_admitted() {
+            std::future::pending().await
+        }
+    }
+
+    fn leave(&self) {
+        self.connections.strangers().open.remove(&self.number);
+        self.connections.0.left.notify_one();
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.connections.strangers().open.remove(&self.number);
+        self.leave();
     }
+}
+
+/// Lets as many connections as can be wait until they are taken.
+pub(crate) fn extend_backlog(listener: &std::net::TcpListener) -> io::Result<()> {
+    Ok(rustix::net::listen(listener, BACKLOG)?)
 }
 
 /// A stream whose writing fails where the other end takes nothing for
@@ -249,9 +301,12 @@ mod tests {
         let last = connections.take();
         assert!(first.end.is_cancelled() && !admitted.end.is_cancelled());
         assert!(others.iter().all(|other| !other.end.is_cancelled()));
+        let room = connections.room_at().expect("the oldest has just come");
+        assert_eq!(room, connections.strangers().open[&others[0].number].since + LEAST_TIME);
         assert!(!last.admit(), "one with a token may be open");
         drop(admitted);
         assert!(last.admit());
+        assert_eq!(connections.room_at(), None);
         drop((first, others, last));
         assert_eq!(connections.strangers().open.len(), 0);
     }

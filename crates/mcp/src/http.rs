@@ -33,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, Connections, Counted, Watched};
+use crate::connection::{self, Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::message::{self, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
@@ -78,7 +78,7 @@ pub struct HttpOptions {
     /// Default: 1,000.
     pub sessions: usize,
     /// Connections at once on which a valid token was shown, where one has to be.
-    /// Default: 1,000. Of others there are 256, and the oldest makes room.
+    /// Default: 1,000. Of others there are 512, and the oldest makes room.
     pub connections: usize,
     /// Requests a second, of all clients together. Default: 10,000.
     pub rate: NonZeroU32,
@@ -113,6 +113,7 @@ impl Server {
         end: CancellationToken,
     ) -> io::Result<()> {
         listener.set_nonblocking(true)?;
+        connection::extend_backlog(&listener)?;
         let listener = TcpListener::from_std(listener)?;
         let connections = Connections::new(options.connections);
         let own = own_origins(&listener.local_addr()?);
@@ -121,8 +122,12 @@ impl Server {
         let _alert = self.keep_alert();
         let mut taken = 0_usize;
         loop {
+            let accept = async {
+                connections.room().await;
+                listener.accept().await
+            };
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = accept => accepted,
                 () = end.cancelled() => break,
                 () = self.closing().cancelled() => break,
             };
@@ -149,6 +154,8 @@ impl Server {
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 tokio::select! {
+                    // What has arrived is read before it makes room.
+                    biased;
                     served = connection => if let Err(error) = served {
                         tracing::debug!("a connection broke off: {error}");
                     },
