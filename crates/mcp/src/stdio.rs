@@ -89,11 +89,17 @@ impl Server {
         let closing = self.closing().clone();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
-        let handler = Handler::with_output(self.clone(), "stdio", output);
+        let handler = Handler::with_output(self.clone(), "stdio", Arc::clone(&output));
         let _alert = self.keep_alert();
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
             () = closing.cancelled() => return Ok(()),
+            // Until a session begins, each answer is written before the next is made.
+            () = output.stalls() => {
+                let seconds = WRITE_TIME.as_secs();
+                tracing::error!("the session ends: the client has read nothing for {seconds}s");
+                return Ok(());
+            }
         };
         match session {
             Ok(session) => {
@@ -272,6 +278,18 @@ impl Output {
             rest = &rest[written..];
         }
         Ok(())
+    }
+
+    /// Waits until the client has taken nothing for [`WRITE_TIME`] of what waits for it.
+    async fn stalls(&self) {
+        loop {
+            let taken = self.taken.load(Ordering::Relaxed);
+            let is_waiting = self.unwritten.load(Ordering::Relaxed) > 0;
+            tokio::time::sleep(WRITE_TIME).await;
+            if is_waiting && self.taken.load(Ordering::Relaxed) == taken {
+                return;
+            }
+        }
     }
 
     /// Waits until less than [`UNWRITTEN_BYTES`] wait to be written.
