@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const OPEN: &[&str] = &["--no-token"];
 
+/// A server with as little memory as one can have, in MiB: a quarter is for messages.
+const LITTLE: &[&str] = &["--no-token", "--total-memory", "384MiB"];
+
 #[test]
 fn a_client_that_reads_nothing_is_disconnected() {
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -97,8 +100,8 @@ fn costly(bytes: usize) -> String {
 
 #[test]
 fn requests_that_wait_are_bounded_by_what_they_take() {
-    let workspace = Workspace::with_probe("");
-    let server = HttpServer::start(&workspace, OPEN);
+    let workspace = Workspace::with_probe("[tools.probe.limits]\nmemory = \"4MiB\"\n");
+    let server = HttpServer::start(&workspace, LITTLE);
     let post = |arguments: &str| {
         let (meta, name) = (meta(json!({})), "probe");
         let body = format!(
@@ -125,19 +128,56 @@ fn requests_that_wait_are_bounded_by_what_they_take() {
     {
         std::thread::yield_now();
     }
-    let arguments = costly(900 << 10);
+    // Each takes 11 MiB when it is read, and there are 96 MiB for all of them.
+    let arguments = costly(80_000);
     let mut waiting: Vec<_> = (0..24).map(|_| post(&arguments)).collect();
-    // Each one that costs too much, or does not fit now, is told so.
-    let refused = waiting.iter_mut().any(|stream| {
+    let refused = waiting.iter_mut().map(|stream| {
         let mut status = [0; 12];
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        stream.read_exact(&mut status).is_ok_and(|()| matches!(&status[9..], b"400" | b"503"))
+        stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        stream.read_exact(&mut status).is_ok_and(|()| &status[9..] == b"503")
     });
+    assert_eq!(refused.map(usize::from).sum::<usize>(), 24 - 8);
     // An honest one is answered meanwhile.
     assert_eq!(server.message("", "tools/list", json!({})).status, 200);
     let peak = peak_mib(server.child.id());
-    assert!(peak < 1024, "{peak} MiB");
-    assert!(refused);
+    assert!(peak < 384, "{peak} MiB");
+    for text in ["x".repeat(3_100_000), "\\u0001".repeat(500_000)] {
+        let arguments = format!(r#"{{"do":"echo","text":"{text}"}}"#);
+        for mut stream in (0..12).map(|_| post(&arguments)).collect::<Vec<_>>() {
+            stream.read_exact(&mut [0; 12]).unwrap();
+        }
+    }
+    let peak = peak_mib(server.child.id());
+    assert!(peak < 384, "{peak} MiB");
+}
+
+#[test]
+fn bodies_that_do_not_arrive_are_bounded_by_what_has() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, LITTLE);
+    let half = vec![b' '; 3 << 20];
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: ", server.address);
+    let open = || {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "{head}{}\r\n\r\n", 4 << 20).unwrap();
+        // One for which there is no memory is refused before that.
+        let _ = stream.write_all(&half);
+        stream
+    };
+    // Together 180 MiB, and there are 96 MiB for all.
+    let bodies: Vec<_> = (0..60).map(|_| open()).collect();
+    let statuses = bodies.into_iter().map(|mut stream| {
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).map_or_else(|error| error.to_string(), |()| {
+            String::from_utf8_lossy(&status[9..]).into_owned()
+        })
+    });
+    let statuses: Vec<_> = statuses.collect();
+    let late = statuses.iter().filter(|status| *status == "408").count();
+    assert!((20..33).contains(&late), "{statuses:?}");
+    let peak = peak_mib(server.child.id());
+    assert!(peak < 384, "{peak} MiB");
 }
 
 #[test]
