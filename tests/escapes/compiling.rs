@@ -10,7 +10,7 @@ use kitbag::{Kitbag, Places};
 use serde_json::json;
 
 use crate::support::mcp::Client;
-use crate::support::{CallInTest, Workspace, crafted, snapshot};
+use crate::support::{CallInTest, Workspace, crafted, probe, snapshot};
 
 /// A workspace with the tool `odd`, an empty cache, and a component that takes long to
 /// compile.
@@ -84,9 +84,13 @@ fn a_compiler_has_limits_three_pipes_and_nothing_else() {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
         line[name.len()..].split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(limit("Max data size"), ["2147483648"; 2]);
+    // What the server has reserved for it: of the 1,152 MiB for calls and compilations,
+    // as much as its heaviest function may take.
+    let [memory, _] = &limit("Max data size")[..] else { panic!("{limits}") };
+    let memory: u64 = memory.parse().unwrap();
+    assert!((1 << 30..1152 << 20).contains(&memory), "{memory}");
     let addresses: u64 = limit("Max address space")[0].parse().unwrap();
-    assert!((2 << 30..6 << 30).contains(&addresses), "{addresses}");
+    assert!((memory..memory + (4 << 30)).contains(&addresses), "{addresses}");
     let seconds: u64 = limit("Max cpu time")[0].parse().unwrap();
     assert!((60..=16 * 60).contains(&seconds), "{seconds}");
     assert_eq!(limit("Max core file size"), ["0"; 2]);
@@ -101,6 +105,41 @@ fn a_compiler_has_limits_three_pipes_and_nothing_else() {
     let others = files.iter().filter(|file| **file != own && !inherited.contains(file));
     let others: Vec<_> = others.map(|file| file.to_str().unwrap()).collect();
     assert!(others.len() <= 3 && others.iter().all(|file| file.starts_with("pipe:")), "{files:?}");
+}
+
+#[test]
+fn a_compilation_waits_for_the_memory_of_the_server() {
+    let workspace = odd();
+    let tables = "[tools.probe.grants]
+filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]
+[tools.odd]
+source = \"local\"
+wasm = \"odd.wasm\"
+limits.memory = \"4MiB\"
+";
+    workspace.config(&probe(tables));
+    // One call of the default size, and neither a second one nor a compilation.
+    workspace.own_config("[serve]\nmemory = \"384MiB\"\n");
+    let component = workspace.path("odd.wasm");
+    let content = fs::read(&component).unwrap();
+    fs::remove_file(&component).unwrap();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let arguments = json!({ "do": "gather", "path": "here", "until": "go" });
+    let first = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    see("the call", || workspace.path("here").exists().then_some(()));
+    fs::write(&component, content).unwrap();
+    let params = json!({ "name": "odd", "arguments": {}, "_meta": { "progressToken": "wait" } });
+    let second = client.send("tools/call", params);
+    let waits = client
+        .wait(|message| message["method"] == "notifications/progress" || message["id"] == second);
+    assert_eq!(waits["method"], "notifications/progress", "{waits}");
+    assert_eq!(children(client.process_id()), [0; 0]);
+    workspace.file("go", "");
+    for id in [first, second] {
+        let answer = client.wait(|message| message["id"] == first || message["id"] == second);
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_ne!(answer["result"]["isError"], true, "{answer}");
+    }
 }
 
 #[test]
@@ -205,7 +244,7 @@ fn nothing_but_kitbag_asks_it_to_compile() {
     let workspace = Workspace::new();
     let asked = [
         &["__compile"][..],
-        &["__compile", "another build", "plain", "1", "1"],
+        &["__compile", "another build", "plain", "1", "1", "1"],
         &["__compile", "--help"],
     ];
     snapshot("compiling: asked by others", &workspace.session(&asked));

@@ -169,9 +169,10 @@ fn bodies_that_do_not_arrive_are_bounded_by_what_has() {
     let bodies: Vec<_> = (0..60).map(|_| open()).collect();
     let statuses = bodies.into_iter().map(|mut stream| {
         let mut status = [0; 12];
-        stream.read_exact(&mut status).map_or_else(|error| error.to_string(), |()| {
-            String::from_utf8_lossy(&status[9..]).into_owned()
-        })
+        stream.read_exact(&mut status).map_or_else(
+            |error| error.to_string(),
+            |()| String::from_utf8_lossy(&status[9..]).into_owned(),
+        )
     });
     let statuses: Vec<_> = statuses.collect();
     let late = statuses.iter().filter(|status| *status == "408").count();

@@ -94,6 +94,24 @@ fn a_tool_that_is_built_anew_is_called_anew() {
 }
 
 #[test]
+fn the_component_of_a_tool_that_is_gone_leaves_memory() {
+    let workspace = Workspace::with_probe("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    names(&mut client);
+    let code = |client: &Client| {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", client.process_id())).unwrap();
+        maps.lines().filter(|line| line.contains(" r-x")).count()
+    };
+    let before = code(&client);
+    client.call("probe", json!({ "do": "echo", "text": "x" }));
+    assert!(code(&client) > before);
+    workspace.config("");
+    client.notification("notifications/tools/list_changed");
+    assert_eq!(names(&mut client), ["learn"]);
+    assert_eq!(code(&client), before);
+}
+
+#[test]
 fn new_documents_are_told_and_listed() {
     let workspace = Workspace::new();
     workspace.file("notes/a.md", "A\n");

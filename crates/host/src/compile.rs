@@ -20,10 +20,18 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "compiler")]
+use kitbag_contract::ByteSize;
+
+use crate::budget::MemoryBudget;
+#[cfg(feature = "compiler")]
+use crate::budget::Reservation;
 use crate::engine::Metering;
 #[cfg(feature = "compiler")]
 use crate::error::InvalidComponent;
 use crate::error::LoadError;
+#[cfg(feature = "compiler")]
+use crate::inspect::Heaviest;
 #[cfg(feature = "compiler")]
 use crate::queue::processors;
 #[cfg(feature = "compiler")]
@@ -55,15 +63,20 @@ const STACK_BYTES: usize = 8 << 20;
 #[cfg(feature = "compiler")]
 const THREADS: usize = 16;
 
-/// How many components are compiled at once for this process. Each may take 2 GiB of
-/// memory; one that has a process of its own keeps its place until that has ended.
+/// How many components are compiled at once for this process. One that has a process of
+/// its own keeps its place, and its memory, until that has ended.
 #[cfg(feature = "compiler")]
 static PLACES: Places = Places { free: Mutex::new(2), freed: Condvar::new() };
 
+/// How much memory a compilation may take where the server has no bound on it. The
+/// worst that is let through to the compiler takes 1.0 GiB.
+#[cfg(feature = "compiler")]
+const MEMORY: ByteSize = ByteSize::mib(2 << 10);
+
 /// Compiles a component for this machine, or for any processor of a target.
 ///
-/// `wait` names the component, hears how long it takes and gives it up. `program` is
-/// started to compile it; without one, or where it cannot be started, what takes
+/// `wait` names the component, hears how long it takes and gives it up. It waits for
+/// what it needs of `memory`. `program` is started to compile it; without one, or where it cannot be started, what takes
 /// longer than it may goes on by itself to its end, which the size of a component and
 /// of its functions bounds, and is then forgotten.
 ///
@@ -79,28 +92,31 @@ pub(crate) fn compile(
     metering: Metering,
     target: Option<&str>,
     program: Option<&Path>,
+    memory: &MemoryBudget,
 ) -> Result<Compiled, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     let heaviest = crate::inspect::check(&content).map_err(invalid)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
-        let _ = (heaviest, metering, target, program);
+        let _ = (heaviest, metering, target, program, memory);
         Err(LoadError::NoCompiler)
     };
     #[cfg(feature = "compiler")]
     let compiled = {
         let place = PLACES.take(wait, TIME)?;
-        let threads = processors().get().min(heaviest.at_once()).min(THREADS);
+        let share = Share::of(content.len() as u64, heaviest, memory.size());
+        let reserved = reserve(wait, memory, share.memory)?;
         let content = match program {
             None => content,
-            Some(program) => match worker::compile(program, wait, content, metering, threads) {
+            Some(program) => match worker::compile(program, wait, content, metering, share) {
                 Ok(compiled) => return compiled,
                 Err(content) => content,
             },
         };
+        let threads = share.threads;
         let target = target.map(str::to_owned);
         let compiled = within(wait, TIME, move || {
-            let _place = place;
+            let _held = (place, reserved);
             artifact(&content, metering, target.as_deref(), threads)
         })
         .map_err(|error| LoadError::Engine(error.to_string()))?;
@@ -112,6 +128,66 @@ pub(crate) fn compile(
         }
     };
     compiled
+}
+
+/// What a compilation may take of this machine.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    threads: usize,
+    memory: ByteSize,
+}
+
+#[cfg(feature = "compiler")]
+impl Share {
+    /// What a component of so many bytes needs, of a budget of this size.
+    fn of(bytes: u64, heaviest: Heaviest, budget: Option<ByteSize>) -> Self {
+        let at_once = heaviest.at_once().max(1);
+        let threads = processors().get().min(at_once).min(THREADS);
+        let Some(budget) = budget else { return Self { threads, memory: MEMORY } };
+        let most = budget.min(MEMORY).as_u64();
+        let memory = |threads| needed(bytes, threads, at_once);
+        let threads = (1..=threads).rev().find(|n| memory(*n) <= most).unwrap_or(1);
+        Self { threads, memory: ByteSize::bytes(memory(threads).min(most)) }
+    }
+}
+
+/// What a compilation takes at most, in bytes. Measured: 27 MiB for 0.2 MiB of honest
+/// code, 63 MiB for 2 MiB, 374 MiB for 18 MiB, and 1.0 GiB for the heaviest function.
+#[cfg(feature = "compiler")]
+fn needed(bytes: u64, threads: usize, at_once: usize) -> u64 {
+    const BASE: u64 = 64 << 20;
+    const PER_BYTE: u64 = 32;
+    const HEAVIEST: u64 = 1 << 30;
+    let (threads, at_once) = (threads as u64, at_once as u64);
+    let functions = HEAVIEST.saturating_mul(threads) / at_once;
+    bytes
+        .saturating_mul(PER_BYTE)
+        .saturating_add(BASE + threads * STACK_BYTES as u64)
+        .saturating_add(functions)
+}
+
+/// Waits for memory as long as for a place.
+#[cfg(feature = "compiler")]
+fn reserve(
+    wait: &Wait<'_>,
+    memory: &MemoryBudget,
+    size: ByteSize,
+) -> Result<Reservation, LoadError> {
+    if let Some(reserved) = memory.reserve(size.as_u64()) {
+        return Ok(reserved);
+    }
+    let mut waiting = Box::pin(memory.wait(size.as_u64()));
+    let reserved = wait.until(TIME, |slice| {
+        let waited = crate::call::block_on(async {
+            tokio::time::timeout(slice, waiting.as_mut()).await.ok()
+        });
+        waited.ok()??
+    });
+    reserved.ok_or_else(|| match wait.is_cancelled() {
+        true => LoadError::Cancelled,
+        false => LoadError::Busy,
+    })
 }
 
 /// Compiles on as many threads, and waits for that.
@@ -244,6 +320,34 @@ mod tests {
             Err::<(), _>(InvalidComponent::Compile("the compiler panicked".into()))
         );
         assert!(ONE.take(&wait(), TIME).is_ok());
+    }
+
+    #[test]
+    fn a_compilation_takes_no_more_than_there_is() {
+        let share =
+            |bytes: u64, mib| Share::of(bytes, Heaviest::default(), Some(ByteSize::mib(mib)));
+        // As little as a server has for calls and compilations.
+        assert_eq!(share(4 << 20, 112), Share { threads: 1, memory: ByteSize::mib(112) });
+        let light = share(1 << 20, 1152);
+        assert!(light.memory < ByteSize::mib(96 + 8 * 16 + 1), "{light:?}");
+        // Two of 12 MiB fit into the default at once.
+        assert!(share(12 << 20, 1152).memory < ByteSize::mib(1152 / 2 + 16));
+        assert_eq!(share(1 << 30, 64 << 10).memory, MEMORY);
+        assert_eq!(Share::of(1, Heaviest::default(), None).memory, MEMORY);
+    }
+
+    #[test]
+    fn a_compilation_waits_for_memory_and_gives_it_back() {
+        let memory = MemoryBudget::new(ByteSize::mib(8));
+        let wait = wait();
+        let held = memory.reserve(4 << 20).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| reserve(&wait, &memory, ByteSize::mib(8)).unwrap());
+            drop(held);
+            let _reserved = waiting.join().unwrap();
+            assert_eq!(memory.reserved(), ByteSize::mib(8));
+        });
+        assert_eq!(memory.reserved(), ByteSize::bytes(0));
     }
 
     #[test]

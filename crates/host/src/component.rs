@@ -1,6 +1,6 @@
 //! From where a component comes to something that can be instantiated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
@@ -69,6 +69,8 @@ struct Loaded {
 pub(crate) struct Compilation<'a> {
     /// The program that is started for it.
     pub(crate) program: Option<&'a Path>,
+    /// What it reserves its memory from.
+    pub(crate) memory: &'a MemoryBudget,
     /// Who hears how long it takes.
     pub(crate) audience: &'a Audience,
     /// What gives it up.
@@ -188,6 +190,16 @@ impl Components {
                     *held = None;
                 }
             }
+        }
+    }
+
+    /// Forgets the components of all other files. What calls use of them is dropped
+    /// with those.
+    pub(crate) fn retain(&self, sources: &HashSet<ComponentSource>) {
+        for metering in [Metering::Off, Metering::Fuel] {
+            self.slots(metering).retain(|source, _| {
+                matches!(source, ComponentSource::Embedded(_)) || sources.contains(source)
+            });
         }
     }
 
@@ -314,7 +326,8 @@ impl Component {
             }
             None => None,
         };
-        let compiled = compile(&wait, content, metering, None, compiling.program)?;
+        let compiled =
+            compile(&wait, content, metering, None, compiling.program, compiling.memory)?;
         let component = engines
             .load(|engine| load_compiled(engine, &compiled))
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;

@@ -1,6 +1,7 @@
 //! Engines, made when they are first needed, and what goes with them.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
-use crate::budget::ServerMemory;
+use crate::budget::{MemoryBudget, ServerMemory};
 use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion, State};
 #[cfg(target_arch = "x86_64")]
@@ -138,10 +139,16 @@ impl Host {
         };
         let cache = self.0.options.cache.as_ref();
         let program = self.0.options.compiler.as_deref();
-        let compiling = Compilation { program, audience, cancellation };
+        let memory = &self.0.options.memory.work;
+        let compiling = Compilation { program, memory, audience, cancellation };
         let load =
             || self.0.components.get(source, metering, &engines, cache, &compiling, describe);
         waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
+    }
+
+    /// Drops the components of all files but these as soon as no call uses them.
+    pub fn retain_components(&self, sources: &HashSet<ComponentSource>) {
+        self.0.components.retain(sources);
     }
 
     /// What a component says of itself, if it is in memory or on disk. Nothing is
@@ -282,7 +289,10 @@ impl Host {
         let (size, cancellation) = (content.len() as u64, Cancellation::default());
         let wait = crate::wait::Wait::new(path, size, &Audience::NOBODY, &cancellation);
         let content = content.to_owned();
-        Ok(crate::compile::compile(&wait, content, metering, Some(target), None)?.into_bytes())
+        let memory = MemoryBudget::unlimited();
+        let compiled =
+            crate::compile::compile(&wait, content, metering, Some(target), None, &memory)?;
+        Ok(compiled.into_bytes())
     }
 
     fn engine(&self, metering: Metering) -> Result<&Engine, String> {

@@ -225,7 +225,9 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     }
     let new = Arc::new(Generation::new(toolbox));
     let changed = difference(&old, &new, paths);
-    server.replace(new);
+    server.replace(Arc::clone(&new));
+    // Before anybody hears of it.
+    new.toolbox.retain_components();
     if changed != Changes::default() {
         tracing::info!("the files have changed");
         server.tell(|changes| {

@@ -125,6 +125,14 @@ impl Toolbox {
         Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
+    /// Drops the components of tools that are not enabled here, which another toolbox
+    /// of this host has loaded; calls that run keep theirs.
+    pub fn retain_components(&self) {
+        let tools = self.0.config.tools.values().filter(|tool| tool.enable.value);
+        let sources = tools.filter_map(|tool| self.0.component_source(tool).ok()).collect();
+        self.host().retain_components(&sources);
+    }
+
     /// Every enabled tool, by name, with what is known of it without loading it.
     /// Nothing is compiled and nothing runs; where [`KnownTool::may_say_more`]
     /// holds, [`tool`](Self::tool) would tell more.

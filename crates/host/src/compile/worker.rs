@@ -24,7 +24,7 @@ use rustix::process::{
     setrlimit,
 };
 
-use super::{Compiled, STACK_BYTES, artifact};
+use super::{Compiled, STACK_BYTES, Share, artifact};
 use crate::component::COMPONENT_BYTES;
 use crate::engine::{Metering, SETTINGS};
 use crate::error::{InvalidComponent, LoadError};
@@ -32,10 +32,6 @@ use crate::wait::{TIME, Wait};
 
 /// The first argument of a process that compiles.
 pub const COMPILE_COMMAND: &str = "__compile";
-
-/// How much memory a compilation may take. The worst that is let through to the
-/// compiler took 1.0 GiB, and an interpreter of 18 MiB takes a fifth of that.
-pub(crate) const MEMORY: ByteSize = ByteSize::mib(2 << 10);
 
 /// Addresses that a thread reserves without using them: those of glibc's allocator.
 const ADDRESSES_PER_THREAD: u64 = 128 << 20;
@@ -62,10 +58,10 @@ pub(super) fn compile(
     wait: &Wait<'_>,
     content: Vec<u8>,
     metering: Metering,
-    threads: usize,
+    share: Share,
 ) -> Result<Result<Compiled, LoadError>, Vec<u8>> {
-    match start(program, metering, threads) {
-        Ok(child) => Ok(Worker::new(child, content)
+    match start(program, metering, share) {
+        Ok(child) => Ok(Worker::new(child, content, share.memory)
             .map_err(|error| broke_off(wait, error.to_string()))
             .and_then(|worker| worker.finish(wait))),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -75,13 +71,14 @@ pub(super) fn compile(
     }
 }
 
-fn start(program: &Path, metering: Metering, threads: usize) -> io::Result<Child> {
+fn start(program: &Path, metering: Metering, share: Share) -> io::Result<Child> {
     Command::new(program)
         .arg0("kitbag")
         .arg(COMPILE_COMMAND)
         .arg(build())
         .arg(metering_name(metering))
-        .arg(threads.to_string())
+        .arg(share.threads.to_string())
+        .arg(share.memory.as_u64().to_string())
         .arg(getpid().as_raw_nonzero().to_string())
         .env_clear()
         .current_dir("/")
@@ -109,14 +106,17 @@ struct Worker {
     content: Vec<u8>,
     written: usize,
     received: Vec<u8>,
+    /// What it may take.
+    memory: ByteSize,
 }
 
 impl Worker {
-    fn new(mut child: Child, content: Vec<u8>) -> io::Result<Self> {
+    fn new(mut child: Child, content: Vec<u8>, memory: ByteSize) -> io::Result<Self> {
         let ends = child.stdin.take().zip(child.stdout.take());
         let (input, output) = ends.expect("both are pipes");
         let received = Vec::new();
-        let worker = Self { child, input: Some(input), output, content, written: 0, received };
+        let worker =
+            Self { child, input: Some(input), output, content, written: 0, received, memory };
         fcntl_setfl(&worker.output, OFlags::NONBLOCK)?;
         worker.input.as_ref().map_or(Ok(()), |input| fcntl_setfl(input, OFlags::NONBLOCK))?;
         Ok(worker)
@@ -142,7 +142,7 @@ impl Worker {
                 let ended = wait.poll(TIME, || self.child.try_wait().transpose());
                 let said = self.said();
                 match ended {
-                    Some(Ok(status)) => Err(died(wait, status, &said)),
+                    Some(Ok(status)) => Err(died(wait, status, &said, self.memory)),
                     _ => Err(broke_off(wait, "it does not end".into())),
                 }
             }
@@ -237,13 +237,13 @@ impl Drop for Worker {
 }
 
 /// What it means that the process ended without a frame.
-fn died(wait: &Wait<'_>, status: ExitStatus, said: &str) -> LoadError {
+fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> LoadError {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     match status.signal().map(Signal::from_named_raw) {
         Some(Some(Signal::XCPU)) => invalid(InvalidComponent::TooSlow { limit: TIME }),
         // Rust's own words where there is no memory left.
         Some(Some(Signal::ABORT)) if said.contains("memory allocation of") => {
-            invalid(InvalidComponent::TooMuchMemory { limit: MEMORY })
+            invalid(InvalidComponent::TooMuchMemory { limit: memory })
         }
         _ if said.is_empty() => broke_off(wait, status.to_string()),
         _ => broke_off(wait, format!("{status}: {}", kitbag_contract::text::shown(said))),
@@ -270,14 +270,14 @@ fn metering_name(metering: Metering) -> &'static str {
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
-    let &[caller, metering, threads, parent] = &*arguments else {
+    let &[caller, metering, threads, memory, parent] = &*arguments else {
         return Err("this is for kitbag itself, which starts it to compile a component".into());
     };
     if caller != build() {
         return Err(format!("this is kitbag {}, and `{caller}` asks", build()));
     }
     let parent = parent.parse().ok().and_then(Pid::from_raw);
-    let (Some(parent), Ok(threads)) = (parent, threads.parse::<usize>()) else {
+    let (Some(parent), Ok(threads), Ok(memory)) = (parent, threads.parse(), memory.parse()) else {
         return Err("invalid arguments".into());
     };
     if io::stdin().is_terminal() {
@@ -288,7 +288,7 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         "fuel" => Metering::Fuel,
         other => return Err(format!("invalid metering `{other}`")),
     };
-    limit(parent, threads).map_err(|error| format!("no limits can be set: {error}"))?;
+    limit(parent, threads, memory).map_err(|error| format!("no limits can be set: {error}"))?;
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
     input.read_to_end(&mut content).map_err(|error| error.to_string())?;
@@ -312,7 +312,7 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
 }
 
 /// Ends this process with its parent, and at its limits.
-fn limit(parent: Pid, threads: usize) -> io::Result<()> {
+fn limit(parent: Pid, threads: usize, memory: u64) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have ended before.
     if getppid() != Some(parent) {
@@ -327,8 +327,8 @@ fn limit(parent: Pid, threads: usize) -> io::Result<()> {
     let threads = threads as u64;
     let addresses = ADDRESSES_PER_THREAD + STACK_BYTES as u64;
     // The first counts what is used, the second also what is only reserved.
-    set(Resource::Data, MEMORY.as_u64())?;
-    set(Resource::As, MEMORY.as_u64().saturating_add(threads.saturating_mul(addresses)))?;
+    set(Resource::Data, memory)?;
+    set(Resource::As, memory.saturating_add(threads.saturating_mul(addresses)))?;
     set(Resource::Cpu, TIME.as_secs().saturating_mul(threads))?;
     // It writes no file.
     set(Resource::Fsize, 0)?;
