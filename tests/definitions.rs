@@ -219,8 +219,12 @@ fn with_description(description: &Value) -> Workspace {
 
 #[test]
 fn one_tool_with_a_broken_schema_is_left_out_and_named() {
-    for key in ["inputSchema", "outputSchema"] {
-        let workspace = with_description(&json!({ "name": "bad", key: { "type": 5 } }));
+    for (key, schema) in [
+        ("inputSchema", json!({ "type": 5 })),
+        ("outputSchema", json!({ "type": 5 })),
+        ("inputSchema", json!({ "type": "array" })),
+    ] {
+        let workspace = with_description(&json!({ "name": "bad", key: schema }));
         let run = workspace.run(&["check"]);
         assert_eq!(run.code, 7, "{key}: {}", run.shown());
         assert!(
@@ -248,6 +252,20 @@ fn one_tool_with_a_broken_schema_is_left_out_and_named() {
         let (_, stderr) = client.close();
         assert!(stderr.contains("`bad` is left out"), "{stderr}");
     }
+}
+
+#[test]
+fn a_list_compiles_no_pattern_and_says_that_arguments_are_an_object() {
+    // Compiled, it would be refused.
+    let pattern = json!({ "type": "string", "pattern": "(?=a)b" });
+    let schema = json!({ "type": ["object", "null"], "properties": { "x": pattern } });
+    let workspace = with_description(&json!({ "name": "bad", "inputSchema": schema }));
+    let run = workspace.run(&["check"]);
+    assert_eq!(run.code, 7, "{}", run.shown());
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let list = client.request("tools/list", json!({}));
+    assert_eq!(list["result"]["tools"][0]["name"], "bad", "{list}");
+    assert_eq!(list["result"]["tools"][0]["inputSchema"]["type"], "object", "{list}");
 }
 
 #[test]

@@ -153,3 +153,30 @@ fn a_server_stops_serving_what_others_can_write_and_logs_it() {
     let (_, stderr) = client.close();
     assert!(stderr.contains("WARN") && stderr.contains("is ignored: `"), "{stderr}");
 }
+
+#[test]
+fn the_users_own_file_that_others_can_write_is_an_error() {
+    let workspace = Workspace::new();
+    workspace.own_config("[limits]\ntime = \"7s\"\n");
+    let own = workspace.home().join(".config/kitbag");
+    mode(&own, 0o755);
+    mode(&own.join("config.toml"), 0o644);
+    assert!(workspace.run(&["config", "--show"]).success().contains("7s"));
+    let check = |said: &str| {
+        for command in [["list"].as_slice(), &["check"], &["run", "learn", "topic=a"]] {
+            let run = workspace.run(command);
+            assert_eq!(run.code, 4, "{}", run.shown());
+            assert!(run.stderr.contains(said), "{}", run.shown());
+        }
+    };
+    mode(&own.join("config.toml"), 0o666);
+    check("it is writable by every user (mode 0666); use `chmod o-w`");
+    mode(&own.join("config.toml"), 0o644);
+    mode(&own, 0o777);
+    check("its directory is writable by every user (mode 0777); use `chmod o-w`");
+    mode(&own, 0o755);
+    if rustix::process::geteuid().is_root() {
+        chown(own.join("config.toml"), Some(STRANGER), None).unwrap();
+        check("it belongs to user 65534; make it yours with `chown`");
+    }
+}

@@ -78,9 +78,13 @@ impl Places {
         }
     }
 
-    /// What no tool may write to, whatever it is granted.
+    /// What no tool may write to, whatever it is granted. The usual places are among
+    /// it wherever the environment puts them: another process may have another one.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
-        [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten().cloned().collect()
+        let usual = [".config/kitbag", ".cache/kitbag"];
+        let usual = self.home.iter().flat_map(|home| usual.map(|place| home.join(place)));
+        let named = [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten();
+        named.cloned().chain(usual).collect()
     }
 }
 

@@ -456,6 +456,16 @@ fn what_is_kitbags_own_stays_as_it_is_below_a_writable_directory() {
     let run =
         workspace.run(&["run", "probe", "--args", &write("/all/home/mine", "fine").to_string()]);
     assert_eq!(run.success(), "write /all/home/mine: 4 bytes\n");
+    // The usual places are another process's, where the environment names others.
+    let elsewhere = workspace.outside().join("elsewhere");
+    let elsewhere = elsewhere.to_str().unwrap();
+    fs::create_dir_all(workspace.home().join(".cache/kitbag")).unwrap();
+    for path in [".config/kitbag/config.toml", ".cache/kitbag/new"] {
+        let arguments = write(&format!("/all/home/{path}"), "x").to_string();
+        let places = [("XDG_CONFIG_HOME", elsewhere), ("KITBAG_CACHE_DIR", elsewhere)];
+        let run = workspace.run_with(&["run", "probe", "--args", &arguments], "", &places);
+        assert!(run.stdout.ends_with("refused (not-permitted)\n"), "{}", run.shown());
+    }
 }
 
 /// Numbers that are the same everywhere.

@@ -378,6 +378,10 @@ fn an_id_that_is_in_flight_is_refused_and_the_first_answer_comes() {
             refused["error"]["message"],
             "a request with the id `same` is in flight; this one was not taken: use another id"
         );
+        // Nor does one that cannot be read get the answer of the first.
+        client.write(r#"{"jsonrpc":"2.0","id":"same","method":5}"#);
+        let refused = client.wait(|message| message.get("error").is_some());
+        assert!(refused.get("id").is_none_or(Value::is_null), "{refused}");
     }
     // The same in a session over HTTP.
     let server = HttpServer::start(&workspace, OPEN);

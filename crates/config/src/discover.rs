@@ -21,7 +21,7 @@ use crate::parse::{Damage, Form, parse};
 use crate::resolve::path;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, workspace_schema};
 use crate::sources::Sources;
-use crate::trust::{Examiner, IgnoredWorkspace, trust};
+use crate::trust::{self, Examiner, IgnoredWorkspace, trust};
 use crate::written::Span;
 
 /// The directory that makes its parent a workspace.
@@ -317,7 +317,13 @@ impl Texts {
     fn user_file(&mut self, path: PathBuf) -> Option<SourceFile> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&path, flags, Mode::empty());
-        self.read(path, Layer::User, opened)
+        match trust::check_own(&path, &opened) {
+            Ok(()) => self.read(path, Layer::User, opened),
+            Err(reason) => {
+                self.fail(&path, Problem::Unreadable { reason });
+                None
+            }
+        }
     }
 
     /// Reads a file that was opened.

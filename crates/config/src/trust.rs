@@ -202,6 +202,33 @@ impl Trust {
     }
 }
 
+/// Looks whether nobody but the caller and root can have written the user's own file,
+/// where it was opened, or can put another one into its place.
+///
+/// # Errors
+///
+/// Says who can, and what helps.
+pub(crate) fn check_own(path: &Path, opened: &rustix::io::Result<OwnedFd>) -> Result<(), String> {
+    let Ok(file) = opened else { return Ok(()) };
+    let directory = path.parent().map(|parent| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(parent, flags, Mode::empty())
+    });
+    let directory = directory.and_then(Result::ok);
+    for (what, fd) in [Some(("it", file)), directory.as_ref().map(|fd| ("its directory", fd))]
+        .into_iter()
+        .flatten()
+    {
+        let Ok(stat) = fstat(fd) else { continue };
+        let is_sticky = Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX);
+        let reason = if is_sticky { owner(&stat) } else { distrust(&stat, Some(fd.as_fd())) };
+        if let Some(reason) = reason {
+            return Err(format!("{what} {reason}; {}", reason.remedy()));
+        }
+    }
+    Ok(())
+}
+
 /// Why a file or directory with these properties does not count. Without a
 /// descriptor it counts as having an access control list.
 fn distrust(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {

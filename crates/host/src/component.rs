@@ -341,7 +341,9 @@ impl Component {
             None => Ok(Described::Nothing),
         };
         let is_final = described.is_ok();
-        loaded.described = described.unwrap_or_default();
+        loaded.described = described.unwrap_or_else(|NotNow| {
+            Described::Unusable("it did not answer in time, and is asked again later".into())
+        });
         if let Some((cache, key)) = kept
             && is_final
             && let Err(problem) = cache.store(key, compiled.bytes(), &loaded.described)

@@ -28,7 +28,7 @@ impl Catalog {
                             tool.name
                         );
                     }
-                    if let Err(error) = tool.check_schemas() {
+                    if let Err(error) = tool.check_schema_forms() {
                         tracing::error!("`{}` is left out: {error}", tool.name);
                         continue;
                     }

@@ -126,6 +126,11 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
             let (message, trace) = (printable(message), trace.join("; "));
             tracing::info!(tool, elapsed_us, error = %message, trace = %printable(&trace), "error");
         }
+        Err(error @ (CallError::Trap { .. } | CallError::Contract(_))) => {
+            tracing::warn!(tool, elapsed_us, "broke off");
+            // The tool's own words, which may be those of the call.
+            tracing::info!(tool, error = %printable(&told(error)), "broke off");
+        }
         Err(error) => {
             tracing::warn!(tool, elapsed_us, error = %printable(&told(error)), "failed");
         }

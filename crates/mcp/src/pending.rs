@@ -42,6 +42,11 @@ impl Pending {
         self.ids().len()
     }
 
+    /// Whether a request with this id is in flight.
+    pub(crate) fn contains(&self, id: &RequestId) -> bool {
+        self.ids().contains_key(&key("", id))
+    }
+
     /// Adds a request until [`answered`](Self::answered); `None` where one with its
     /// id is in flight.
     pub(crate) fn add(&self, id: &RequestId, memory: Reservation) -> Option<PendingRequest> {

@@ -194,9 +194,19 @@ impl Generation {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a tool was loaded. If it had not told everything of itself
-    /// when the tools were listed, the list is read again.
+    /// Notes that a tool was loaded, also for the generation that has taken the place of
+    /// this one meanwhile.
     pub(crate) fn learned(&self, server: &Server, name: &str) {
+        self.note_loaded(server, name);
+        let current = server.generation();
+        if !std::ptr::eq(&*current, self) {
+            current.note_loaded(server, name);
+        }
+    }
+
+    /// If a tool had not told everything of itself when the tools were listed, the list
+    /// is read again.
+    fn note_loaded(&self, server: &Server, name: &str) {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news =
             catalog.as_ref().is_some_and(|c| c.untold.iter().any(|untold| untold == name));

@@ -455,7 +455,7 @@ impl Transport<RoleServer> for Stdio {
                 self.closing.cancel();
                 return None;
             }
-            let refused = match self.input.line().await {
+            let mut refused = match self.input.line().await {
                 Ok(Some(Read::Line(line))) => match self.admit(&line) {
                     Line::Empty => continue,
                     Line::Message(message) => return Some(*message),
@@ -468,6 +468,12 @@ impl Transport<RoleServer> for Stdio {
                     break;
                 }
             };
+            if let ServerJsonRpcMessage::Error(error) = &mut refused
+                && error.id.as_ref().is_some_and(|id| self.pending.contains(id))
+            {
+                // It would be taken for the answer to the request that has this id.
+                error.id = None;
+            }
             // On its own, since this future may be given up half way.
             tokio::spawn(self.put(&refused));
         }

@@ -215,6 +215,31 @@ fn unusable(tool: &str, kind: &'static str, reason: String) -> ToolboxError {
     ToolboxError::Schema { tool: tool.to_owned(), kind, reason }
 }
 
+/// Looks whether a schema has the form of one, and that of arguments the type of an
+/// object. Its patterns and references are for [`validator`] to read.
+///
+/// # Errors
+///
+/// [`ToolboxError::Schema`], where it has not.
+pub(crate) fn check_form(
+    tool: &str,
+    kind: &'static str,
+    schema: &Value,
+) -> Result<(), ToolboxError> {
+    let refused = |reason: &str| Err(unusable(tool, kind, reason.to_owned()));
+    if kind == "input" && !schema["type"].is_null() && !allows(schema, "object") {
+        return refused("its `type` is not `object`, and arguments are an object");
+    }
+    // Other drafts are for the library to read.
+    let is_newest = schema["$schema"]
+        .as_str()
+        .is_none_or(|draft| draft.contains("json-schema.org/draft/2020-12"));
+    match is_plain_schema(schema) || !is_newest || jsonschema::draft202012::meta::is_valid(schema) {
+        true => Ok(()),
+        false => refused("a keyword in it has a value that it cannot have"),
+    }
+}
+
 /// Whether a schema is plainly one: of keywords that stand for nothing more than what
 /// is looked at here. `false` means only that the library has to decide.
 pub(crate) fn is_plain_schema(schema: &Value) -> bool {

@@ -71,20 +71,36 @@ pub struct KnownTool {
 }
 
 impl Tool {
-    /// Reads both of the tool's schemas, as a call does.
+    /// Reads both of the tool's schemas, as a call does. Patterns take time to compile.
     ///
     /// # Errors
     ///
     /// [`ToolboxError::Schema`] for one that no call can be checked against.
     pub fn check_schemas(&self) -> Result<(), ToolboxError> {
-        let output = self.output_schema.as_ref().map(|schema| ("output", schema));
-        for (kind, schema) in [("input", &self.input_schema)].into_iter().chain(output) {
+        self.check_schema_forms()?;
+        self.schemas().try_for_each(|(kind, schema)| {
             // What configuration and most tools write is seen to be one at a glance.
-            if !arguments::is_plain_schema(&schema.value) {
-                arguments::validator(self.name.as_str(), kind, &schema.value)?;
+            match arguments::is_plain_schema(schema) {
+                true => Ok(()),
+                false => arguments::validator(self.name.as_str(), kind, schema).map(drop),
             }
-        }
-        Ok(())
+        })
+    }
+
+    /// Looks whether both of the tool's schemas have the form of one, and the first that
+    /// of an object's. Quick, since nothing in them is compiled.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Schema`] for one that has not.
+    pub fn check_schema_forms(&self) -> Result<(), ToolboxError> {
+        self.schemas()
+            .try_for_each(|(kind, schema)| arguments::check_form(self.name.as_str(), kind, schema))
+    }
+
+    fn schemas(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        let output = self.output_schema.as_ref().map(|schema| ("output", &schema.value));
+        [("input", &self.input_schema.value)].into_iter().chain(output)
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,

@@ -18,7 +18,10 @@ pub(super) fn define(tool: &Tool) -> (Value, Vec<Note>) {
     if let Some(description) = description(tool) {
         value["description"] = description.into();
     }
-    value["inputSchema"] = root::typed(&tool.input_schema.value).into();
+    let mut input = root::typed(&tool.input_schema.value);
+    // The only one that clients take, also of several.
+    input.insert("type".into(), "object".into());
+    value["inputSchema"] = input.into();
     if let Some(schema) = &tool.output_schema {
         match schema.value["type"] == "object" {
             true => value["outputSchema"] = schema.value.clone(),
