@@ -156,6 +156,13 @@ fn a_tool_that_never_describes_itself_runs_all_the_same() {
     assert_eq!(child.wait_with_output().unwrap().stdout, b"ok\n");
     // It is asked again the next time.
     assert_eq!(fs::read_dir(workspace.cache()).into_iter().flatten().count(), 0);
+    let run = workspace.run(&["check"]);
+    assert_eq!(run.code, 7, "{}", run.shown());
+    assert!(
+        run.stderr.contains("tool `odd`: ") && run.stderr.contains("in time"),
+        "{}",
+        run.shown()
+    );
 }
 
 #[test]

@@ -138,6 +138,25 @@ fn a_flood_of_reports_is_bounded_and_ends_no_session() {
 }
 
 #[test]
+fn what_a_tool_breaks_off_with_is_not_logged_as_a_warning() {
+    for (level, is_told) in [("warn", false), ("info", true)] {
+        let workspace = Workspace::with_probe("");
+        let mut client = Client::start(&workspace, &["--log", level]);
+        let begin = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        client.request("initialize", begin);
+        let answer = client.call("probe", json!({ "do": "panic", "message": "of the call" }));
+        assert!(texts(&answer)[0].contains("of the call"), "{answer}");
+        let (_, stderr) = client.close();
+        assert!(stderr.contains("broke off"), "{stderr}");
+        assert_eq!(stderr.contains("of the call"), is_told, "{stderr}");
+    }
+}
+
+#[test]
 fn each_line_of_the_log_is_one_object_with_every_key_once() {
     let workspace = Workspace::with_probe("");
     let mut client = Client::start(&workspace, &["--log", "debug", "--log-format", "json"]);

@@ -121,26 +121,25 @@ pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
 
 /// As `openat2` without links, one component after the other.
 fn open_by_hand(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
-    let path = std::path::absolute(path)?;
     let mut here = root()?;
-    let mut walked = PathBuf::from("/");
-    let mut components = path.components().filter(|part| *part != Component::RootDir).peekable();
-    while let Some(part) = components.next() {
-        let name = part.as_os_str();
-        walked.push(name);
-        let next = handle(&here, Path::new(name))?;
-        if kind(&next)? == FileType::Symlink {
-            return Err(OpenError::Link { path: walked });
+    let parts = path.components().filter(|part| *part != Component::RootDir);
+    let last = parts.clone().count();
+    let link = |depth| OpenError::Link { path: path.components().take(depth + 1).collect() };
+    for (part, depth) in parts.zip(1..) {
+        let name = Path::new(part.as_os_str());
+        let flags = if depth == last { flags } else { OpenAs::Handle.flags() | OFlags::DIRECTORY };
+        match openat(&here, name, flags, Mode::empty()) {
+            Ok(opened) if depth < last => here = opened,
+            // A handle is also had of a link.
+            Ok(opened) if kind(&opened)? == FileType::Symlink => return Err(link(depth)),
+            Ok(opened) => return Ok(opened),
+            Err(error) => {
+                return Err(match kind(&handle(&here, name)?)? {
+                    FileType::Symlink => link(depth),
+                    _ => io::Error::from(error).into(),
+                });
+            }
         }
-        if components.peek().is_none() {
-            let opened = openat(&here, name, flags, Mode::empty()).map_err(io::Error::from)?;
-            // It may be another one by now.
-            return match kind(&opened)? {
-                FileType::Symlink => Err(OpenError::Link { path: walked }),
-                _ => Ok(opened),
-            };
-        }
-        here = next;
     }
     Ok(openat(&here, ".", flags, Mode::empty()).map_err(io::Error::from)?)
 }
