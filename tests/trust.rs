@@ -171,6 +171,8 @@ fn the_users_own_file_that_others_can_write_is_an_error() {
     };
     mode(&own.join("config.toml"), 0o666);
     check("it is writable by every user (mode 0666); use `chmod o-w`");
+    mode(&own.join("config.toml"), 0o1666);
+    check("it is writable by every user (mode 1666); use `chmod o-w`");
     mode(&own.join("config.toml"), 0o644);
     mode(&own, 0o777);
     check("its directory is writable by every user (mode 0777); use `chmod o-w`");

@@ -108,13 +108,7 @@ impl Examiner {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let stat = fstat(&root)?;
-        // In a sticky directory, as `/tmp` is one, others can neither replace nor
-        // remove what is not theirs.
-        let is_sticky = Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX);
-        match is_sticky {
-            true => self.note(path, owner(&stat)),
-            false => self.note(path, distrust(&stat, Some(root.as_fd()))),
-        }
+        self.note(path, distrust_place(&stat, root.as_fd()));
         Ok(root)
     }
 
@@ -210,23 +204,31 @@ impl Trust {
 /// Says who can, and what helps.
 pub(crate) fn check_own(path: &Path, opened: &rustix::io::Result<OwnedFd>) -> Result<(), String> {
     let Ok(file) = opened else { return Ok(()) };
-    let directory = path.parent().map(|parent| {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(parent, flags, Mode::empty())
-    });
-    let directory = directory.and_then(Result::ok);
-    for (what, fd) in [Some(("it", file)), directory.as_ref().map(|fd| ("its directory", fd))]
-        .into_iter()
-        .flatten()
-    {
-        let Ok(stat) = fstat(fd) else { continue };
-        let is_sticky = Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX);
-        let reason = if is_sticky { owner(&stat) } else { distrust(&stat, Some(fd.as_fd())) };
-        if let Some(reason) = reason {
-            return Err(format!("{what} {reason}; {}", reason.remedy()));
-        }
+    let check = |what: &str, reason: Option<Distrust>| match reason {
+        Some(reason) => Err(format!("{what} {reason}; {}", reason.remedy())),
+        None => Ok(()),
+    };
+    if let Ok(stat) = fstat(file) {
+        check("it", distrust(&stat, Some(file.as_fd())))?;
     }
-    Ok(())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = path.parent().map(|parent| rustix::fs::open(parent, flags, Mode::empty()));
+    match directory {
+        Some(Ok(directory)) => match fstat(&directory) {
+            Ok(stat) => check("its directory", distrust_place(&stat, directory.as_fd())),
+            Err(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Why what lies in a directory does not count. In a sticky one, as `/tmp` is one,
+/// others can neither replace nor remove what is not theirs.
+fn distrust_place(stat: &Stat, opened: BorrowedFd<'_>) -> Option<Distrust> {
+    match Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX) {
+        true => owner(stat),
+        false => distrust(stat, Some(opened)),
+    }
 }
 
 /// Why a file or directory with these properties does not count. Without a

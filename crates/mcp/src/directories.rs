@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kitbag_files::check_file_system;
+use rustix::fs::{Mode, OFlags};
 
 /// How many directories of topics are watched, all together. Linux lets a user have
 /// 8,192 watches at least, which other programs need too.
@@ -52,7 +53,10 @@ fn is_watchable(path: &Path) -> bool {
 /// Whether a directory is on a file system that shows the kernel's state as files.
 /// What cannot be found out is.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
-    fs::File::open(path).map_or(true, |directory| check_file_system(directory).is_err())
+    // Nothing else is opened: what takes the place of the directory may be a FIFO.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, Mode::empty());
+    directory.map_or(true, |directory| check_file_system(directory).is_err())
 }
 
 #[cfg(test)]
