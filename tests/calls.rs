@@ -56,8 +56,8 @@ fn arguments_come_from_json_a_file_and_standard_input_alike() {
 #[test]
 fn wrong_arguments_are_all_named_before_the_tool_runs() {
     let workspace = typed();
-    snapshot(
-        "calls: wrong arguments",
+    snapshot!(
+        "wrong arguments",
         &workspace.session(&[
             &["run", "probe"],
             &["run", "probe", "do=echo", "count=three", "mod=fast", "deep=maybe", "mode=quick"],
@@ -75,8 +75,8 @@ fn wrong_arguments_are_all_named_before_the_tool_runs() {
 #[test]
 fn an_unknown_tool_names_the_nearest() {
     let workspace = typed();
-    snapshot(
-        "calls: unknown tool",
+    snapshot!(
+        "unknown tool",
         &workspace.session(&[
             &["run", "prob"],
             &["run", "prob", "--json"],
@@ -90,15 +90,15 @@ fn an_unknown_tool_names_the_nearest() {
 fn a_disabled_tool_says_where_it_was_disabled() {
     let workspace = Workspace::new();
     workspace.config("[tools.learn]\nenable = false\n");
-    snapshot("calls: disabled", &workspace.session(&[&["run", "learn"], &["list"]]));
+    snapshot!("disabled", &workspace.session(&[&["run", "learn"], &["list"]]));
 }
 
 #[test]
 fn every_outcome_has_its_text_its_json_and_its_exit_code() {
     let workspace = Workspace::with_probe("");
     let trace = r#"trace:=["inner","innermost"]"#;
-    snapshot(
-        "calls: outcomes",
+    snapshot!(
+        "outcomes",
         &workspace.session(&[
             &["run", "probe", "do=echo", "text=hello"],
             &["run", "probe", "do=echo", "text=hello", "--json"],
@@ -125,8 +125,8 @@ fn every_outcome_has_its_text_its_json_and_its_exit_code() {
 #[test]
 fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\nfirst = \"from the file\"\n");
-    snapshot(
-        "calls: questions",
+    snapshot!(
+        "questions",
         &workspace.session(&[
             &["run", "probe", "do=ask-twice"],
             &["run", "probe", "do=ask-twice", "--answer", "second=yes"],
@@ -261,7 +261,7 @@ fn a_form_is_asked_a_field_at_a_time_or_answered_at_once() {
 #[test]
 fn a_preset_answer_that_does_not_fit_is_an_error_of_the_configuration() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\n\"go-on\" = \"blue\"\n");
-    snapshot("calls: preset that does not fit", &workspace.session(&[&["run", "probe", "do=ask"]]));
+    snapshot!("preset that does not fit", &workspace.session(&[&["run", "probe", "do=ask"]]));
 }
 
 #[test]
@@ -310,8 +310,8 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
     assert_eq!(schema(&["--fuel", "100000000"]), schema(&[]));
     // Nothing counts where nobody asks.
     assert_eq!(workspace.run(&["run", "learn", "topic=team", "--json"]).json().get("fuel"), None);
-    snapshot(
-        "calls: fuel",
+    snapshot!(
+        "fuel",
         &workspace.session(&[
             &["run", "probe", "do=spin", "--fuel", "1000000"],
             &["run", "probe", "do=spin", "--fuel", "1000000", "--json"],

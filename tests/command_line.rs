@@ -28,7 +28,7 @@ fn the_help_of_every_command_is_reviewed() {
             arguments.insert(0, command);
         }
         let name = if command.is_empty() { "kitbag" } else { command };
-        snapshot(&format!("help: {name}"), &workspace.run(&arguments).success());
+        snapshot!(&format!("help: {name}"), &workspace.run(&arguments).success());
     }
 }
 
@@ -50,7 +50,7 @@ fn wrong_usage_says_what_would_be_right() {
         assert_eq!(run.code, 2);
         text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
     }
-    snapshot("command line: wrong usage", &text);
+    snapshot!("wrong usage", &text);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn wrong_usage_is_json_where_a_program_asked_for_it() {
         assert_eq!(run.json()["kind"], "usage");
         text.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
     }
-    snapshot("command line: wrong usage as JSON", &text);
+    snapshot!("wrong usage as JSON", &text);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn every_command_has_its_page_of_the_manual() {
             assert!(main.contains(&name), "{name}: {main}");
         }
     }
-    snapshot("man: kitbag", &main);
-    snapshot("man: run", &workspace.run(&["man", "run"]).success());
+    snapshot!("man: kitbag", &main);
+    snapshot!("man: run", &workspace.run(&["man", "run"]).success());
 }
 
 #[test]
@@ -177,12 +177,12 @@ fn every_value_in_effect_is_shown_with_where_it_came_from() {
     workspace
         .own_config("[limits]\nmemory = \"128MiB\"\n[knowledge.mine]\nsubjects = \"~/notes\"\n");
     let env = [("KITBAG_LIMITS_OUTPUT", "64KiB")];
-    snapshot("config: show", &workspace.run_with(&["config", "--show"], "", &env).shown());
+    snapshot!("config: show", &workspace.run_with(&["config", "--show"], "", &env).shown());
     let rows = workspace.run_with(&["config", "--show", "--json"], "", &env).json();
     assert_eq!(rows[0]["key"], "workspace");
-    snapshot("config: describe", &workspace.run(&["describe", "probe"]).shown());
-    snapshot("config: describe as JSON", &workspace.run(&["describe", "probe", "--json"]).shown());
-    snapshot("config: describe a built-in", &workspace.run(&["describe", "learn"]).shown());
+    snapshot!("config: describe", &workspace.run(&["describe", "probe"]).shown());
+    snapshot!("config: describe as JSON", &workspace.run(&["describe", "probe", "--json"]).shown());
+    snapshot!("config: describe a built-in", &workspace.run(&["describe", "learn"]).shown());
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_workspace_raises_a_limit_as_far_as_the_user_lets_it() {
     workspace.own_config("");
     workspace.config("[ceiling]\nmemory = \"96MiB\"\n");
     report.push_str(&workspace.session(&[&["list"]]));
-    snapshot("config: ceilings", &report);
+    snapshot!("config: ceilings", &report);
 }
 
 #[test]
@@ -211,10 +211,10 @@ fn everything_wrong_with_a_file_is_reported_at_once() {
          [tools.word_count.grants]\nfilesystem = [{ host = \"nowhere\", guest = \"data\" }]\nhttp = []\n\
          [knowledge.team]\nsubject = \"notes\"\n",
     );
-    snapshot("config: everything wrong", &workspace.run(&["list"]).shown());
-    snapshot("config: everything wrong, checked", &workspace.run(&["check"]).shown());
+    snapshot!("config: everything wrong", &workspace.run(&["list"]).shown());
+    snapshot!("config: everything wrong, checked", &workspace.run(&["check"]).shown());
     workspace.config("[tools\n");
-    snapshot("config: no TOML", &workspace.run(&["list"]).shown());
+    snapshot!("config: no TOML", &workspace.run(&["list"]).shown());
 }
 
 #[test]
@@ -228,15 +228,15 @@ fn a_check_loads_every_tool_and_reports_every_problem() {
          [tools.core]\nsource = \"local\"\nwasm = \"core.wasm\"\n\
          [knowledge.gone]\nsubjects = \"gone\"\n",
     );
-    snapshot("check: problems", &bad.run(&["check"]).shown());
-    snapshot("check: problems as JSON", &bad.run(&["check", "--json"]).shown());
+    snapshot!("check: problems", &bad.run(&["check"]).shown());
+    snapshot!("check: problems as JSON", &bad.run(&["check", "--json"]).shown());
 }
 
 #[test]
 fn an_unknown_variable_is_an_error() {
     let workspace = Workspace::new();
     let run = workspace.run_with(&["list"], "", &[("KITBAG_LIMIT_TIME", "1s")]);
-    snapshot("config: unknown variable", &run.shown());
+    snapshot!("config: unknown variable", &run.shown());
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn every_format_says_what_it_can() {
     for (name, schema) in [("demanding", demanding()), ("loose", loose())] {
         let tool = tool(schema);
         for format in Format::ALL {
-            snapshot(&format!("definitions: {name} {format:?}"), &shown(&tool, format));
+            snapshot!(&format!("{name} {format:?}"), &shown(&tool, format));
         }
     }
 }
@@ -93,7 +93,7 @@ fn a_tool_that_says_nothing_has_a_definition() {
     (tool.title, tool.description) = (None, None);
     let all: String =
         Format::ALL.iter().map(|format| format!("{format:?}: {}", shown(&tool, *format))).collect();
-    snapshot("definitions: nothing said", &all);
+    snapshot!("nothing said", &all);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_enabled_tools_are_exported_by_name() {
         assert_eq!(run.code, 0, "{}", run.shown());
         assert_eq!(run.stdout.lines().count(), 1);
         let text = format!("{:#}\n--- stderr\n{}", run.json(), run.stderr);
-        snapshot(&format!("export: {format}"), &text);
+        snapshot!(&format!("export: {format}"), &text);
         assert_eq!(workspace.run(&["export", "--format", format]).stdout, run.stdout);
     }
     let names = |arguments: &[&str]| {
@@ -197,7 +197,7 @@ fn a_tool_without_a_definition_leaves_none() {
         assert_eq!((run.code, &*run.stdout), (code, ""), "{}", run.shown());
         report.push_str(&format!("$ kitbag {}\n{}\n", arguments.join(" "), run.shown()));
     }
-    snapshot("export: errors", &report);
+    snapshot!("export: errors", &report);
     let json = missing.run(&["export", "--format", "gemini", "--json"]).json();
     assert_eq!(json["kind"], "not-found");
     let json = broken.run(&["export", "--format", "gemini", "--json"]).json();
@@ -317,7 +317,7 @@ fn a_client_is_told_how_to_start_the_server() {
         assert_eq!(one_line.json(), run.json());
         assert_eq!(one_line.stdout.lines().count(), 1);
     }
-    snapshot("mcp-config: in a workspace", &report);
+    snapshot!("mcp-config: in a workspace", &report);
 
     let nowhere = tempfile::tempdir().unwrap();
     let mut report = String::new();
@@ -330,7 +330,7 @@ fn a_client_is_told_how_to_start_the_server() {
         let stderr = workspace.redact(&String::from_utf8(output.stderr).unwrap());
         report.push_str(&redact(format!("$ kitbag mcp-config {client}\n{stdout}\n{stderr}\n")));
     }
-    snapshot("mcp-config: without a workspace", &report);
+    snapshot!("mcp-config: without a workspace", &report);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_full_disk_costs_the_cache_entry_and_nothing_else() {
     // the middle.
     let run = shell(&workspace, "ulimit -f 16; exec $kitbag run tiny");
     assert_eq!(run.stdout, "ok\n", "{}", run.shown());
-    snapshot("faults: full disk", &run.stderr);
+    snapshot!("full disk", &run.stderr);
     assert_eq!(cached(&workspace), Vec::<String>::new());
     // With room again it is written.
     assert_eq!(workspace.run(&["run", "tiny"]).success(), "ok\n");
@@ -68,7 +68,7 @@ fn a_limit_on_the_size_of_files_is_an_error_and_ends_no_process() {
         "ulimit -f 0; exec $kitbag --help >help.txt",
     ]
     .map(|line| format!("$ {line}\n{}\n", shell(&workspace, line).shown()));
-    snapshot("faults: limit on the size of files", &report.concat());
+    snapshot!("limit on the size of files", &report.concat());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
     // Where nobody may make a directory, not even root.
     let nowhere = [("KITBAG_CACHE_DIR", "/proc/kitbag")];
     let run = workspace.run_with(&["run", "tiny"], "", &nowhere);
-    snapshot("faults: no cache", &run.shown());
+    snapshot!("no cache", &run.shown());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let mut report = workspace.session(&[&["list"]]);
     fs::remove_dir(workspace.path(".kitbag/config.toml")).unwrap();
     report.push_str(&workspace.session(&[&["run", "tiny"]]));
-    snapshot("faults: unreadable", &report);
+    snapshot!("unreadable", &report);
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn session(workspace: &Workspace, calls: &[&[&str]]) -> String {
 #[test]
 fn a_topic_is_listed() {
     let workspace = knowledge();
-    snapshot(
-        "learn: listing",
+    snapshot!(
+        "listing",
         &session(&workspace, &[
             &["topic=skills"],
             &["topic=TEAM skills"],
@@ -75,8 +75,8 @@ fn a_topic_is_listed() {
 #[test]
 fn subjects_are_loaded() {
     let workspace = knowledge();
-    snapshot(
-        "learn: loading",
+    snapshot!(
+        "loading",
         &session(&workspace, &[
             &["topic=skills", "subjects=style"],
             &["topic=skills", "subjects=rust/example"],
@@ -98,8 +98,8 @@ fn subjects_are_loaded() {
 #[test]
 fn what_cannot_be_loaded_is_said() {
     let workspace = knowledge();
-    snapshot(
-        "learn: refusals",
+    snapshot!(
+        "refusals",
         &session(&workspace, &[
             &["topic=skills", "subjects=salaries"],
             &["topic=skills", "subjects=salaries", "subjects=style"],
@@ -128,7 +128,7 @@ fn a_large_subject_is_cut_at_a_line_and_what_does_not_fit_is_named() {
     let whole = whole.success();
     assert!((1_000_000..1_100_000).contains(&whole.len()), "{}", whole.len());
     let few = ["run", "learn", "topic=skills", "subjects=rust/**", "--output", "170"];
-    snapshot("learn: output limit", &workspace.run(&few).shown());
+    snapshot!("output limit", &workspace.run(&few).shown());
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn it_imports_files_and_nothing_else() {
 #[test]
 fn the_system_prompt_holds_what_is_learned_and_tells_of_the_rest() {
     let workspace = knowledge();
-    snapshot("learn: prompt", &workspace.run(&["prompt"]).shown());
+    snapshot!("prompt", &workspace.run(&["prompt"]).shown());
     assert_eq!(Workspace::new().run(&["prompt"]).success(), "");
 }
 

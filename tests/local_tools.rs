@@ -44,15 +44,15 @@ fn listing_and_describing_compile_nothing() {
     let workspace = stranger();
     let list = workspace.run(&["list"]);
     let describe = workspace.run(&["describe", "word_count"]);
-    snapshot("local tools: list", &list.shown());
-    snapshot("local tools: describe", &describe.shown());
+    snapshot!("list", &list.shown());
+    snapshot!("describe", &describe.shown());
     assert!(!workspace.cache().exists());
 }
 
 #[test]
 fn a_component_says_what_it_is_before_it_runs() {
     let workspace = stranger();
-    snapshot("local tools: inspect", &workspace.run(&["inspect", "count.wasm"]).shown());
+    snapshot!("inspect", &workspace.run(&["inspect", "count.wasm"]).shown());
 }
 
 #[test]

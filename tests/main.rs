@@ -19,6 +19,7 @@ mod output;
 mod paths;
 mod reports;
 mod serve;
+mod snapshots;
 mod trust;
 
 /// Declares a module for each built-in tool: one without tests does not compile.

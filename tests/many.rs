@@ -2,7 +2,7 @@
 //! answers is right, the rest of the process is not held up, and nothing is
 //! left of those that ended.
 
-#[allow(dead_code, reason = "a harness for more than these tests")]
+#[allow(dead_code, unused_imports, unused_macros, reason = "a harness for more than these tests")]
 mod support;
 
 use std::fs;

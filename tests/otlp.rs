@@ -1,7 +1,7 @@
 //! Spans, as a collector of OpenTelemetry gets them. Only a build with the
 //! feature `otlp` has any of this.
 
-#[allow(dead_code, reason = "a harness for more than these tests")]
+#[allow(dead_code, unused_imports, unused_macros, reason = "a harness for more than these tests")]
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -232,7 +232,7 @@ fn the_command_line_shows_what_a_tool_tells_and_gives() {
     ]);
     // How long it took and how much memory differs.
     let report: Vec<_> = report.lines().filter(|line| !line.starts_with("took ")).collect();
-    snapshot("reports: command line", &report.join("\n"));
+    snapshot!("command line", &report.join("\n"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn a_pattern_that_backtracks_is_refused_where_its_schema_is_read() {
         says(text("^[a-c]+$"), r#"{"a/b": "abd"}"#),
         says(text("^[a-c]+$"), r#"{"a/b": "abc"}"#),
     ];
-    snapshot("checking: patterns", &report.join("\n"));
+    snapshot!("patterns", &report.join("\n"));
 }
 
 #[test]

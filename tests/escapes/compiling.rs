@@ -226,7 +226,7 @@ fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
         // Not what the engine reads.
         calls(&frame(0, r"\003\000\000\000\000\000\000\000", "odd")),
     ];
-    snapshot("compiling: what becomes of it", &report.join("\n"));
+    snapshot!("what becomes of it", &report.join("\n"));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn nothing_but_kitbag_asks_it_to_compile() {
         &["__compile", "another build", "plain", "1", "1", "1"],
         &["__compile", "--help"],
     ];
-    snapshot("compiling: asked by others", &workspace.session(&asked));
+    snapshot!("asked by others", &workspace.session(&asked));
     let help = workspace.run(&["--help"]).success();
     assert!(!help.contains("__compile"), "{help}");
 }

@@ -32,7 +32,7 @@ fn says(workspace: &Workspace) -> String {
 fn check(name: &str, bytes: &[u8]) {
     let workspace = odd();
     workspace.file("odd.wasm", bytes);
-    snapshot(&format!("components: {name}"), &says(&workspace));
+    snapshot!(name, &says(&workspace));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
             "10s",
         ),
     ];
-    snapshot("components: odd", &report.concat());
+    snapshot!("odd", &report.concat());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_schema_cannot_keep_the_host_busy() {
         says(endless, &[&["run", "odd"]]),
         says(deep, &[&["run", "odd"]]),
     ];
-    snapshot("components: a schema that branches", &said.concat());
+    snapshot!("a schema that branches", &said.concat());
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_precompiled_artifact_is_never_loaded_from_a_file() {
     let entry = fs::read(entry).unwrap();
     let elf = entry.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
     workspace.file("odd.wasm", &entry[elf..]);
-    snapshot("components: precompiled", &says(&workspace));
+    snapshot!("precompiled", &says(&workspace));
     workspace.file("odd.wasm", &entry);
     let whole = workspace.run(&["run", "odd"]);
     assert_eq!(whole.code, 7, "{}", whole.shown());
@@ -243,12 +243,12 @@ fn a_precompiled_artifact_is_never_loaded_from_a_file() {
 fn what_is_no_regular_file_is_refused_without_waiting() {
     let workspace = odd();
     fs::create_dir(workspace.path("odd.wasm")).unwrap();
-    snapshot("components: a directory", &says(&workspace));
+    snapshot!("a directory", &says(&workspace));
     fs::remove_dir(workspace.path("odd.wasm")).unwrap();
     mknodat(CWD, workspace.path("odd.wasm"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    snapshot("components: a fifo", &says(&workspace));
+    snapshot!("a fifo", &says(&workspace));
     fs::remove_file(workspace.path("odd.wasm")).unwrap();
-    snapshot("components: missing", &says(&workspace));
+    snapshot!("missing", &says(&workspace));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_huge_file_is_refused_before_it_is_read() {
     let workspace = odd();
     let file = fs::File::create(workspace.path("odd.wasm")).unwrap();
     file.set_len(1 << 30).unwrap();
-    snapshot("components: too large", &says(&workspace));
+    snapshot!("too large", &says(&workspace));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_name_that_could_deceive_is_an_error_of_the_configuration() {
     ] {
         let workspace = Workspace::new();
         workspace.config(file);
-        snapshot(&format!("components: name: {name}"), &workspace.run(&["list"]).shown());
+        snapshot!(&format!("name: {name}"), &workspace.run(&["list"]).shown());
     }
 }
 
@@ -311,7 +311,7 @@ fn with_cache(name: &str, tamper: impl FnOnce(&Workspace, &Path)) {
     for _ in 0..2 {
         text.push_str(&workspace.run(&["run", "odd"]).shown().replace(&name_of_entry, "<entry>"));
     }
-    snapshot(&format!("components: cache: {name}"), &text);
+    snapshot!(&format!("cache: {name}"), &text);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_description_of_many_values_is_refused_by_name_before_it_is_built() {
             ));
         }
     }
-    snapshot("data: descriptions", &report);
+    snapshot!("descriptions", &report);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn defaults_count_as_arguments_while_they_are_filled_in() {
     assert_eq!(run(5).success(), "ok\n");
     let refused = run(13_000);
     assert_eq!(refused.code, 2, "{}", refused.shown());
-    snapshot("data: defaults", &refused.shown());
+    snapshot!("defaults", &refused.shown());
 
     let mut client = Client::with_handshake(&workspace, json!({}));
     for _ in 0..4 {
@@ -118,7 +118,7 @@ fn arguments_of_many_values_are_refused_before_they_are_built() {
     let file = format!("@{}", file.display());
     let run = workspace.run_within(ByteSize::mib(160), &["run", "probe", "--args", &file]);
     assert_eq!(run.code, 2, "{}", run.shown());
-    snapshot("data: arguments", &run.shown());
+    snapshot!("arguments", &run.shown());
 
     let mut client = Client::with_handshake(&workspace, json!({}));
     client.call("probe", json!({ "do": "echo", "text": "x" }));

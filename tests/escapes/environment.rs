@@ -22,7 +22,7 @@ fn a_tool_sees_nothing_of_the_process_it_runs_in() {
     attempts.attempt(json!({ "do": "tmp" }));
     attempts.about("The context names a directory of the guest's, never of the host's.");
     attempts.attempt(json!({ "do": "context" }));
-    attempts.snapshot("environment: process");
+    snapshot!("process", &attempts.report);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn terminal_escapes_of_a_tool_are_spelled_out_on_standard_error() {
     let workspace = Workspace::with_probe("");
     let message = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}\r\u{9b}2J";
     let run = workspace.run(&["run", "probe", "do=fail", &format!("message={message}")]);
-    snapshot("environment: escapes in an error", &run.shown());
+    snapshot!("escapes in an error", &run.shown());
     let json = workspace.run(&["run", "probe", "do=fail", &format!("message={message}"), "--json"]);
     assert_eq!(json.json()["error"]["message"], message, "JSON carries it intact");
     assert!(!json.stdout.contains('\u{1b}'), "and escaped");
@@ -94,7 +94,7 @@ fn one_call_leaves_nothing_for_the_next() {
         attempts.attempt(json!({ "do": "state" }));
         attempts.attempt(json!({ "do": "tmp" }));
     }
-    attempts.snapshot("environment: state");
+    snapshot!("state", &attempts.report);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_tool_has_no_network() {
     attempts.attempt(json!({ "do": "udp", "address": "127.0.0.1:53" }));
     attempts.attempt(json!({ "do": "resolve", "name": "localhost" }));
     attempts.attempt(json!({ "do": "resolve", "name": "127.0.0.1" }));
-    attempts.snapshot("environment: network");
+    snapshot!("network", &attempts.report);
     let got = workspace.call("probe", json!({ "do": "connect", "address": address.to_string() }));
     assert!(got.contains("refused"), "{got}");
 }

@@ -87,7 +87,7 @@ fn nothing_outside_a_granted_directory_is_reached_by_its_path() {
     }
     attempts.attempt(raw("stat", &"x".repeat(4096)));
     attempts.attempt(raw("stat", &"x/".repeat(2048)));
-    attempts.snapshot("files: outside by path");
+    snapshot!("outside by path", &attempts.report);
     assert_eq!(secret(&workspace), "the secret");
     assert!(!workspace.outside().join("given.txt").exists());
 }
@@ -155,7 +155,7 @@ fn no_symbolic_link_leads_out() {
     attempts.about("What can be asked of a link without following it tells no more than its text.");
     attempts.attempt(raw("lstat", "relative"));
     attempts.attempt(raw("readlink", "relative"));
-    attempts.snapshot("files: symbolic links");
+    snapshot!("symbolic links", &attempts.report);
     assert_eq!(secret(&workspace), "the secret");
     assert!(!workspace.outside().join("nothing-there").exists());
 }
@@ -171,7 +171,7 @@ fn times_beyond_all_dates_are_refused() {
     }
     attempts.about("The next call works.");
     attempts.attempt(raw("read", "inside.txt"));
-    attempts.snapshot("files: times");
+    snapshot!("times", &attempts.report);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn nothing_in_a_read_only_directory_is_changed() {
             "do": "open", "preopen": "/workspace", "path": "inside.txt", "open": open, "flags": flags,
         }));
     }
-    attempts.snapshot("files: read-only");
+    snapshot!("read-only", &attempts.report);
     assert_eq!(fs::read_to_string(workspace.path("inside.txt")).unwrap(), "inside");
     let mut names: Vec<_> =
         fs::read_dir(workspace.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -280,7 +280,7 @@ fn nothing_crosses_from_a_directory_into_one_of_other_rights() {
             .attempt(json!({ "do": action, "old": "/in/precious.txt", "new": "/out/stolen.txt" }));
         attempts.attempt(json!({ "do": action, "old": "/out/mine.txt", "new": "/in/planted.txt" }));
     }
-    attempts.snapshot("files: across directories");
+    snapshot!("across directories", &attempts.report);
     assert!(!workspace.path("out/stolen.txt").exists());
     assert!(!workspace.path("in/planted.txt").exists());
 }
@@ -364,7 +364,7 @@ fn the_configuration_and_git_are_never_written_whatever_is_granted() {
     attempts.attempt(json!({
         "do": "open", "preopen": "/workspace", "path": ".git", "flags": ["read", "mutate-directory"],
     }));
-    attempts.snapshot("files: configuration and git");
+    snapshot!("configuration and git", &attempts.report);
     assert_eq!(fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap(), before);
     assert_eq!(fs::read_to_string(workspace.path(".git/config")).unwrap(), "[core]");
     assert_eq!(fs::read_to_string(workspace.path(".git/hooks/pre-commit")).unwrap(), "#!/bin/sh");
@@ -383,7 +383,7 @@ fn a_grant_of_kitbags_own_directories_is_not_given_for_writing() {
     };
     assert!(check("ro").success().ends_with("preopens: /all\n"));
     let refused = check("rw");
-    snapshot("files: grant of the cache", &refused.shown());
+    snapshot!("grant of the cache", &refused.shown());
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             call(&path, access)
         ));
     }
-    snapshot("files: the host's own check", &text);
+    snapshot!("the host's own check", &text);
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn a_fifo_a_device_and_a_socket_are_not_opened() {
     }
     attempts.about("Nor is a device, where a person has granted them.");
     attempts.report.push_str(&more.report);
-    attempts.snapshot("files: fifo, device, socket");
+    snapshot!("fifo, device, socket", &attempts.report);
 }
 
 #[test]
@@ -468,5 +468,5 @@ fn grants_that_overlap_with_different_rights_are_an_error_of_the_configuration()
         "[tools.probe.grants]\nfilesystem = [\n  { host = \"data\", guest = \"/data\" },\n  \
          { host = \"data/in\", guest = \"/in\", mode = \"rw\" },\n]\n",
     ));
-    snapshot("files: overlapping grants", &workspace.run(&["list"]).shown());
+    snapshot!("overlapping grants", &workspace.run(&["list"]).shown());
 }

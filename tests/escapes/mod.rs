@@ -19,7 +19,7 @@ mod resources;
 use kitbag::Kitbag;
 use serde_json::Value;
 
-use crate::support::{CallInTest, Workspace, snapshot};
+use crate::support::{CallInTest, Workspace};
 
 /// A list of attempts by the tool `probe`, and what came of each.
 struct Attempts<'a> {
@@ -47,10 +47,5 @@ impl<'a> Attempts<'a> {
         self.report.push_str(&got);
         self.report.push('\n');
         got
-    }
-
-    #[track_caller]
-    fn snapshot(&self, name: &str) {
-        snapshot(name, &self.report);
     }
 }

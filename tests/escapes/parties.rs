@@ -135,7 +135,7 @@ fn the_attacks_on_other_calls_run_into_their_limits() {
         .map(|attack| library.call("attacker", attack))
         .map(|answer| format!("{}\n", answer.chars().take(100).collect::<String>()))
         .collect();
-    snapshot("parties: attacks", &workspace.redact(&got));
+    snapshot!("attacks", &workspace.redact(&got));
 }
 
 #[test]

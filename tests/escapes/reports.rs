@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Attempts;
-use crate::support::{CallInTest, Workspace, block_on};
+use crate::support::{CallInTest, Workspace, block_on, snapshot};
 
 #[test]
 fn what_a_tool_tells_without_end_is_cut_and_then_dropped() {
@@ -96,7 +96,7 @@ fn what_a_tool_gives_is_bounded_and_has_a_form() {
     attempts.attempt(json!({ "do": "emit", "then": "panic" }));
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));
-    attempts.snapshot("reports: content");
+    snapshot!("content", &attempts.report);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_tool_that_never_ends_is_ended() {
     }
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));
-    attempts.snapshot("resources: time");
+    snapshot!("time", &attempts.report);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_tool_that_takes_memory_without_end_is_told_which_limit_it_was() {
     attempts.attempt(json!({ "do": "random", "bytes": u64::MAX }));
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));
-    attempts.snapshot("resources: memory");
+    snapshot!("memory", &attempts.report);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
     attempts.about("A call has as much as any other before it.");
     attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": 0 }));
     attempts.attempt(json!({ "do": "set-size", "write": true, "path": "a", "bytes": 1_u64 << 30 }));
-    attempts.snapshot("resources: written");
+    snapshot!("written", &attempts.report);
 
     let workspace = with("[tools.probe.limits]\nwritten = \"20KiB\"\n");
     workspace.file("a", "");
@@ -92,7 +92,7 @@ fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
         }
     }
     assert_eq!(std::fs::metadata(workspace.path("append")).unwrap().len(), 36 << 10);
-    attempts.snapshot("resources: written, a smaller limit");
+    snapshot!("written, a smaller limit", &attempts.report);
 
     let workspace = with("[tools.probe.limits]\nwritten = \"4095 bytes\"\n");
     workspace.file("a", "");
@@ -105,7 +105,7 @@ fn a_tool_that_fills_the_disk_is_told_which_limit_it_was() {
     attempts.attempt(json!({ "do": "rename", "old": "a", "new": "f" }));
     attempts.attempt(json!({ "do": "set-size", "write": true, "path": "f", "bytes": 4095 }));
     attempts.attempt(json!({ "do": "list", "path": "." }));
-    attempts.snapshot("resources: written, next to nothing");
+    snapshot!("written, next to nothing", &attempts.report);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_tool_that_breaks_off_says_why() {
     attempts.attempt(json!({ "do": "exit", "code": 0 }));
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));
-    attempts.snapshot("resources: traps");
+    snapshot!("traps", &attempts.report);
 }
 
 #[test]
@@ -181,5 +181,5 @@ fn arguments_that_are_no_plain_json_do_not_reach_a_tool() {
     try_it("No UTF-8.", b"{\"do\":\"echo\",\n\"text\":\"\xc3\x28\"}");
     try_it("Half a surrogate.", br#"{"do":"echo","text":"\ud800"}"#);
     try_it("More than a mebibyte.", &[b' '; (1 << 20) + 1]);
-    snapshot("resources: arguments", &report);
+    snapshot!("arguments", &report);
 }

@@ -192,7 +192,7 @@ fn prompts_and_resources_are_listed_the_same_in_both_eras() {
         assert_eq!(plain(&new.request(method, json!({}))["result"]), list, "{method}");
         shown.push_str(&format!("{method}\n{list:#}\n\n"));
     }
-    snapshot("serve-fixtures", &shown);
+    snapshot!("fixtures", &shown);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_question_becomes_a_form_of_its_type() {
         shown.push_str(&format!("{answer_type}\n{params:#}\n\n"));
         assert_eq!(client.answer(id)["result"]["isError"], true);
     }
-    snapshot("serve-forms", &shown);
+    snapshot!("forms", &shown);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn everything_that_a_tool_gives_is_a_content_block() {
     let new = Client::stateless(&workspace, json!({}));
     for (mut client, name) in [(old, "handshake"), (new, "stateless")] {
         let result = client.call("probe", json!({ "do": "emit", "kind": "all", "title": "A" }));
-        snapshot(&format!("serve-content-{name}"), &format!("{result:#}\n"));
+        snapshot!(&format!("content-{name}"), &format!("{result:#}\n"));
     }
 }
 

@@ -44,7 +44,7 @@ fn subjects_are_listed_and_read() {
         let outcome = answer.get("result").or(answer.get("error")).unwrap();
         shown.push_str(&format!("{method} {params}\n{outcome:#}\n\n"));
     }
-    snapshot("serve-resources", &workspace.redact(&shown));
+    snapshot!("resources", &workspace.redact(&shown));
 }
 
 #[test]

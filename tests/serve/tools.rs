@@ -27,7 +27,7 @@ fn tools_are_listed_the_same_in_both_eras() {
     let mut old = Client::with_handshake(&workspace, json!({}));
     let mut new = Client::stateless(&workspace, json!({}));
     let list = old.request("tools/list", json!({}))["result"]["tools"].clone();
-    snapshot("serve-tools-list", &pretty(&list));
+    snapshot!("list", &pretty(&list));
     assert_eq!(new.request("tools/list", json!({}))["result"]["tools"], list);
     assert_eq!(old.request("tools/list", json!({}))["result"]["tools"], list);
     // The same as for who asks without a server.
@@ -42,13 +42,13 @@ fn a_server_says_what_it_is_in_both_eras() {
     workspace.config("[knowledge.team]\nsubjects = \"notes\"\nlearned = [\"a\"]\n");
     let mut client = Client::stateless(&workspace, json!({}));
     let discovered = client.request("server/discover", json!({}));
-    snapshot("serve-discover", &pretty(&discovered["result"]));
+    snapshot!("discover", &pretty(&discovered["result"]));
     let mut client = Client::start(&workspace, &[]);
     let initialized = client.request(
         "initialize",
         json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } }),
     );
-    snapshot("serve-initialize", &pretty(&initialized["result"]));
+    snapshot!("initialize", &pretty(&initialized["result"]));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_a_tool_cannot_do_is_a_result_and_what_is_no_tool_an_error() {
         let outcome = answer.get("result").or(answer.get("error")).unwrap();
         shown.push_str(&format!("{tool} {arguments}\n{outcome:#}\n\n"));
     }
-    snapshot("serve-errors", &workspace.redact(&shown));
+    snapshot!("errors", &workspace.redact(&shown));
 }
 
 #[test]

@@ -46,15 +46,25 @@ pub(crate) fn peak_mib(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
-/// Compares with a reviewed file under `snapshots/`.
-#[track_caller]
-pub(crate) fn snapshot(name: &str, content: &str) {
+/// Compares with a reviewed file under `snapshots/`, in a directory named like the file
+/// of the test: what `tests/serve/tools.rs` asserts stands in `snapshots/serve/tools`.
+macro_rules! snapshot {
+    ($name:expr, $content:expr $(,)?) => {{
+        let (name, content): (&str, &str) = ($name, $content);
+        let (settings, name) = $crate::support::snapshot_settings(file!(), name);
+        settings.bind(|| insta::assert_snapshot!(name, content));
+    }};
+}
+pub(crate) use snapshot;
+
+/// Where the snapshots of a test file lie, and the file name of one of them.
+pub(crate) fn snapshot_settings(test_file: &str, name: &str) -> (insta::Settings, String) {
+    let suite = Path::new(test_file).strip_prefix("tests").unwrap().with_extension("");
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(repository().join("snapshots"));
+    settings.set_snapshot_path(repository().join("snapshots").join(suite));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    let name = name.replace([':', ',', '\''], "").replace(' ', "-");
-    settings.bind(|| insta::assert_snapshot!(name, content));
+    (settings, name.replace([':', ',', '\''], "").replace(' ', "-"))
 }
 
 impl Workspace {
