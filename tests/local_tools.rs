@@ -146,7 +146,7 @@ fn see<T>(look: impl Fn() -> Option<T>) -> T {
 fn claimed(workspace: &Workspace) -> Option<PathBuf> {
     let files = fs::read_dir(workspace.cache()).ok()?;
     let mut paths = files.flatten().map(|file| file.path());
-    paths.find(|path| path.to_string_lossy().contains("/.claim-"))
+    paths.find(|path| path.to_string_lossy().contains("/.lock-"))
 }
 
 /// Waits until a process waits for somebody else's claim.

@@ -125,7 +125,7 @@ impl Workspace {
     pub(crate) fn claim(&self) -> fs::File {
         let entry = self.cached();
         fs::remove_file(&entry).unwrap();
-        let name = format!(".claim-{}", entry.file_stem().unwrap().to_str().unwrap());
+        let name = format!(".lock-{}", entry.file_stem().unwrap().to_str().unwrap());
         let claim = fs::File::create(self.cache.join(name)).unwrap();
         claim.lock().unwrap();
         claim

@@ -7,7 +7,7 @@
 //! but compiled again and replaced. Of several processes that miss the same
 //! entry one makes it. `host` has no directory of its own: the caller decides.
 
-mod claim;
+mod compile_lock;
 mod entry;
 mod prune;
 
@@ -168,7 +168,7 @@ impl DiskCache {
                 _ => {}
             }
         }
-        files.retain(|file| !claim::is_claim(&file.name));
+        files.retain(|file| !compile_lock::is_lock(&file.name));
         Ok(files)
     }
 
@@ -243,7 +243,7 @@ impl DiskCache {
         }
     }
 
-    /// Our files in the directory, by name: entries, finished or not, and claims.
+    /// Our files in the directory, by name: entries, finished or not, and lock files.
     fn files(&self, action: &'static str) -> Result<Vec<CacheEntry>, CacheError> {
         let listing = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -253,7 +253,10 @@ impl DiskCache {
         for entry in listing {
             let entry = entry.map_err(|error| self.error(action, error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.ends_with(EXTENSION) || name.starts_with(PARTIAL) || claim::is_claim(&name) {
+            if name.ends_with(EXTENSION)
+                || name.starts_with(PARTIAL)
+                || compile_lock::is_lock(&name)
+            {
                 // Gone in between: nothing to list.
                 let Ok(metadata) = entry.metadata() else { continue };
                 files.push(CacheEntry { name, size: metadata.len() });

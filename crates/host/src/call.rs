@@ -20,16 +20,16 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::capture::{Capture, Captured};
 use crate::component::Component;
-use crate::cut::cut_outcome;
 use crate::described::Described;
 use crate::engine::Metering;
 use crate::error::CallError;
-use crate::fault::{Fault, limit};
 use crate::filesystem::{Granted, Guarded, Quota};
+use crate::guest_exit::{GuestExit, limit};
 use crate::limiter::Limiter;
 use crate::random::Bounded;
 use crate::report::{Audience, Emitted, Reports};
 use crate::timer::{Cancellation, Timer};
+use crate::truncate::truncate_outcome;
 
 /// The guest's stack, wasmtime's own default.
 pub(crate) const STACK_BYTES: usize = 512 << 10;
@@ -173,11 +173,11 @@ pub(crate) fn run(
     let stderr = stdio.err.captured();
     let result = match ended.result {
         Ok(outcome) => Outcome::try_from(outcome).map_err(CallError::Contract).map(|outcome| {
-            let (outcome, output_bytes) = cut_outcome(outcome, call.limits.output.as_usize());
+            let (outcome, output_bytes) = truncate_outcome(outcome, call.limits.output.as_usize());
             usage.output_bytes = output_bytes;
             outcome
         }),
-        Err(fault) => Err(fault.into_error(ended.refused, &call.limits, &stderr)),
+        Err(exit) => Err(exit.into_error(ended.refused, &call.limits, &stderr)),
     };
     usage.elapsed = start.elapsed();
     // It goes with an answer: there is none yet where the tool asks, and none at
@@ -221,9 +221,9 @@ pub(crate) fn describe(
     let ended = ended.map_err(|_| NotNow)?;
     match ended.result {
         Ok(text) => Ok(Described::read(&text)),
-        Err(Fault::Ended(_)) => Err(NotNow),
-        Err(fault) => {
-            let error = fault.into_error(ended.refused, &limits, &stdio.err.captured());
+        Err(GuestExit::Stopped(_)) => Err(NotNow),
+        Err(exit) => {
+            let error = exit.into_error(ended.refused, &limits, &stdio.err.captured());
             Ok(Described::Unusable(match error {
                 CallError::Limit { kind: LimitKind::HostData, .. } => {
                     let limit = ByteSize::bytes(JsonBudget::DESCRIPTION.bytes as u64);
@@ -347,7 +347,7 @@ fn reserve(
 
 /// How a guest ended.
 struct Ended<T> {
-    result: Result<T, Fault>,
+    result: Result<T, GuestExit>,
     memory: ByteSize,
     fuel: Option<u64>,
     /// The limit that the guest met last, whatever came of it.
@@ -391,10 +391,10 @@ fn run_guest<T>(
             biased;
             // A guest that waits in a host call, a sleep or a stream, runs no
             // code that could look at the epoch.
-            reason = watch.ended() => Err(Fault::Ended(reason)),
+            reason = watch.ended() => Err(GuestExit::Stopped(reason)),
             result = guest(&mut store) => result.map_err(|error| match watch.reason() {
-                Some(reason) => Fault::Ended(reason),
-                None => Fault::Broke(error),
+                Some(reason) => GuestExit::Stopped(reason),
+                None => GuestExit::Failed(error),
             }),
         }
     };

@@ -312,12 +312,12 @@ impl Component {
             let key = Key::of(content, metering).map_err(|error| LoadError::from_io(path, &error));
             key.map(|(key, _)| key)
         };
-        let mut claim = None;
+        let mut lock = None;
         let kept = match cache {
             Some(cache) => {
                 let key = key_of(&content)?;
-                claim = cache.claim(key, &wait);
-                // Whoever had the claim before has kept it by now.
+                lock = cache.lock(key, &wait);
+                // The process that had the lock before has stored the entry by now.
                 let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
                 if let Some(cached) = cached {
                     return Ok(cached);
@@ -351,7 +351,7 @@ impl Component {
         {
             problems.push(problem);
         }
-        drop(claim);
+        drop(lock);
         loaded.problems = problems;
         Ok(Self(Arc::new(loaded)))
     }

@@ -19,7 +19,7 @@ use wasmparser::{
     Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
 };
 
-use self::weight::Fault;
+use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::error::{InvalidComponent, LoadError};
 use crate::{component, imports};
@@ -203,8 +203,8 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
             ValidPayload::Func(function, body) => {
                 let checked = weight::check(function, &body, allocations, &mut heaviest);
                 allocations = checked.map_err(|fault| match fault {
-                    Fault::Malformed(error) => malformed(error),
-                    Fault::Heavy(problem) => problem,
+                    FunctionProblem::Malformed(error) => malformed(error),
+                    FunctionProblem::Heavy(problem) => problem,
                 })?;
             }
             _ => {}

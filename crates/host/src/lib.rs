@@ -15,12 +15,12 @@ mod capture;
 mod code_memory;
 mod compile;
 mod component;
-mod cut;
+
 mod described;
 mod engine;
 mod error;
-mod fault;
 mod filesystem;
+mod guest_exit;
 mod imports;
 mod inspect;
 mod limiter;
@@ -29,6 +29,7 @@ mod random;
 mod report;
 mod threads;
 mod timer;
+mod truncate;
 mod wait;
 
 pub use artifact::EmbeddedArtifact;

@@ -8,7 +8,7 @@ use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, random};
 use wasmtime_wasi::random::WasiRandomCtx;
 
-use crate::fault::Refused;
+use crate::guest_exit::Refused;
 
 /// The most random bytes that a guest gets at once.
 pub(crate) const RANDOM_BYTES: u64 = 1 << 20;

@@ -15,7 +15,7 @@ use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use wasmtime::component::HasData;
 
 use crate::call::State;
-use crate::cut::{cut_short, cut_text};
+use crate::truncate::{truncate_line, truncate_text};
 
 /// The longest message of a log, in bytes.
 const LOG_BYTES: usize = 4 << 10;
@@ -163,7 +163,7 @@ impl fmt::Display for Compiling<'_> {
 
 impl Listening {
     fn log(&self, level: LogLevel, mut message: String) {
-        cut_text(&mut message, LOG_BYTES, "message");
+        truncate_text(&mut message, LOG_BYTES, "message");
         let has_room = {
             let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
             if heard.is_full {
@@ -190,7 +190,7 @@ impl Listening {
             }
             heard.done = Some(done);
         }
-        message.iter_mut().for_each(|message| cut_short(message, PROGRESS_BYTES));
+        message.iter_mut().for_each(|message| truncate_line(message, PROGRESS_BYTES));
         // A zero has no sign here.
         let total = total.filter(is_amount).map(f64::abs);
         self.listener.progress(&Progress { done: done.abs(), total, message });

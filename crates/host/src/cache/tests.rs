@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::time::Duration;
 
-use super::claim::Claim;
+use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
 use crate::report::Audience;
@@ -209,10 +209,9 @@ fn a_description_is_had_without_the_artifact() {
     assert_eq!(entry.artifact().err(), Some("damaged".into()));
 }
 
-/// Claims the entry of a key, and waits for others who have.
-fn claim(cache: &DiskCache, key: Key) -> Option<Claim> {
-    cache
-        .claim(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY, &Cancellation::default()))
+/// Locks the entry of a key, and waits for other processes that have.
+fn lock(cache: &DiskCache, key: Key) -> Option<CompileLock> {
+    cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY, &Cancellation::default()))
 }
 
 /// The names of everything in the cache's directory.
@@ -225,13 +224,13 @@ fn names(cache: &DiskCache) -> Vec<String> {
 }
 
 #[test]
-fn one_claims_an_entry_and_the_others_wait_for_that() {
+fn one_locks_an_entry_and_the_others_wait_for_it() {
     let (_parent, cache, stored) = fixture();
-    let mine = claim(&cache, stored).unwrap();
-    assert_eq!(names(&cache), [format!(".claim-{stored}"), stored.file_name()]);
-    assert!(claim(&cache, key(b"another component")).is_some(), "of another entry");
+    let mine = lock(&cache, stored).unwrap();
+    assert_eq!(names(&cache), [format!(".lock-{stored}"), stored.file_name()]);
+    assert!(lock(&cache, key(b"another component")).is_some(), "of another entry");
     std::thread::scope(|scope| {
-        let others = [(); 8].map(|()| scope.spawn(|| claim(&cache, stored).is_some()));
+        let others = [(); 8].map(|()| scope.spawn(|| lock(&cache, stored).is_some()));
         std::thread::sleep(Duration::from_millis(50));
         assert!(others.iter().all(|other| !other.is_finished()));
         drop(mine);
@@ -242,34 +241,34 @@ fn one_claims_an_entry_and_the_others_wait_for_that() {
 }
 
 #[test]
-fn a_claim_of_a_killed_process_goes_to_one_of_those_who_wait() {
+fn the_lock_of_a_killed_process_goes_to_one_that_waits() {
     let (_parent, cache, key) = fixture();
-    let killed = File::create(cache.path().join(format!(".claim-{key}"))).unwrap();
+    let killed = File::create(cache.path().join(format!(".lock-{key}"))).unwrap();
     killed.lock().unwrap();
     std::thread::scope(|scope| {
         let others = [(); 4].map(|()| {
             scope.spawn(|| {
-                let claim = claim(&cache, key);
+                let lock = lock(&cache, key);
                 // Long enough for the others to see that it is taken again.
                 std::thread::sleep(Duration::from_millis(50));
-                claim.is_some()
+                lock.is_some()
             })
         });
         // The kernel takes the lock and leaves the file.
         drop(killed);
-        let claimed = others.map(|other| other.join().unwrap());
-        assert_eq!(claimed.into_iter().filter(|claimed| *claimed).count(), 1);
+        let locked = others.map(|other| other.join().unwrap());
+        assert_eq!(locked.into_iter().filter(|locked| *locked).count(), 1);
     });
     assert_eq!(names(&cache), [key.file_name()]);
 }
 
 #[test]
-fn where_there_can_be_no_claim_nobody_waits() {
+fn where_no_lock_can_be_had_no_process_waits() {
     let check = |plant: &dyn Fn(&Path)| {
         let (parent, cache, key) = fixture();
-        let path = cache.path().join(format!(".claim-{key}"));
+        let path = cache.path().join(format!(".lock-{key}"));
         plant(&path);
-        assert!(claim(&cache, key).is_none());
+        assert!(lock(&cache, key).is_none());
         assert!(path.symlink_metadata().is_ok(), "not ours to remove");
         assert!(!parent.path().join("elsewhere").exists());
     };
@@ -284,18 +283,18 @@ fn where_there_can_be_no_claim_nobody_waits() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
     });
     let nowhere = DiskCache::new("/proc/kitbag".into());
-    assert!(claim(&nowhere, key(b"x")).is_none());
+    assert!(lock(&nowhere, key(b"x")).is_none());
 }
 
 #[test]
-fn a_claim_that_was_cleared_away_is_over() {
+fn a_lock_whose_file_was_removed_is_over() {
     let (_parent, cache, key) = fixture();
-    let first = claim(&cache, key).unwrap();
+    let first = lock(&cache, key).unwrap();
     assert_eq!(cache.clear().unwrap().len(), 1);
-    let second = claim(&cache, key).unwrap();
+    let second = lock(&cache, key).unwrap();
     // The name is the other one's.
     drop(first);
-    assert_eq!(names(&cache), [format!(".claim-{key}")]);
+    assert_eq!(names(&cache), [format!(".lock-{key}")]);
     drop(second);
     assert_eq!(names(&cache), [""; 0]);
 }
@@ -303,7 +302,7 @@ fn a_claim_that_was_cleared_away_is_over() {
 #[test]
 fn clearing_removes_our_files_and_no_others() {
     let (_parent, cache, _) = fixture();
-    fs::write(cache.path().join(".claim-1"), "").unwrap();
+    fs::write(cache.path().join(".lock-1"), "").unwrap();
     fs::write(cache.path().join(format!("{PARTIAL}1-1")), "left behind").unwrap();
     fs::write(cache.path().join("letter.txt"), "mine").unwrap();
     assert_eq!(cache.entries().unwrap().len(), 1);

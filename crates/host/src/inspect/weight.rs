@@ -47,12 +47,12 @@ impl Heaviest {
 }
 
 /// What is wrong with a function.
-pub(super) enum Fault {
+pub(super) enum FunctionProblem {
     Malformed(BinaryReaderError),
     Heavy(InvalidComponent),
 }
 
-impl From<BinaryReaderError> for Fault {
+impl From<BinaryReaderError> for FunctionProblem {
     fn from(error: BinaryReaderError) -> Self {
         Self::Malformed(error)
     }
@@ -65,11 +65,11 @@ pub(super) fn check(
     body: &FunctionBody<'_>,
     allocations: FuncValidatorAllocations,
     heaviest: &mut Heaviest,
-) -> Result<FuncValidatorAllocations, Fault> {
+) -> Result<FuncValidatorAllocations, FunctionProblem> {
     let size = ByteSize::bytes(body.range().len() as u64);
     if size > FUNCTION_BYTES {
         let limit = FUNCTION_BYTES;
-        return Err(Fault::Heavy(InvalidComponent::LargeFunction { size, limit }));
+        return Err(FunctionProblem::Heavy(InvalidComponent::LargeFunction { size, limit }));
     }
     let mut validator = function.into_validator(allocations);
     validator.read_locals(&mut body.get_binary_reader())?;
@@ -89,7 +89,7 @@ pub(super) fn check(
         };
         values += times * (u64::from(taken) + u64::from(left));
         if values > VALUES {
-            return Err(Fault::Heavy(InvalidComponent::HeavyFunction {
+            return Err(FunctionProblem::Heavy(InvalidComponent::HeavyFunction {
                 what: "passes on more values",
                 limit: VALUES,
             }));
@@ -99,7 +99,7 @@ pub(super) fn check(
     operators.finish()?;
     let cells = u64::from(validator.len_locals()) * meetings;
     if cells > CELLS {
-        return Err(Fault::Heavy(InvalidComponent::HeavyFunction {
+        return Err(FunctionProblem::Heavy(InvalidComponent::HeavyFunction {
             what: "has more locals times branches",
             limit: CELLS,
         }));

@@ -7,12 +7,12 @@ use kitbag_contract::Outcome;
 const TRACE_LINES: usize = 1000;
 
 /// Cuts an answer to the limit, and tells the size it had.
-pub(crate) fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
+pub(crate) fn truncate_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
     let mut left = limit;
     let mut size = 0;
     let mut cut = |text: &mut String| {
         size += text.len() as u64;
-        cut_text(text, left, "answer");
+        truncate_text(text, left, "answer");
         left = left.saturating_sub(text.len());
     };
     let outcome = match outcome {
@@ -47,7 +47,7 @@ pub(crate) fn cut_outcome(outcome: Outcome, limit: usize) -> (Outcome, u64) {
 
 /// Cuts a text at a character boundary and marks it, within the limit as far
 /// as the mark fits. The mark says what it was and how long.
-pub(crate) fn cut_text(text: &mut String, limit: usize, what: &str) {
+pub(crate) fn truncate_text(text: &mut String, limit: usize, what: &str) {
     if text.len() <= limit {
         return;
     }
@@ -59,7 +59,7 @@ pub(crate) fn cut_text(text: &mut String, limit: usize, what: &str) {
 }
 
 /// Cuts a text of one line at a character boundary, with `…` within the limit.
-pub(crate) fn cut_short(text: &mut String, limit: usize) {
+pub(crate) fn truncate_line(text: &mut String, limit: usize) {
     const MARK: char = '…';
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit.saturating_sub(MARK.len_utf8())));
@@ -77,7 +77,7 @@ mod tests {
     fn a_trace_is_cut_and_marked() {
         let cut = |lines: usize| {
             let error = ErrorInfo { trace: vec!["a".into(); lines], ..ErrorInfo::default() };
-            match cut_outcome(Outcome::Error(error), 1 << 20) {
+            match truncate_outcome(Outcome::Error(error), 1 << 20) {
                 (Outcome::Error(error), size) => (error.trace, size),
                 other => panic!("{other:?}"),
             }
@@ -92,7 +92,7 @@ mod tests {
     fn a_text_is_cut_at_a_character_and_marked() {
         let check = |text: &str, limit: usize, expected: &str| {
             let mut cut = text.to_owned();
-            cut_text(&mut cut, limit, "answer");
+            truncate_text(&mut cut, limit, "answer");
             assert_eq!(cut, expected);
             assert!(cut.len() <= limit);
         };

@@ -21,11 +21,11 @@ const UNTYPED: [(&str, LimitKind); 3] = [
 ];
 
 /// Why a guest did not return.
-pub(crate) enum Fault {
-    /// It had to end.
-    Ended(Reason),
-    /// It broke off.
-    Broke(wasmtime::Error),
+pub(crate) enum GuestExit {
+    /// The host stopped it.
+    Stopped(Reason),
+    /// It trapped, or a host function failed.
+    Failed(wasmtime::Error),
 }
 
 /// A host function of ours refused what the guest asked for.
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
 #[error("a limit was reached")]
 pub(crate) struct Refused(pub(crate) LimitKind);
 
-impl Fault {
+impl GuestExit {
     /// Names what happened: the limit where there is one, else the trap, with a
     /// panic's own message.
     pub(crate) fn into_error(
@@ -43,9 +43,9 @@ impl Fault {
         stderr: &Captured,
     ) -> CallError {
         let error = match self {
-            Self::Ended(Reason::Cancelled) => return CallError::Cancelled,
-            Self::Ended(Reason::Deadline) => return limit(LimitKind::Time, limits),
-            Self::Broke(error) => error,
+            Self::Stopped(Reason::Cancelled) => return CallError::Cancelled,
+            Self::Stopped(Reason::Deadline) => return limit(LimitKind::Time, limits),
+            Self::Failed(error) => error,
         };
         if let Some(Refused(kind)) = error.downcast_ref() {
             return limit(*kind, limits);
