@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::Compiled;
-use crate::engine::Metering;
+use crate::engines::Metering;
 
 /// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
 /// to be told of new code, which wasmtime does for what it has copied.

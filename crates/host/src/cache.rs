@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 pub(crate) use self::entry::{Entry, Verified};
 use crate::described::Described;
-use crate::engine::{self, Metering};
+use crate::engines::{Metering, SETTINGS};
 
 /// What an entry's file name ends in.
 const EXTENSION: &str = ".kitbag";
@@ -106,7 +106,7 @@ impl Key {
         let mut hasher = Hasher::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
-            engine::SETTINGS,
+            SETTINGS,
             match metering {
                 Metering::Off => "",
                 Metering::Fuel => "fuel",

@@ -1,6 +1,5 @@
 //! One call: a fresh store and a fresh instance, and nothing that survives.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,35 +7,24 @@ use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, Grants, LimitKind, Limits, Outcome,
-    STDIO_BYTES,
 };
 use kitbag_files::Guard;
-use tokio::runtime::Runtime;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
-use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
+use crate::blocking::block_on;
 use crate::budget::{MemoryBudget, Reservation};
-use crate::capture::{Capture, Captured};
+use crate::capture::Captured;
 use crate::component::Component;
-use crate::described::Described;
-use crate::engine::Metering;
+use crate::described::{Described, NotNow};
+use crate::engines::Metering;
 use crate::error::CallError;
-use crate::filesystem::{Granted, Guarded, Quota};
-use crate::guest_exit::{GuestExit, limit};
-use crate::limiter::Limiter;
-use crate::random::Bounded;
+use crate::guest_exit::GuestExit;
+use crate::limits::{HANDLES, exceeded};
 use crate::report::{Audience, Emitted, Reports};
+use crate::state::{State, Stdio};
 use crate::timer::{Cancellation, Timer};
 use crate::truncate::truncate_outcome;
-
-/// The guest's stack, wasmtime's own default.
-pub(crate) const STACK_BYTES: usize = 512 << 10;
-
-/// Handles that a guest holds at once. Most hold a file descriptor of the
-/// host's, of which a process has 1,024 where nobody has raised that.
-pub(crate) const HANDLES: usize = 512;
 
 /// How long a component may take to describe itself, which is to answer with a
 /// constant.
@@ -96,40 +84,6 @@ pub struct Usage {
     pub fuel: Option<u64>,
 }
 
-/// What belongs to one call while it runs.
-pub(crate) struct State {
-    wasi: WasiCtx,
-    granted: Granted,
-    table: ResourceTable,
-    limiter: Limiter,
-    quota: Arc<Quota>,
-    pub(crate) reports: Reports,
-}
-
-thread_local! {
-    /// What drives a guest's timers. One per thread, made by the first call.
-    static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
-}
-
-/// Waits on this thread, which must not be one of an executor's.
-///
-/// # Errors
-///
-/// Where the system has no timers left.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
-    RUNTIME.with(|slot| {
-        let runtime = match slot.get() {
-            Some(runtime) => runtime,
-            None => {
-                let mut builder = tokio::runtime::Builder::new_current_thread();
-                let made = builder.enable_time().build().map_err(CallError::internal)?;
-                slot.get_or_init(|| made)
-            }
-        };
-        Ok(runtime.block_on(future))
-    })
-}
-
 /// Runs one call on this thread.
 ///
 /// # Errors
@@ -146,7 +100,7 @@ pub(crate) fn run(
     let _memory = reserve(memory, &call.limits, cancellation)?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
-        return Err(limit(LimitKind::Arguments, &call.limits));
+        return Err(exceeded(LimitKind::Arguments, &call.limits));
     }
     let (grants, reports) = match call.action {
         Action::Run => (&call.grants, Reports::new(audience.clone(), call.limits.output)),
@@ -154,7 +108,7 @@ pub(crate) fn run(
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
-    let state = State { reports, ..State::new(grants, &call.limits, &stdio, &call.guard)? };
+    let state = State::new(grants, &call.limits, &stdio, &call.guard, reports)?;
     let context = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
     let ended =
@@ -189,9 +143,6 @@ pub(crate) fn run(
     Ok(Completion { result, emitted, stdout: stdio.out.captured(), stderr, usage })
 }
 
-/// A component had no time to answer, or could not be asked.
-pub(crate) struct NotNow;
-
 /// Asks a component what it says of itself. It holds no grants meanwhile.
 pub(crate) fn describe(
     timer: &Timer,
@@ -208,7 +159,8 @@ pub(crate) fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let stdio = Stdio::default();
-    let state = State::new(&Grants::default(), &limits, &stdio, &Arc::default());
+    let state =
+        State::new(&Grants::default(), &limits, &stdio, &Arc::default(), Reports::default());
     let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
     let _memory = reserve(memory, &limits, &cancellation).map_err(|_| NotNow)?;
@@ -254,64 +206,6 @@ impl Completion {
             stderr: Captured::default(),
             usage: Usage::default(),
         }
-    }
-}
-
-/// The two streams of a guest.
-struct Stdio {
-    out: Capture,
-    err: Capture,
-}
-
-impl Default for Stdio {
-    fn default() -> Self {
-        Self { out: Capture::new(STDIO_BYTES), err: Capture::new(STDIO_BYTES) }
-    }
-}
-
-impl State {
-    fn new(
-        grants: &Grants,
-        limits: &Limits,
-        stdio: &Stdio,
-        guard: &Arc<Guard>,
-    ) -> Result<Self, CallError> {
-        let mut wasi = WasiCtx::builder();
-        // Standard input is closed, and there are no arguments and no variables,
-        // since none are given here. A call has a thread of its own, so its file
-        // operations may block it.
-        wasi.allow_blocking_current_thread(true)
-            .stdout(stdio.out.clone())
-            .stderr(stdio.err.clone())
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false);
-        let mut table = ResourceTable::new();
-        table.set_max_capacity(HANDLES);
-        let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = Granted::open(grants, guard)?;
-        let quota = Arc::new(Quota::new(limits.written));
-        let reports = Reports::default();
-        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
-    }
-
-    pub(crate) fn guarded(&mut self) -> Guarded<'_> {
-        let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
-        Guarded { wasi, granted: &mut self.granted, quota: &self.quota }
-    }
-
-    pub(crate) fn random(&mut self) -> Bounded<'_> {
-        Bounded(self.wasi.random())
-    }
-
-    pub(crate) fn table(&mut self) -> &mut ResourceTable {
-        &mut self.table
-    }
-}
-
-impl WasiView for State {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 

@@ -26,7 +26,7 @@ use kitbag_contract::ByteSize;
 use crate::budget::MemoryBudget;
 #[cfg(feature = "compiler")]
 use crate::budget::Reservation;
-use crate::engine::Metering;
+use crate::engines::Metering;
 #[cfg(feature = "compiler")]
 use crate::error::InvalidComponent;
 use crate::error::LoadError;
@@ -179,7 +179,7 @@ fn reserve(
     }
     let mut waiting = Box::pin(memory.wait(size.as_u64()));
     let reserved = wait.until(TIME, |slice| {
-        let waited = crate::call::block_on(async {
+        let waited = crate::blocking::block_on(async {
             tokio::time::timeout(slice, waiting.as_mut()).await.ok()
         });
         waited.ok()??
@@ -216,7 +216,7 @@ fn artifact(
 /// The engine for one compilation.
 #[cfg(feature = "compiler")]
 fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
-    let mut config = crate::engine::config(metering);
+    let mut config = crate::engines::config(metering);
     config.enable_compiler(true);
     if let Some(target) = target {
         config.target(target)?;

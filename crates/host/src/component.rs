@@ -1,33 +1,25 @@
 //! From where a component comes to something that can be instantiated.
 
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
-use kitbag_contract::{ByteSize, Description, FileId};
-use kitbag_files::{OpenAs, OpenError, id_of, open};
-use rustix::fs::{FileType, Stat};
+use kitbag_contract::Description;
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, DiskCache, Key};
-use crate::call::{NotNow, State};
 use crate::compile::compile;
-use crate::described::Described;
-use crate::engine::{Engines, Metering};
+use crate::component_file::Opened;
+use crate::described::{Described, NotNow};
+use crate::engines::{Engines, Metering};
 use crate::error::{InvalidComponent, LoadError};
 use crate::imports;
 use crate::report::Audience;
+use crate::state::State;
 use crate::timer::Cancellation;
 use crate::wait::Wait;
-
-/// The largest component that is compiled.
-pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
 
 /// Where a component comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,44 +70,9 @@ pub(crate) struct Compilation<'a> {
 }
 
 impl<'a> Compilation<'a> {
-    fn wait(&self, path: &'a Path, size: u64) -> Wait<'a> {
+    pub(crate) fn wait(&self, path: &'a Path, size: u64) -> Wait<'a> {
         Wait::new(path, size, self.audience, self.cancellation)
     }
-}
-
-/// The components of one host, each loaded at its first use.
-pub(crate) struct Components {
-    memory: MemoryBudget,
-    /// Those that do not count their instructions, and those that do.
-    slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
-}
-
-/// The place of one component. Whoever comes first loads it, the others wait.
-#[derive(Default)]
-struct Slot(Mutex<Held>);
-
-/// What is in a slot: the file as it was loaded, and what came of it.
-type Held = Option<(Stamp, Result<Component, LoadError>)>;
-
-/// What tells whether a file is still the one that was loaded.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stamp {
-    /// Part of this binary, and never another one.
-    Embedded,
-    File {
-        id: FileId,
-        size: i64,
-        modified: (i64, i64),
-    },
-}
-
-/// A component's file, open and known to be one.
-struct Opened<'a> {
-    /// As messages name it.
-    path: &'a Path,
-    file: File,
-    stamp: Stamp,
-    size: u64,
 }
 
 impl Component {
@@ -144,6 +101,11 @@ impl Component {
         ComponentIdentity(Arc::downgrade(&self.0))
     }
 
+    /// Whether nothing but its slot holds it.
+    pub(crate) fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         self.0.instance.engine()
     }
@@ -157,125 +119,8 @@ impl Component {
     }
 }
 
-impl Components {
-    pub(crate) fn new(memory: MemoryBudget) -> Self {
-        Self { memory, slots: Default::default() }
-    }
-
-    /// Reserves the memory of a component's code. Components that no call uses
-    /// make room for it.
-    fn reserve(
-        &self,
-        path: &Path,
-        component: &wasmtime::component::Component,
-    ) -> Result<Reservation, LoadError> {
-        let image = component.image_range();
-        let bytes = (image.end as usize - image.start as usize) as u64;
-        let reserved = self.memory.reserve(bytes).or_else(|| {
-            self.drop_idle();
-            self.memory.reserve(bytes)
-        });
-        let size = ByteSize::bytes(bytes);
-        reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
-    }
-
-    /// Drops the components of files that nothing but their slot holds.
-    fn drop_idle(&self) {
-        for metering in [Metering::Off, Metering::Fuel] {
-            for (source, slot) in &*self.slots(metering) {
-                if let (ComponentSource::File(_), Ok(mut held)) = (source, slot.0.try_lock())
-                    && let Some((_, Ok(component))) = &*held
-                    && Arc::strong_count(&component.0) == 1
-                {
-                    *held = None;
-                }
-            }
-        }
-    }
-
-    /// Forgets the components of all other files. What calls use of them is dropped
-    /// with those.
-    pub(crate) fn retain(&self, sources: &HashSet<ComponentSource>) {
-        for metering in [Metering::Off, Metering::Fuel] {
-            self.slots(metering).retain(|source, _| {
-                matches!(source, ComponentSource::Embedded(_)) || sources.contains(source)
-            });
-        }
-    }
-
-    fn slots(&self, metering: Metering) -> MutexGuard<'_, HashMap<ComponentSource, Arc<Slot>>> {
-        let slots = match metering {
-            Metering::Off => &self.slots[0],
-            Metering::Fuel => &self.slots[1],
-        };
-        slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A component that is in memory, unless its file has changed or somebody
-    /// loads it just now.
-    pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
-        let slot = {
-            let slots = self.slots(metering);
-            Arc::clone(slots.get(source)?)
-        };
-        let slot = slot.0.try_lock().ok()?;
-        let (stamp, component) = slot.as_ref()?;
-        (*stamp == Stamp::of(source).ok()?).then(|| component.clone().ok())?
-    }
-
-    /// The component of a source: the loaded one, while its file is unchanged.
-    ///
-    /// `describe` asks a freshly compiled component what it says of itself;
-    /// `compiling` says how it is compiled where it has to be.
-    pub(crate) fn get(
-        &self,
-        source: &ComponentSource,
-        metering: Metering,
-        engines: &Engines<'_>,
-        cache: Option<&DiskCache>,
-        compiling: &Compilation<'_>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
-    ) -> Result<Component, LoadError> {
-        let slot = {
-            let mut slots = self.slots(metering);
-            match slots.get(source) {
-                Some(slot) => Arc::clone(slot),
-                None => Arc::clone(slots.entry(source.clone()).or_default()),
-            }
-        };
-        // Asked before the slot is taken, so that calls do not wait for each other's
-        // question.
-        let stamp = Stamp::of(source)?;
-        let mut slot = slot.take(source, stamp, compiling)?;
-        if let Some((loaded, component)) = &*slot
-            && *loaded == stamp
-        {
-            return component.clone();
-        }
-        let (stamp, component) = match source {
-            ComponentSource::Embedded(artifact) => {
-                (stamp, Component::embedded(engines, *artifact, metering))
-            }
-            ComponentSource::File(path) => {
-                let opened = Opened::at(path, path)?;
-                let stamp = opened.stamp;
-                let reserve = |component: &_| self.reserve(path, component);
-                let loaded =
-                    Component::file(engines, opened, metering, cache, compiling, describe, reserve);
-                (stamp, loaded)
-            }
-        };
-        // What is no tool stays none while the file is the same; anything else
-        // that went wrong may go right the next time.
-        if matches!(component, Ok(_) | Err(LoadError::Invalid { .. })) {
-            *slot = Some((stamp, component.clone()));
-        }
-        component
-    }
-}
-
 impl Component {
-    fn embedded(
+    pub(crate) fn embedded(
         engines: &Engines<'_>,
         artifact: EmbeddedArtifact,
         metering: Metering,
@@ -289,7 +134,7 @@ impl Component {
         Ok(Self(Arc::new(linked)))
     }
 
-    fn file(
+    pub(crate) fn file(
         engines: &Engines<'_>,
         mut opened: Opened<'_>,
         metering: Metering,
@@ -404,133 +249,4 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
     let (described, problems) = (Described::Nothing, Vec::new());
     Ok(Loaded { instance, run, described, problems, compiled: false, memory: None })
-}
-
-impl Slot {
-    /// Waits until nobody else loads the component, of which the audience hears.
-    fn take(
-        &self,
-        source: &ComponentSource,
-        stamp: Stamp,
-        compiling: &Compilation<'_>,
-    ) -> Result<MutexGuard<'_, Held>, LoadError> {
-        let look = || match self.0.try_lock() {
-            Ok(held) => Some(held),
-            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        match (look(), source, stamp) {
-            (Some(held), ..) => Ok(held),
-            (None, ComponentSource::File(path), Stamp::File { size, .. }) => {
-                let wait = compiling.wait(path, size.cast_unsigned());
-                wait.poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
-            }
-            (None, ..) => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
-        }
-    }
-}
-
-impl Stamp {
-    fn of(source: &ComponentSource) -> Result<Self, LoadError> {
-        match source {
-            ComponentSource::Embedded(_) => Ok(Self::Embedded),
-            ComponentSource::File(path) => {
-                // By whatever links: where it is another file, that one is opened.
-                let found = rustix::fs::stat(path)
-                    .map_err(|error| LoadError::from_io(path, &error.into()))?;
-                Ok(Self::of_file(&found))
-            }
-        }
-    }
-
-    fn of_file(stat: &Stat) -> Self {
-        let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
-        Self::File { id: id_of(stat), size: stat.st_size, modified }
-    }
-}
-
-impl<'a> Opened<'a> {
-    /// Opens a component's file, unless it is too large or no file at all. It may
-    /// still grow while it is read, and is read no further than it takes to tell.
-    ///
-    /// Messages name it as `path`; it is opened as `real`, on which there is no link.
-    fn at(path: &'a Path, real: &Path) -> Result<Self, LoadError> {
-        let (file, stat) = open(real, OpenAs::File).map_err(|error| failed(path, error))?;
-        let found = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => None,
-            FileType::Directory => Some("a directory"),
-            FileType::Fifo => Some("a FIFO"),
-            FileType::Socket => Some("a socket"),
-            _ => Some("a device"),
-        };
-        if let Some(found) = found {
-            return Err(LoadError::NotAFile { path: path.to_owned(), found });
-        }
-        let size = stat.st_size.cast_unsigned();
-        check_size(path, size)?;
-        Ok(Self { path, file, stamp: Stamp::of_file(&stat), size })
-    }
-
-    /// The file from its start, and a little more of it than it may have.
-    fn content(&mut self) -> Result<Take<&File>, LoadError> {
-        self.file.rewind().map_err(|error| LoadError::from_io(self.path, &error))?;
-        Ok((&self.file).take(COMPONENT_BYTES.as_u64() + 1))
-    }
-
-    /// The key of its content. The file is read a piece at a time and never
-    /// mapped: whoever builds it anew in its place would end this process.
-    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
-        let key = Key::of(self.content()?, metering);
-        let (key, length) = key.map_err(|error| LoadError::from_io(self.path, &error))?;
-        check_size(self.path, length)?;
-        Ok(key)
-    }
-
-    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
-        let mut content = Vec::with_capacity(usize::try_from(self.size).unwrap_or(0));
-        let read = self.content()?.read_to_end(&mut content);
-        read.map_err(|error| LoadError::from_io(self.path, &error))?;
-        check_size(self.path, content.len() as u64)?;
-        Ok(content)
-    }
-}
-
-/// The key of a component's file.
-///
-/// # Errors
-///
-/// As for loading it.
-pub(crate) fn key(path: &Path, metering: Metering) -> Result<Key, LoadError> {
-    Opened::at(path, path)?.key(metering)
-}
-
-/// Reads a component's file by whatever links lead to it, unless it is too large
-/// or no file at all.
-///
-/// # Errors
-///
-/// [`LoadError`] names the file and what it is instead.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
-    Opened::at(path, &real)?.read()
-}
-
-/// Why a component's file was not opened.
-fn failed(path: &Path, error: OpenError) -> LoadError {
-    match error {
-        OpenError::Link { path } => LoadError::Link { path },
-        OpenError::Io(error) => LoadError::from_io(path, &error),
-        OpenError::Kernel { .. } => {
-            LoadError::Unreadable { path: path.to_owned(), reason: error.to_string() }
-        }
-    }
-}
-
-/// Refuses a component that is too large.
-fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
-    if size <= COMPONENT_BYTES.as_u64() {
-        return Ok(());
-    }
-    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
-    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
 }

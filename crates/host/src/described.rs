@@ -15,6 +15,9 @@ pub enum Described {
     Unusable(String),
 }
 
+/// A component had no time to answer, or could not be asked.
+pub(crate) struct NotNow;
+
 impl Described {
     /// The description, where there is one.
     pub fn description(&self) -> Option<&Description> {

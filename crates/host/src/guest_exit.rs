@@ -1,15 +1,13 @@
 //! Why a guest did not return, in words that a person can act on.
 
-use kitbag_contract::{ARGUMENTS_BYTES, ByteSize, LimitKind, Limits, format_duration};
+use kitbag_contract::{LimitKind, Limits};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 use wasmtime_wasi::I32Exit;
 
-use crate::call::{HANDLES, STACK_BYTES};
 use crate::capture::Captured;
 use crate::error::CallError;
-use crate::limiter::{INSTANCES, MEMORIES, TABLE_ELEMENTS};
-use crate::random::RANDOM_BYTES;
+use crate::limits::{Refused, exceeded};
 use crate::timer::Reason;
 
 /// Limits that wasmtime reports with an error that has no public type, by the
@@ -28,11 +26,6 @@ pub(crate) enum GuestExit {
     Failed(wasmtime::Error),
 }
 
-/// A host function of ours refused what the guest asked for.
-#[derive(Debug, thiserror::Error)]
-#[error("a limit was reached")]
-pub(crate) struct Refused(pub(crate) LimitKind);
-
 impl GuestExit {
     /// Names what happened: the limit where there is one, else the trap, with a
     /// panic's own message.
@@ -44,25 +37,25 @@ impl GuestExit {
     ) -> CallError {
         let error = match self {
             Self::Stopped(Reason::Cancelled) => return CallError::Cancelled,
-            Self::Stopped(Reason::Deadline) => return limit(LimitKind::Time, limits),
+            Self::Stopped(Reason::Deadline) => return exceeded(LimitKind::Time, limits),
             Self::Failed(error) => error,
         };
         if let Some(Refused(kind)) = error.downcast_ref() {
-            return limit(*kind, limits);
+            return exceeded(*kind, limits);
         }
         if let Some(I32Exit(code)) = error.downcast_ref() {
             let message = format!("the tool exited with code {code} instead of answering");
             return CallError::Trap { message };
         }
         if let Some(ResourceTableError::Full) = error.downcast_ref() {
-            return limit(LimitKind::Handles, limits);
+            return exceeded(LimitKind::Handles, limits);
         }
         match (error.downcast_ref::<Trap>(), refused) {
-            (Some(Trap::StackOverflow), _) => limit(LimitKind::Stack, limits),
-            (Some(Trap::OutOfFuel), _) => limit(LimitKind::Fuel, limits),
+            (Some(Trap::StackOverflow), _) => exceeded(LimitKind::Stack, limits),
+            (Some(Trap::OutOfFuel), _) => exceeded(LimitKind::Fuel, limits),
             // A guest whose wish was refused, and that broke off over it: nothing
             // but the limiter knows why.
-            (_, Some(kind)) => limit(kind, limits),
+            (_, Some(kind)) => exceeded(kind, limits),
             (Some(Trap::UnreachableCodeReached), None) => CallError::Trap {
                 message: panic_message(&stderr.text)
                     .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
@@ -72,30 +65,12 @@ impl GuestExit {
                 let message = format!("{error:#}");
                 let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
                 match known {
-                    Some((_, kind)) => limit(*kind, limits),
+                    Some((_, kind)) => exceeded(*kind, limits),
                     None => CallError::Trap { message },
                 }
             }
         }
     }
-}
-
-/// The error of a limit, with its value as a person writes it.
-pub(crate) fn limit(kind: LimitKind, limits: &Limits) -> CallError {
-    let limit = match kind {
-        LimitKind::Memory => limits.memory.to_string(),
-        LimitKind::Time => format_duration(limits.time).to_string(),
-        LimitKind::Arguments => ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string(),
-        LimitKind::Stack => ByteSize::bytes(STACK_BYTES as u64).to_string(),
-        LimitKind::Table => format!("{TABLE_ELEMENTS} elements"),
-        LimitKind::Handles => format!("{HANDLES} handles"),
-        LimitKind::Random => format!("{} at once", ByteSize::bytes(RANDOM_BYTES)),
-        LimitKind::HostData => limits.memory.to_string(),
-        LimitKind::Instances => format!("{INSTANCES} instances, {MEMORIES} memories or tables"),
-        LimitKind::Written => limits.written.to_string(),
-        LimitKind::Fuel => limits.fuel.unwrap_or_default().to_string(),
-    };
-    CallError::Limit { kind, limit }
 }
 
 /// The message of a Rust panic, from what the tool printed to standard error:

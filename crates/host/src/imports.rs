@@ -17,10 +17,10 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi::{ResourceTable, WasiView};
 use wasmtime_wasi_io::bindings::wasi::io;
 
-use crate::call::State;
 use crate::filesystem::GuardedFilesystem;
 use crate::random::BoundedRandom;
 use crate::report::Reporting;
+use crate::state::State;
 
 type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 

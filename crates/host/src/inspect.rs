@@ -22,7 +22,7 @@ use wasmparser::{
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::error::{InvalidComponent, LoadError};
-use crate::{component, imports};
+use crate::{component_file, imports};
 
 /// The type of `run` with its parameters called as given.
 macro_rules! run_type {
@@ -103,7 +103,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Heaviest, InvalidComponent> {
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    read(&component::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
+    read(&component_file::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
 }
 
 impl Inspection {

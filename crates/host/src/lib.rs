@@ -7,6 +7,7 @@
 //! who answers its questions is left to `kitbag-toolbox`.
 
 mod artifact;
+mod blocking;
 mod budget;
 mod cache;
 mod call;
@@ -15,18 +16,22 @@ mod capture;
 mod code_memory;
 mod compile;
 mod component;
-
+mod component_file;
+mod components;
 mod described;
-mod engine;
+mod engines;
 mod error;
 mod filesystem;
 mod guest_exit;
+mod host;
 mod imports;
 mod inspect;
 mod limiter;
+mod limits;
 mod queue;
 mod random;
 mod report;
+mod state;
 mod threads;
 mod timer;
 mod truncate;
@@ -39,12 +44,14 @@ pub use call::{Call, Completion, Usage};
 pub use capture::Captured;
 #[cfg(feature = "compiler")]
 pub use compile::{COMPILE_COMMAND, compile_worker};
-pub use component::{COMPONENT_BYTES, Component, ComponentIdentity, ComponentSource};
+pub use component::{Component, ComponentIdentity, ComponentSource};
 pub use described::Described;
-pub use engine::{Host, HostOptions, Metering};
+pub use engines::Metering;
 pub use error::{CallError, InvalidComponent, LoadError};
+pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_files::{Guard, GuardedPaths};
+pub use limits::COMPONENT_BYTES;
 pub use queue::Concurrency;
 pub use report::{Audience, Compiling, Listener};
 pub use timer::Cancellation;

@@ -8,10 +8,7 @@ use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, random};
 use wasmtime_wasi::random::WasiRandomCtx;
 
-use crate::guest_exit::Refused;
-
-/// The most random bytes that a guest gets at once.
-pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
+use crate::limits::{RANDOM_BYTES, Refused};
 
 /// Names the data behind `wasi:random` for the linker.
 pub(crate) struct BoundedRandom;

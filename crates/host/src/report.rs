@@ -14,7 +14,6 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use wasmtime::component::HasData;
 
-use crate::call::State;
 use crate::truncate::{truncate_line, truncate_text};
 
 /// The longest message of a log, in bytes.
@@ -114,12 +113,6 @@ pub(crate) struct Reporting;
 
 impl HasData for Reporting {
     type Data<'a> = &'a mut Reports;
-}
-
-impl State {
-    pub(crate) fn reporting(&mut self) -> &mut Reports {
-        &mut self.reports
-    }
 }
 
 impl Audience {

@@ -25,9 +25,9 @@ use rustix::process::{
 };
 
 use super::{Compiled, STACK_BYTES, Share, artifact};
-use crate::component::COMPONENT_BYTES;
-use crate::engine::{Metering, SETTINGS};
+use crate::engines::{Metering, SETTINGS};
 use crate::error::{InvalidComponent, LoadError};
+use crate::limits::COMPONENT_BYTES;
 use crate::wait::{TIME, Wait};
 
 /// The first argument of a process that compiles.

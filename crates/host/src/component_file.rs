@@ -1,0 +1,122 @@
+//! The file of a component: opened once, checked on the descriptor, and read.
+
+use std::fs::File;
+use std::io::{Read, Seek, Take};
+use std::path::Path;
+
+use kitbag_contract::{ByteSize, FileId};
+use kitbag_files::{OpenAs, OpenError, id_of, open};
+use rustix::fs::{FileType, Stat};
+
+use crate::cache::Key;
+use crate::engines::Metering;
+use crate::error::LoadError;
+use crate::limits::COMPONENT_BYTES;
+
+/// What tells whether a file is still the one that was loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    id: FileId,
+    pub(crate) size: u64,
+    modified: (i64, i64),
+}
+
+/// A component's file, open and known to be one.
+pub(crate) struct Opened<'a> {
+    /// As messages name it.
+    pub(crate) path: &'a Path,
+    file: File,
+    pub(crate) stamp: Stamp,
+}
+
+impl Stamp {
+    /// The stamp of what a path leads to now, by whatever links: where it is another
+    /// file, that one is opened and checked.
+    pub(crate) fn of(path: &Path) -> Result<Self, LoadError> {
+        let found =
+            rustix::fs::stat(path).map_err(|error| LoadError::from_io(path, &error.into()))?;
+        Ok(Self::of_file(&found))
+    }
+
+    fn of_file(stat: &Stat) -> Self {
+        let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
+        Self { id: id_of(stat), size: stat.st_size.cast_unsigned(), modified }
+    }
+}
+
+impl<'a> Opened<'a> {
+    /// Opens a component's file, unless it is too large or no file at all. It may
+    /// still grow while it is read, and is read no further than it takes to tell.
+    ///
+    /// Messages name it as `path`; it is opened as `real`, on which there is no link.
+    pub(crate) fn at(path: &'a Path, real: &Path) -> Result<Self, LoadError> {
+        let (file, stat) = open(real, OpenAs::File).map_err(|error| failed(path, error))?;
+        let found = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => None,
+            FileType::Directory => Some("a directory"),
+            FileType::Fifo => Some("a FIFO"),
+            FileType::Socket => Some("a socket"),
+            _ => Some("a device"),
+        };
+        if let Some(found) = found {
+            return Err(LoadError::NotAFile { path: path.to_owned(), found });
+        }
+        let stamp = Stamp::of_file(&stat);
+        check_size(path, stamp.size)?;
+        Ok(Self { path, file, stamp })
+    }
+
+    /// The file from its start, and a little more of it than it may have.
+    fn content(&mut self) -> Result<Take<&File>, LoadError> {
+        self.file.rewind().map_err(|error| LoadError::from_io(self.path, &error))?;
+        Ok((&self.file).take(COMPONENT_BYTES.as_u64() + 1))
+    }
+
+    /// The key of its content. The file is read a piece at a time and never
+    /// mapped: whoever builds it anew in its place would end this process.
+    pub(crate) fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
+        let key = Key::of(self.content()?, metering);
+        let (key, length) = key.map_err(|error| LoadError::from_io(self.path, &error))?;
+        check_size(self.path, length)?;
+        Ok(key)
+    }
+
+    pub(crate) fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        let mut content = Vec::with_capacity(usize::try_from(self.stamp.size).unwrap_or(0));
+        let read = self.content()?.read_to_end(&mut content);
+        read.map_err(|error| LoadError::from_io(self.path, &error))?;
+        check_size(self.path, content.len() as u64)?;
+        Ok(content)
+    }
+}
+
+/// Reads a component's file by whatever links lead to it, unless it is too large
+/// or no file at all.
+///
+/// # Errors
+///
+/// [`LoadError`] names the file and what it is instead.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
+    Opened::at(path, &real)?.read()
+}
+
+/// Why a component's file was not opened.
+fn failed(path: &Path, error: OpenError) -> LoadError {
+    match error {
+        OpenError::Link { path } => LoadError::Link { path },
+        OpenError::Io(error) => LoadError::from_io(path, &error),
+        OpenError::Kernel { .. } => {
+            LoadError::Unreadable { path: path.to_owned(), reason: error.to_string() }
+        }
+    }
+}
+
+/// Refuses a component that is too large.
+fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
+    if size <= COMPONENT_BYTES.as_u64() {
+        return Ok(());
+    }
+    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
+    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
+}

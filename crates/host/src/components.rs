@@ -1,0 +1,181 @@
+//! The components of one host, each loaded at its first use.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use kitbag_contract::ByteSize;
+use wasmtime::component::{ComponentExportIndex, InstancePre};
+
+use crate::budget::{MemoryBudget, Reservation};
+use crate::cache::DiskCache;
+use crate::component::{Compilation, Component, ComponentSource};
+use crate::component_file::{Opened, Stamp};
+use crate::described::{Described, NotNow};
+use crate::engines::{Engines, Metering};
+use crate::error::LoadError;
+use crate::state::State;
+
+/// The components of one host, each loaded at its first use.
+pub(crate) struct Components {
+    memory: MemoryBudget,
+    /// Those that do not count their instructions, and those that do.
+    slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
+}
+
+/// The place of one component. Whoever comes first loads it, the others wait.
+#[derive(Default)]
+struct Slot(Mutex<Held>);
+
+/// What is in a slot: the file as it was loaded, where it is one, and what came of it.
+type Held = Option<(Option<Stamp>, Result<Component, LoadError>)>;
+
+impl Components {
+    pub(crate) fn new(memory: MemoryBudget) -> Self {
+        Self { memory, slots: Default::default() }
+    }
+
+    /// Reserves the memory of a component's code. Components that no call uses
+    /// make room for it.
+    fn reserve(
+        &self,
+        path: &Path,
+        component: &wasmtime::component::Component,
+    ) -> Result<Reservation, LoadError> {
+        let image = component.image_range();
+        let bytes = (image.end as usize - image.start as usize) as u64;
+        let reserved = self.memory.reserve(bytes).or_else(|| {
+            self.drop_idle();
+            self.memory.reserve(bytes)
+        });
+        let size = ByteSize::bytes(bytes);
+        reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
+    }
+
+    /// Drops the components of files that nothing but their slot holds.
+    fn drop_idle(&self) {
+        for metering in [Metering::Off, Metering::Fuel] {
+            for (source, slot) in &*self.slots(metering) {
+                if let (ComponentSource::File(_), Ok(mut held)) = (source, slot.0.try_lock())
+                    && let Some((_, Ok(component))) = &*held
+                    && component.is_idle()
+                {
+                    *held = None;
+                }
+            }
+        }
+    }
+
+    /// Forgets the components of all other files. What calls use of them is dropped
+    /// with those.
+    pub(crate) fn retain(&self, sources: &HashSet<ComponentSource>) {
+        for metering in [Metering::Off, Metering::Fuel] {
+            self.slots(metering).retain(|source, _| {
+                matches!(source, ComponentSource::Embedded(_)) || sources.contains(source)
+            });
+        }
+    }
+
+    fn slots(&self, metering: Metering) -> MutexGuard<'_, HashMap<ComponentSource, Arc<Slot>>> {
+        let slots = match metering {
+            Metering::Off => &self.slots[0],
+            Metering::Fuel => &self.slots[1],
+        };
+        slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A component that is in memory, unless its file has changed or somebody
+    /// loads it just now.
+    pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
+        let slot = {
+            let slots = self.slots(metering);
+            Arc::clone(slots.get(source)?)
+        };
+        let slot = slot.0.try_lock().ok()?;
+        let (stamp, component) = slot.as_ref()?;
+        (*stamp == stamp_of(source).ok()?).then(|| component.clone().ok())?
+    }
+
+    /// The component of a source: the loaded one, while its file is unchanged.
+    ///
+    /// `describe` asks a freshly compiled component what it says of itself;
+    /// `compiling` says how it is compiled where it has to be.
+    pub(crate) fn get(
+        &self,
+        source: &ComponentSource,
+        metering: Metering,
+        engines: &Engines<'_>,
+        cache: Option<&DiskCache>,
+        compiling: &Compilation<'_>,
+        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+    ) -> Result<Component, LoadError> {
+        let slot = {
+            let mut slots = self.slots(metering);
+            match slots.get(source) {
+                Some(slot) => Arc::clone(slot),
+                None => Arc::clone(slots.entry(source.clone()).or_default()),
+            }
+        };
+        // Asked before the slot is taken, so that calls do not wait for each other's
+        // question.
+        let stamp = stamp_of(source)?;
+        let mut slot = slot.take(source, stamp, compiling)?;
+        if let Some((loaded, component)) = &*slot
+            && *loaded == stamp
+        {
+            return component.clone();
+        }
+        let (stamp, component) = match source {
+            ComponentSource::Embedded(artifact) => {
+                (stamp, Component::embedded(engines, *artifact, metering))
+            }
+            ComponentSource::File(path) => {
+                let opened = Opened::at(path, path)?;
+                let stamp = opened.stamp;
+                let reserve = |component: &_| self.reserve(path, component);
+                let loaded =
+                    Component::file(engines, opened, metering, cache, compiling, describe, reserve);
+                (Some(stamp), loaded)
+            }
+        };
+        // What is no tool stays none while the file is the same; anything else
+        // that went wrong may go right the next time.
+        if matches!(component, Ok(_) | Err(LoadError::Invalid { .. })) {
+            *slot = Some((stamp, component.clone()));
+        }
+        component
+    }
+}
+
+impl Slot {
+    /// Waits until nobody else loads the component, of which the audience hears.
+    fn take(
+        &self,
+        source: &ComponentSource,
+        stamp: Option<Stamp>,
+        compiling: &Compilation<'_>,
+    ) -> Result<MutexGuard<'_, Held>, LoadError> {
+        let look = || match self.0.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        match (look(), source, stamp) {
+            (Some(held), ..) => Ok(held),
+            (None, ComponentSource::File(path), Some(Stamp { size, .. })) => {
+                let wait = compiling.wait(path, size);
+                wait.poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
+            }
+            (None, ..) => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
+
+/// The stamp of a component's file; none where it is part of this binary.
+fn stamp_of(source: &ComponentSource) -> Result<Option<Stamp>, LoadError> {
+    match source {
+        ComponentSource::Embedded(_) => Ok(None),
+        ComponentSource::File(path) => Stamp::of(path).map(Some),
+    }
+}

@@ -1,0 +1,42 @@
+//! The fixed limits of the host, and the error that names one.
+
+use kitbag_contract::{ARGUMENTS_BYTES, ByteSize, LimitKind, Limits, format_duration};
+
+use crate::error::CallError;
+use crate::limiter::{INSTANCES, MEMORIES, TABLE_ELEMENTS};
+
+/// The largest component that is compiled.
+pub const COMPONENT_BYTES: ByteSize = ByteSize::mib(128);
+
+/// The guest's stack, wasmtime's own default.
+pub(crate) const STACK_BYTES: usize = 512 << 10;
+
+/// Handles that a guest holds at once. Most hold a file descriptor of the
+/// host's, of which a process has 1,024 by default.
+pub(crate) const HANDLES: usize = 512;
+
+/// The most random bytes that a guest gets at once.
+pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
+
+/// A host function of ours refused what the guest asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("a limit was reached")]
+pub(crate) struct Refused(pub(crate) LimitKind);
+
+/// The error of a limit, with its value as a person writes it.
+pub(crate) fn exceeded(kind: LimitKind, limits: &Limits) -> CallError {
+    let limit = match kind {
+        LimitKind::Memory => limits.memory.to_string(),
+        LimitKind::Time => format_duration(limits.time).to_string(),
+        LimitKind::Arguments => ByteSize::bytes(ARGUMENTS_BYTES as u64).to_string(),
+        LimitKind::Stack => ByteSize::bytes(STACK_BYTES as u64).to_string(),
+        LimitKind::Table => format!("{TABLE_ELEMENTS} elements"),
+        LimitKind::Handles => format!("{HANDLES} handles"),
+        LimitKind::Random => format!("{} at once", ByteSize::bytes(RANDOM_BYTES)),
+        LimitKind::HostData => limits.memory.to_string(),
+        LimitKind::Instances => format!("{INSTANCES} instances, {MEMORIES} memories or tables"),
+        LimitKind::Written => limits.written.to_string(),
+        LimitKind::Fuel => limits.fuel.unwrap_or_default().to_string(),
+    };
+    CallError::Limit { kind, limit }
+}

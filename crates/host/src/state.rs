@@ -1,0 +1,88 @@
+//! What belongs to one call while its guest runs.
+
+use std::sync::Arc;
+
+use kitbag_contract::{Grants, Limits, STDIO_BYTES};
+use kitbag_files::Guard;
+use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+use crate::capture::Capture;
+use crate::error::CallError;
+use crate::filesystem::{Granted, Guarded, Quota};
+use crate::limiter::Limiter;
+use crate::limits::HANDLES;
+use crate::random::Bounded;
+use crate::report::Reports;
+
+/// What belongs to one call while it runs.
+pub(crate) struct State {
+    wasi: WasiCtx,
+    granted: Granted,
+    table: ResourceTable,
+    pub(crate) limiter: Limiter,
+    pub(crate) quota: Arc<Quota>,
+    pub(crate) reports: Reports,
+}
+
+/// The two streams of a guest.
+pub(crate) struct Stdio {
+    pub(crate) out: Capture,
+    pub(crate) err: Capture,
+}
+
+impl Default for Stdio {
+    fn default() -> Self {
+        Self { out: Capture::new(STDIO_BYTES), err: Capture::new(STDIO_BYTES) }
+    }
+}
+
+impl State {
+    pub(crate) fn new(
+        grants: &Grants,
+        limits: &Limits,
+        stdio: &Stdio,
+        guard: &Arc<Guard>,
+        reports: Reports,
+    ) -> Result<Self, CallError> {
+        let mut wasi = WasiCtx::builder();
+        // Standard input is closed, and there are no arguments and no variables,
+        // since none are given here. A call has a thread of its own, so its file
+        // operations may block it.
+        wasi.allow_blocking_current_thread(true)
+            .stdout(stdio.out.clone())
+            .stderr(stdio.err.clone())
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
+        let limiter = Limiter::new(limits.memory.as_usize());
+        let granted = Granted::open(grants, guard)?;
+        let quota = Arc::new(Quota::new(limits.written));
+        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
+    }
+
+    pub(crate) fn guarded(&mut self) -> Guarded<'_> {
+        let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
+        Guarded { wasi, granted: &mut self.granted, quota: &self.quota }
+    }
+
+    pub(crate) fn random(&mut self) -> Bounded<'_> {
+        Bounded(self.wasi.random())
+    }
+
+    pub(crate) fn reporting(&mut self) -> &mut Reports {
+        &mut self.reports
+    }
+
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
