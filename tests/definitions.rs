@@ -101,7 +101,7 @@ fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
     let mut tool = tool(json!({ "type": "object" }));
     let with = |tool: &mut Tool, schema: Value| {
         tool.output_schema = Some(kitbag::config::Sourced::default(schema));
-        Format::Mcp.define(tool)
+        Format::Mcp.define(&*tool)
     };
     let object = with(&mut tool, json!({ "type": "object" }));
     assert_eq!(object.value["outputSchema"], json!({ "type": "object" }));

@@ -1,11 +1,10 @@
 //! What can go wrong between a name and an answer.
 
 use kitbag_config::Origin;
-use kitbag_contract::AnswerError;
 use kitbag_contract::text::{nearest, shown};
+use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
 use kitbag_host::{CallError, LoadError};
-
-use crate::arguments::ArgumentProblem;
+use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
 
 /// A call that was not made, or that ended without an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +95,24 @@ impl ToolboxError {
         let known: Vec<_> = known.map(str::to_owned).collect();
         let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
         Self::UnknownTool { name: name.to_owned(), nearest, known }
+    }
+
+    /// What was wrong with arguments of this tool.
+    pub(crate) fn arguments(tool: &str, error: CheckError<CallError>) -> Self {
+        match error {
+            CheckError::Misfit(problems) => Self::Arguments { tool: tool.to_owned(), problems },
+            CheckError::TooDeep => {
+                let limit = format!("{ARGUMENTS_DEPTH} levels");
+                Self::Call(CallError::Limit { kind: LimitKind::Arguments, limit })
+            }
+            CheckError::Schema(error) => Self::schema(tool, "input", error),
+            CheckError::Ended(error) => Self::Call(error),
+        }
+    }
+
+    /// What is wrong with a schema of this tool; `kind` is `input` or `output`.
+    pub(crate) fn schema(tool: &str, kind: &'static str, error: SchemaError) -> Self {
+        Self::Schema { tool: tool.to_owned(), kind, reason: error.reason }
     }
 }
 

@@ -5,10 +5,8 @@
 //! answer them. Running a component is left to `kitbag-host`, reading files of
 //! configuration to `kitbag-config`.
 
-mod arguments;
 mod deadline;
 pub mod definitions;
-mod effort;
 mod error;
 mod knowledge;
 mod served;
@@ -31,8 +29,8 @@ use kitbag_host::{
 
 use crate::deadline::Deadline;
 
-pub use arguments::{ArgumentProblem, Arguments};
 pub use error::ToolboxError;
+pub use kitbag_schema::{ArgumentProblem, Arguments};
 pub use knowledge::{KnowledgePrompt, Subjects, TOPIC_GUEST_PATH};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
@@ -230,10 +228,12 @@ impl Toolbox {
         let deadline = Deadline::new(cancellation, time, time);
         let is_learn = knowledge::is_learn(configured);
         let schema = &tool.input_schema.value;
-        let mut arguments = arguments::check(name, schema, arguments, &deadline, |key| {
+        let may_go_on = || deadline.check();
+        let mut arguments = kitbag_schema::check(schema, arguments, &may_go_on, |key| {
             // The host's own word is put in its place below.
             is_learn && key == knowledge::TOPIC_KEY
-        })?;
+        })
+        .map_err(|error| ToolboxError::arguments(name, error))?;
         let mut grants = tool.grants.value.clone();
         let mut refusal = None;
         if is_learn && action == Action::Run {

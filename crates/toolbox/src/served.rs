@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::session::Session;
-use crate::{Arguments, Toolbox, arguments, metering, tool};
+use crate::{Arguments, Toolbox, metering, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -142,7 +142,8 @@ impl Toolbox {
         let arguments = Arguments::json(Value::Object(arguments));
         let time = self.find(prompt.tool.as_str())?.limits.limits().time;
         let deadline = Deadline::new(cancellation, time, time);
-        let arguments = arguments::check(&name, &schema, arguments, &deadline, |_| false)?;
+        let arguments = kitbag_schema::check(&schema, arguments, &|| deadline.check(), |_| false)
+            .map_err(|error| ToolboxError::arguments(&name, error))?;
         self.prepare_other(&prompt.tool, name, arguments, audience, cancellation)
     }
 

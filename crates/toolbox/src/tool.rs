@@ -11,9 +11,9 @@ use kitbag_contract::{
 use kitbag_host::{
     Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
 };
+use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
 use serde_json::{Value, json};
 
-use crate::arguments::{self, ArgumentProblem};
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::{Builtin, Inner, metering};
@@ -79,11 +79,7 @@ impl Tool {
     pub fn check_schemas(&self) -> Result<(), ToolboxError> {
         self.check_schema_forms()?;
         self.schemas().try_for_each(|(kind, schema)| {
-            // What configuration and most tools write is seen to be one at a glance.
-            match arguments::is_plain_schema(schema) {
-                true => Ok(()),
-                false => arguments::validator(self.name.as_str(), kind, schema).map(drop),
-            }
+            kitbag_schema::check_schema(schema).map_err(|error| self.unusable(kind, error))
         })
     }
 
@@ -94,8 +90,17 @@ impl Tool {
     ///
     /// [`ToolboxError::Schema`] for one that has not.
     pub fn check_schema_forms(&self) -> Result<(), ToolboxError> {
-        self.schemas()
-            .try_for_each(|(kind, schema)| arguments::check_form(self.name.as_str(), kind, schema))
+        self.schemas().try_for_each(|(kind, schema)| {
+            let check = match kind {
+                "input" => kitbag_schema::check_input_form,
+                _ => kitbag_schema::check_form,
+            };
+            check(schema).map_err(|error| self.unusable(kind, error))
+        })
+    }
+
+    fn unusable(&self, kind: &'static str, error: SchemaError) -> ToolboxError {
+        ToolboxError::schema(self.name.as_str(), kind, error)
     }
 
     fn schemas(&self) -> impl Iterator<Item = (&'static str, &Value)> {
@@ -126,7 +131,11 @@ impl Tool {
             let problems = vec![ArgumentProblem { pointer: String::new(), message }];
             ToolboxError::Output { tool: tool.clone(), problems }
         })?;
-        let problems = arguments::misfits(&tool, "output", &schema.value, &value, deadline)?;
+        let problems = kitbag_schema::misfits(&schema.value, &value, &|| deadline.check())
+            .map_err(|error| match error {
+                CheckError::Schema(error) => self.unusable("output", error),
+                error => ToolboxError::arguments(&tool, error),
+            })?;
         match problems.is_empty() {
             true => Ok(Some(value)),
             false => Err(ToolboxError::Output { tool, problems }),

@@ -6,14 +6,12 @@ use std::fmt;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, LimitKind};
-use kitbag_host::CallError;
+use kitbag_contract::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::deadline::Deadline;
-use crate::effort::{self, Effort, Refusal};
-use crate::error::ToolboxError;
+use crate::complexity::{self, Refusal, SchemaComplexity};
+use crate::error::{CheckError, SchemaError};
 
 /// How many problems are told of one value. A value with more has one mistake many
 /// times.
@@ -80,15 +78,19 @@ impl fmt::Display for ArgumentProblem {
 /// Turns arguments into the object that a tool with this schema gets.
 ///
 /// Defaults are filled in. Keys for which `is_overwritten` holds are dropped:
-/// the host sets them itself.
-pub(crate) fn check(
-    tool: &str,
+/// the host sets them itself. `may_go_on` is asked now and then, and its error ends
+/// the check.
+///
+/// # Errors
+///
+/// [`CheckError`].
+pub fn check<E>(
     schema: &Value,
     arguments: Arguments,
-    deadline: &Deadline<'_>,
+    may_go_on: &dyn Fn() -> Result<(), E>,
     is_overwritten: impl Fn(&str) -> bool,
-) -> Result<Map<String, Value>, ToolboxError> {
-    let refused = |problems| ToolboxError::Arguments { tool: tool.to_owned(), problems };
+) -> Result<Map<String, Value>, CheckError<E>> {
+    let refused = CheckError::Misfit;
     let mut object = match arguments.json {
         None => Map::new(),
         Some(Value::Object(object)) => object,
@@ -101,8 +103,7 @@ pub(crate) fn check(
     object.retain(|key, _| !is_overwritten(key));
     let mut value = Value::Object(object);
     if is_deeper(&value, ARGUMENTS_DEPTH) {
-        let limit = format!("{ARGUMENTS_DEPTH} levels");
-        return Err(CallError::Limit { kind: LimitKind::Arguments, limit }.into());
+        return Err(CheckError::TooDeep);
     }
     let mut left = ARGUMENTS_BYTES;
     if let Err(pointer) = fill_defaults(schema, &mut value, &mut left) {
@@ -113,51 +114,48 @@ pub(crate) fn check(
         );
         return Err(refused(vec![ArgumentProblem { pointer, message }]));
     }
-    problems.extend(misfits(tool, "input", schema, &value, deadline)?);
+    problems.extend(misfits(schema, &value, may_go_on)?);
     match value {
         Value::Object(object) if problems.is_empty() => Ok(object),
         _ => Err(refused(problems)),
     }
 }
 
-/// Everything in which a value does not fit a schema of a tool's. `kind` is
-/// `input` or `output`.
+/// Everything in which a value does not fit a schema of a tool's.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Schema`], where it is none, [`ToolboxError::Call`], where the call
-/// has to end.
-pub(crate) fn misfits(
-    tool: &str,
-    kind: &'static str,
+/// [`CheckError::Schema`], where it is none, [`CheckError::Ended`] with the error of
+/// `may_go_on`.
+pub fn misfits<E>(
     schema: &Value,
     value: &Value,
-    deadline: &Deadline<'_>,
-) -> Result<Vec<ArgumentProblem>, ToolboxError> {
+    may_go_on: &dyn Fn() -> Result<(), E>,
+) -> Result<Vec<ArgumentProblem>, CheckError<E>> {
     let mut problems = Vec::new();
     if fits_plainly(schema, value) {
         return Ok(problems);
     }
-    deadline.check()?;
-    let (effort, validator) = validator(tool, kind, schema)?;
-    deadline.check()?;
-    let steps = effort.check("", value, deadline).map_err(|refusal| match refusal {
-        Refusal::TooMuch(reason) => unusable(tool, kind, reason),
-        Refusal::Ended(error) => error.into(),
+    may_go_on().map_err(CheckError::Ended)?;
+    let (complexity, validator) = validator(schema)?;
+    may_go_on().map_err(CheckError::Ended)?;
+    let steps = complexity.check("", value, may_go_on).map_err(|refusal| match refusal {
+        Refusal::TooMuch(reason) => CheckError::Schema(SchemaError { reason }),
+        Refusal::Ended(error) => CheckError::Ended(error),
     })?;
     let fits = validator.is_valid(value);
-    deadline.check()?;
+    may_go_on().map_err(CheckError::Ended)?;
     if fits {
         return Ok(problems);
     }
     let is_bounded = steps <= STEPS_IN_FULL && pointer_bytes(value, 0) <= ALL_POINTER_BYTES;
     let all = is_bounded.then(|| validator.iter_errors(value)).into_iter().flatten();
-    let first = match is_bounded || effort.has_choices() {
+    let first = match is_bounded || complexity.has_choices() {
         true => None,
         false => validator.validate(value).err(),
     };
     for error in all.chain(first) {
-        deadline.check()?;
+        may_go_on().map_err(CheckError::Ended)?;
         explain(&error, schema, &mut problems);
         if problems.len() > PROBLEMS || !is_bounded {
             problems.truncate(PROBLEMS);
@@ -170,7 +168,7 @@ pub(crate) fn misfits(
         let message = "does not fit, and is too large to say where".into();
         problems.push(ArgumentProblem { pointer: String::new(), message });
     }
-    deadline.check()?;
+    may_go_on().map_err(CheckError::Ended)?;
     Ok(problems)
 }
 
@@ -195,54 +193,71 @@ fn pointer_bytes(value: &Value, own: usize) -> usize {
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Schema`], where it is none or too large.
-pub(crate) fn validator<'a>(
-    tool: &str,
-    kind: &'static str,
-    schema: &'a Value,
-) -> Result<(Effort<'a>, jsonschema::Validator), ToolboxError> {
+/// [`SchemaError`], where it is none or too large.
+pub(crate) fn validator(
+    schema: &Value,
+) -> Result<(SchemaComplexity<'_>, jsonschema::Validator), SchemaError> {
     let read = || {
-        let effort = Effort::new(schema)?;
-        let built = effort::options()
+        let complexity = SchemaComplexity::new(schema)?;
+        let built = complexity::options()
             .build(schema)
             .map_err(|error| shown(&error.to_string()).to_string())?;
-        Ok((effort, built))
+        Ok((complexity, built))
     };
-    read().map_err(|reason| unusable(tool, kind, reason))
+    read().map_err(|reason| SchemaError { reason })
 }
 
-fn unusable(tool: &str, kind: &'static str, reason: String) -> ToolboxError {
-    ToolboxError::Schema { tool: tool.to_owned(), kind, reason }
-}
-
-/// Looks whether a schema has the form of one, and that of arguments the type of an
-/// object. Its patterns and references are for [`validator`] to read.
+/// Reads a schema of a tool's, as a check of a value does. Patterns take time to
+/// compile.
 ///
 /// # Errors
 ///
-/// [`ToolboxError::Schema`], where it has not.
-pub(crate) fn check_form(
-    tool: &str,
-    kind: &'static str,
-    schema: &Value,
-) -> Result<(), ToolboxError> {
-    let refused = |reason: &str| Err(unusable(tool, kind, reason.to_owned()));
-    if kind == "input" && !schema["type"].is_null() && !allows(schema, "object") {
-        return refused("its `type` is not `object`, and arguments are an object");
+/// [`SchemaError`], where it is none or too large.
+pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
+    // What configuration and most tools write is seen to be one at a glance.
+    match is_plain_schema(schema) {
+        true => Ok(()),
+        false => validator(schema).map(drop),
     }
+}
+
+/// Looks whether the schema of a tool's arguments has the form of one, and the type of
+/// an object. Its patterns and references are for [`check_schema`] to read.
+///
+/// # Errors
+///
+/// [`SchemaError`], where it has not.
+pub fn check_input_form(schema: &Value) -> Result<(), SchemaError> {
+    if !schema["type"].is_null() && !allows(schema, "object") {
+        let reason = "its `type` is not `object`, and arguments are an object";
+        return Err(SchemaError { reason: reason.into() });
+    }
+    check_form(schema)
+}
+
+/// Looks whether a schema has the form of one. Its patterns and references are for
+/// [`check_schema`] to read.
+///
+/// # Errors
+///
+/// [`SchemaError`], where it has not.
+pub fn check_form(schema: &Value) -> Result<(), SchemaError> {
     // Other drafts are for the library to read.
     let is_newest = schema["$schema"]
         .as_str()
         .is_none_or(|draft| draft.contains("json-schema.org/draft/2020-12"));
     match is_plain_schema(schema) || !is_newest || jsonschema::draft202012::meta::is_valid(schema) {
         true => Ok(()),
-        false => refused("a keyword in it has a value that it cannot have"),
+        false => {
+            let reason = "a keyword in it has a value that it cannot have";
+            Err(SchemaError { reason: reason.into() })
+        }
     }
 }
 
 /// Whether a schema is plainly one: of keywords that stand for nothing more than what
 /// is looked at here. `false` means only that the library has to decide.
-pub(crate) fn is_plain_schema(schema: &Value) -> bool {
+fn is_plain_schema(schema: &Value) -> bool {
     /// Far below what a schema may have at all.
     const KEYWORDS: usize = 1_000;
     is_plain(schema, &mut KEYWORDS.clone())
@@ -526,7 +541,7 @@ fn explain(
             let given = shown(&one(error.instance())).to_string();
             push(place, format!("is `{given}`, but must be {}", alternatives(&options)));
         }
-        _ if effort::size(error.instance()) > SHOWN_SIZE => {
+        _ if complexity::size(error.instance()) > SHOWN_SIZE => {
             push(place, shown(&error.masked().to_string()).to_string());
         }
         _ => push(place, shown(&error.to_string()).to_string()),
@@ -574,6 +589,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::without_end;
 
     fn schema() -> Value {
         json!({
@@ -604,13 +620,13 @@ mod tests {
     }
 
     fn check(arguments: Arguments, expected: Value) {
-        let found = super::check("t", &schema(), arguments, &Deadline::NONE, |_| false).unwrap();
+        let found = super::check(&schema(), arguments, &without_end, |_| false).unwrap();
         assert_eq!(Value::Object(found), expected);
     }
 
     fn check_refused(arguments: Arguments, expected: &[&str]) {
-        match super::check("t", &schema(), arguments, &Deadline::NONE, |_| false) {
-            Err(ToolboxError::Arguments { problems, .. }) => {
+        match super::check(&schema(), arguments, &without_end, |_| false) {
+            Err(CheckError::Misfit(problems)) => {
                 let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
                 assert_eq!(found, expected);
             }
@@ -647,13 +663,12 @@ mod tests {
         let item = json!({ "properties": { "a/b": { "default": "x".repeat(100_000) } } });
         let schema = json!({ "properties": { "list": { "items": item } } });
         let list = |elements: usize| Arguments::json(json!({ "list": vec![json!({}); elements] }));
-        let found = super::check("t", &schema, list(10), &Deadline::NONE, |_| false).unwrap();
+        let found = super::check(&schema, list(10), &without_end, |_| false).unwrap();
         assert_eq!(found["list"][9]["a/b"].as_str().unwrap().len(), 100_000);
-        let error =
-            super::check("t", &schema, list(1_000), &Deadline::NONE, |_| false).unwrap_err();
+        let error = super::check(&schema, list(1_000), &without_end, |_| false).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "invalid arguments for `t`\n  `/list/10/a~1b`: with the defaults of the tool's schema \
+            "does not fit\n  `/list/10/a~1b`: with the defaults of the tool's schema \
              up to here the arguments have more than 1 MiB; give fewer elements, or values of your \
              own"
         );
@@ -665,13 +680,11 @@ mod tests {
         let flat = json!({ "properties": { "a": {} }, "additionalProperties": false });
         let mut schema = json!({ "properties": { "flat": flat } });
         schema["properties"][&key] = json!({ "items": { "type": "string" } });
-        let many =
-            |value: Value| match super::check("t", &schema, value.into(), &Deadline::NONE, |_| {
-                false
-            }) {
-                Err(ToolboxError::Arguments { problems, .. }) => problems,
-                other => panic!("{other:?}"),
-            };
+        let many = |value: Value| match super::check(&schema, value.into(), &without_end, |_| false)
+        {
+            Err(CheckError::Misfit(problems)) => problems,
+            other => panic!("{other:?}"),
+        };
         let problems = many(json!({ key: vec![1; 300] }));
         assert_eq!(problems.len(), PROBLEMS + 1);
         assert!(
@@ -713,13 +726,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_within_bounds() {
         let check = |schema: &Value, value: Value| match super::check(
-            "t",
             schema,
             Arguments::json(value),
-            &Deadline::NONE,
+            &without_end,
             |_| false,
         ) {
-            Err(ToolboxError::Arguments { problems, .. }) => problems,
+            Err(CheckError::Misfit(problems)) => problems,
             other => panic!("{other:?}"),
         };
         // A hundred, and that there are more.
@@ -747,28 +759,27 @@ mod tests {
     #[test]
     fn what_the_host_sets_itself_is_dropped() {
         let arguments = Arguments::json(json!({ "path": "x", "_topic": { "id": "other" } }));
-        let found = super::check("t", &schema(), arguments, &Deadline::NONE, |key| key == "_topic")
-            .unwrap();
+        let found =
+            super::check(&schema(), arguments, &without_end, |key| key == "_topic").unwrap();
         assert!(!found.contains_key("_topic"));
     }
 
     #[test]
     fn a_schema_that_is_none_is_named() {
         let error = super::check(
-            "t",
             &json!({ "type": "nonsense" }),
             Arguments::default(),
-            &Deadline::NONE,
+            &without_end,
             |_| false,
         );
-        assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
+        assert!(matches!(error, Err(CheckError::Schema(_))), "{error:?}");
     }
 
     #[test]
     fn a_schema_cannot_make_the_host_fetch_anything() {
         let schema = json!({ "$ref": "http://127.0.0.1:1/schema.json" });
-        let error = super::check("t", &schema, Arguments::default(), &Deadline::NONE, |_| false);
-        assert!(matches!(error, Err(ToolboxError::Schema { .. })), "{error:?}");
+        let error = super::check(&schema, Arguments::default(), &without_end, |_| false);
+        assert!(matches!(error, Err(CheckError::Schema(_))), "{error:?}");
     }
 
     /// Values that have something to do with `schema`, right and wrong.
@@ -823,7 +834,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_the_check_fail_in_another_way(key in ".{0,20}", text in ".{0,40}") {
-            let _ = super::check("t", &schema(), pairs(&[(&key, &text), ("path", "x")]), &Deadline::NONE, |_| false);
+            let _ = super::check(&schema(), pairs(&[(&key, &text), ("path", "x")]), &without_end, |_| false);
         }
     }
 }

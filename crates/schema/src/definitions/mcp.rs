@@ -4,27 +4,26 @@
 
 use serde_json::{Value, json};
 
-use super::{Note, description, root};
-use crate::Tool;
+use super::{Note, ToolInfo, root};
 
 /// Everything a tool says of itself has a place here, and its schemas stay as
 /// they are.
-pub(super) fn define(tool: &Tool) -> (Value, Vec<Note>) {
+pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let mut notes = Vec::new();
     let mut value = json!({ "name": tool.name });
-    if let Some(title) = &tool.title {
-        value["title"] = title.value.as_str().into();
+    if let Some(title) = tool.title {
+        value["title"] = title.into();
     }
-    if let Some(description) = description(tool) {
+    if let Some(description) = tool.description {
         value["description"] = description.into();
     }
-    let mut input = root::typed(&tool.input_schema.value);
+    let mut input = root::typed(tool.input_schema);
     // The only one that clients take, also of several.
     input.insert("type".into(), "object".into());
     value["inputSchema"] = input.into();
-    if let Some(schema) = &tool.output_schema {
-        match schema.value["type"] == "object" {
-            true => value["outputSchema"] = schema.value.clone(),
+    if let Some(schema) = tool.output_schema {
+        match schema["type"] == "object" {
+            true => value["outputSchema"] = schema.clone(),
             // A client would refuse the whole list.
             false => notes.push(Note::new(
                 "",

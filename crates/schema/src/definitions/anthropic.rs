@@ -6,8 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Note, description, root};
-use crate::Tool;
+use super::{Note, ToolInfo, root};
 
 /// What must not stand at the root.
 const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -15,12 +14,12 @@ const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// The longest name of a property.
 const NAME_BYTES: usize = 64;
 
-pub(super) fn define(tool: &Tool) -> (Value, Vec<Note>) {
+pub(super) fn define(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let mut notes = Vec::new();
-    let mut schema = root::object_without(&tool.input_schema.value, &FORBIDDEN, &mut notes);
+    let mut schema = root::object_without(tool.input_schema, &FORBIDDEN, &mut notes);
     check_names(&mut schema, &mut notes);
     let mut value = json!({ "name": tool.name });
-    if let Some(description) = description(tool) {
+    if let Some(description) = tool.description {
         value["description"] = description.into();
     }
     value["input_schema"] = schema.into();

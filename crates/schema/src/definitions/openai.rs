@@ -2,19 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Note, description, root, strict};
-use crate::Tool;
+use super::{Note, ToolInfo, root, strict};
 
 /// What must not stand at the root, strict or not.
 const FORBIDDEN: [&str; 6] = ["allOf", "anyOf", "oneOf", "enum", "const", "not"];
 
-pub(super) fn chat(tool: &Tool) -> (Value, Vec<Note>) {
+pub(super) fn chat(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let (function, notes) = function(tool);
     (json!({ "type": "function", "function": function }), notes)
 }
 
 /// As [`chat`], without the level in between.
-pub(super) fn responses(tool: &Tool) -> (Value, Vec<Note>) {
+pub(super) fn responses(tool: &ToolInfo<'_>) -> (Value, Vec<Note>) {
     let (function, notes) = function(tool);
     let mut value = Map::new();
     value.insert("type".into(), "function".into());
@@ -22,11 +21,11 @@ pub(super) fn responses(tool: &Tool) -> (Value, Vec<Note>) {
     (value.into(), notes)
 }
 
-fn function(tool: &Tool) -> (Map<String, Value>, Vec<Note>) {
-    let (schema, is_strict, notes) = parameters(&tool.input_schema.value);
+fn function(tool: &ToolInfo<'_>) -> (Map<String, Value>, Vec<Note>) {
+    let (schema, is_strict, notes) = parameters(tool.input_schema);
     let mut value = Map::new();
     value.insert("name".into(), tool.name.as_str().into());
-    if let Some(description) = description(tool) {
+    if let Some(description) = tool.description {
         value.insert("description".into(), description.into());
     }
     value.insert("parameters".into(), schema);

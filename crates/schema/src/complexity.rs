@@ -5,9 +5,9 @@
 //! time, or for such deep ones that the stack ends, and with it the process.
 //!
 //! Patterns are matched in linear time, and what that takes is counted too: the
-//! length of the text times the size of the pattern's program. Counting looks at
-//! the call's deadline and cancellation; the library that checks afterwards cannot,
-//! which is why what it may take is bounded.
+//! length of the text times the size of the pattern's program. Counting asks now and
+//! then whether it may go on; the library that checks afterwards cannot, which is why
+//! what it may take is bounded.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -16,13 +16,11 @@ use std::ptr;
 use jsonschema::PatternOptions;
 use kitbag_contract::ByteSize;
 use kitbag_contract::text::shown;
-use kitbag_host::CallError;
 use referencing::{Draft, Registry, RegistryBuilder, Resolved, Resolver, uri};
 use regex_automata::nfa::thompson::{Compiler, Config};
 use serde_json::{Map, Value};
 
 use crate::arguments::pointer;
-use crate::deadline::Deadline;
 
 /// Under which address the library reads a schema that has none of its own.
 const BASE: &str = "json-schema:///";
@@ -81,7 +79,7 @@ pub(crate) fn options<'i>() -> jsonschema::ValidationOptions<'i> {
 }
 
 /// A schema that can be read, and whose evaluations can be counted.
-pub(crate) struct Effort<'a> {
+pub(crate) struct SchemaComplexity<'a> {
     registry: Registry<'a>,
     /// The states of the program of each pattern.
     patterns: HashMap<String, u64>,
@@ -90,14 +88,14 @@ pub(crate) struct Effort<'a> {
 
 /// Why a value is not checked.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Refusal<E> {
     /// It would take too much.
     TooMuch(String),
-    /// The call has ended meanwhile.
-    Ended(CallError),
+    /// The caller has ended the check meanwhile.
+    Ended(E),
 }
 
-impl<'a> Effort<'a> {
+impl<'a> SchemaComplexity<'a> {
     /// Looks at a schema before the library does.
     ///
     /// # Errors
@@ -123,17 +121,17 @@ impl<'a> Effort<'a> {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] says what would take too much, or that the call has ended.
-    pub(crate) fn check(
+    /// [`Refusal`] says what would take too much, or why the caller has ended the check.
+    pub(crate) fn check<E>(
         &self,
         fragment: &str,
         value: &Value,
-        deadline: &Deadline<'_>,
-    ) -> Result<u64, Refusal> {
+        may_go_on: &dyn Fn() -> Result<(), E>,
+    ) -> Result<u64, Refusal<E>> {
         let limit = STEPS.saturating_add(size(value).saturating_mul(STEPS_PER_VALUE));
         let patterns = &self.patterns;
         let mut steps =
-            Steps { left: limit, limit, matching: MATCHING, level: 0, patterns, deadline };
+            Steps { left: limit, limit, matching: MATCHING, level: 0, patterns, may_go_on };
         steps.take(&find(&self.registry, fragment)?, value)?;
         Ok(limit - steps.left)
     }
@@ -145,7 +143,7 @@ impl<'a> Effort<'a> {
     }
 }
 
-impl From<String> for Refusal {
+impl<E> From<String> for Refusal<E> {
     fn from(reason: String) -> Self {
         Self::TooMuch(reason)
     }
@@ -372,30 +370,30 @@ fn schemas_within<'r>(keyword: &str, rule: &'r Value) -> impl Iterator<Item = &'
 
 /// Goes through all that may be evaluated: every branch of a choice, whatever the
 /// others say.
-struct Steps<'e> {
+struct Steps<'e, E> {
     left: u64,
     limit: u64,
     /// How much may still be matched.
     matching: u64,
     level: usize,
     patterns: &'e HashMap<String, u64>,
-    deadline: &'e Deadline<'e>,
+    may_go_on: &'e dyn Fn() -> Result<(), E>,
 }
 
-impl Steps<'_> {
-    fn spend(&mut self, steps: u64) -> Result<(), Refusal> {
+impl<E> Steps<'_, E> {
+    fn spend(&mut self, steps: u64) -> Result<(), Refusal<E>> {
         let looks = self.left / STEPS_PER_LOOK;
         self.left = self.left.checked_sub(steps).ok_or_else(|| {
             format!("to check this value against it takes more than {} steps", self.limit)
         })?;
         if self.left / STEPS_PER_LOOK < looks {
-            self.deadline.check().map_err(Refusal::Ended)?;
+            (self.may_go_on)().map_err(Refusal::Ended)?;
         }
         Ok(())
     }
 
     /// Counts a text that is matched against a pattern.
-    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal> {
+    fn spend_match(&mut self, pattern: &str, text: &str) -> Result<(), Refusal<E>> {
         let states = self.patterns.get(pattern).copied().unwrap_or(1);
         let cost = (text.len() as u64 + 1).saturating_mul(states);
         self.matching = self.matching.checked_sub(cost).ok_or_else(|| {
@@ -404,7 +402,7 @@ impl Steps<'_> {
         self.spend(1)
     }
 
-    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), Refusal> {
+    fn take(&mut self, at: &At<'_>, value: &Value) -> Result<(), Refusal<E>> {
         self.spend(1)?;
         let Value::Object(rules) = at.schema else { return Ok(()) };
         let at = at.rebased()?;
@@ -435,7 +433,7 @@ impl Steps<'_> {
         keyword: &str,
         rule: &'r Value,
         value: &Value,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Refusal<E>> {
         match (keyword, rule, value) {
             ("pattern", Value::String(pattern), Value::String(text)) => {
                 self.spend_match(pattern, text)
@@ -525,21 +523,23 @@ fn count(value: &Value) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use serde_json::json;
 
     use super::*;
+    use crate::without_end;
 
-    fn effort(schema: &Value, value: &Value) -> Result<(), String> {
-        match Effort::new(schema)?.check("", value, &Deadline::NONE) {
+    fn complexity(schema: &Value, value: &Value) -> Result<(), String> {
+        match SchemaComplexity::new(schema)?.check("", value, &without_end) {
             Ok(_) => Ok(()),
             Err(Refusal::TooMuch(reason)) => Err(reason),
-            Err(Refusal::Ended(error)) => panic!("{error}"),
         }
     }
 
     #[track_caller]
     fn refused(schema: &Value, value: &Value, reason: &str) {
-        let found = effort(schema, value).unwrap_err();
+        let found = complexity(schema, value).unwrap_err();
         assert!(found.contains(reason), "{found}");
     }
 
@@ -562,7 +562,7 @@ mod tests {
     #[test]
     fn references_that_branch_are_counted() {
         let schema = chain(10, |next| json!({ "anyOf": [next, next] }));
-        assert_eq!(effort(&schema, &json!({ "x": "a" })), Ok(()));
+        assert_eq!(complexity(&schema, &json!({ "x": "a" })), Ok(()));
         for combine in ["anyOf", "allOf", "oneOf"] {
             // Whether the value is there or not: it is looked at when it is read.
             let schema = chain(40, |next| json!({ combine: [next, next] }));
@@ -621,9 +621,9 @@ mod tests {
         let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
         // Its program, for every byte of the text.
         let text = json!("a".repeat(1 << 20));
-        assert_eq!(effort(&pattern("^[a-z0-9 _-]*$"), &text), Ok(()));
+        assert_eq!(complexity(&pattern("^[a-z0-9 _-]*$"), &text), Ok(()));
         refused(&pattern("[a-z]{1,100}b"), &text, "to match this value with its patterns");
-        assert_eq!(effort(&pattern("[a-z]{1,100}b"), &json!("a".repeat(1 << 14))), Ok(()));
+        assert_eq!(complexity(&pattern("[a-z]{1,100}b"), &json!("a".repeat(1 << 14))), Ok(()));
         // Wherever it is: beside others, for names, and for each of many.
         let short = json!("a".repeat(1 << 14));
         let all: Vec<_> = (1..200).map(|n| pattern(&format!("[a-z]{{1,{n}}}b"))).collect();
@@ -647,12 +647,12 @@ mod tests {
             "its patterns together take more than 64 MiB",
         );
         let some: Vec<_> = (0..150).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
-        assert_eq!(effort(&json!({ "allOf": some }), &json!("a")), Ok(()));
+        assert_eq!(complexity(&json!({ "allOf": some }), &json!("a")), Ok(()));
         let groups: Vec<_> = (1..100).map(|n| pattern(format!("^(a{{500}}){{{n}}}$"))).collect();
         refused(&json!({ "allOf": groups }), &json!(1), "its patterns together");
         // The same one is compiled once.
         let same: Vec<_> = (0..1_000).map(|_| pattern("[bc]".into())).collect();
-        assert_eq!(effort(&json!({ "allOf": same }), &json!("b")), Ok(()));
+        assert_eq!(complexity(&json!({ "allOf": same }), &json!("b")), Ok(()));
     }
 
     #[test]
@@ -661,7 +661,7 @@ mod tests {
         let options: Vec<_> = (0..30_000).collect();
         refused(&json!({ "items": { "enum": options } }), &many, "steps");
         let options: Vec<_> = (0..250).collect();
-        assert_eq!(effort(&json!({ "items": { "enum": options } }), &many), Ok(()));
+        assert_eq!(complexity(&json!({ "items": { "enum": options } }), &many), Ok(()));
         let properties: Map<_, _> = (0..9_000).map(|n| (n.to_string(), json!({}))).collect();
         let objects = json!(vec![json!({}); 10_000]);
         refused(&json!({ "items": { "properties": properties } }), &objects, "steps");
@@ -672,24 +672,23 @@ mod tests {
     }
 
     #[test]
-    fn counting_ends_with_the_call() {
-        use kitbag_host::Cancellation;
-        use std::time::Duration;
+    fn counting_ends_when_the_caller_says_so() {
         let schema = json!({ "items": { "anyOf": [{}, {}, {}] } });
-        let (effort, value) = (Effort::new(&schema).unwrap(), json!(vec![0; 10_000]));
-        let (cancellation, hour) = (Cancellation::default(), Duration::from_secs(60 * 60));
-        let check = |left| {
-            effort.check("", &value, &Deadline::new(&cancellation, hour, left)).map_err(|refusal| {
-                match refusal {
-                    Refusal::Ended(error) => error.to_string(),
-                    Refusal::TooMuch(reason) => panic!("{reason}"),
-                }
-            })
+        let (complexity, value) = (SchemaComplexity::new(&schema).unwrap(), json!(vec![0; 10_000]));
+        let asked = Cell::new(0);
+        let until = |end: usize| {
+            asked.set(0);
+            let may_go_on = || {
+                asked.set(asked.get() + 1);
+                if asked.get() == end { Err("cancelled") } else { Ok(()) }
+            };
+            complexity.check("", &value, &may_go_on)
         };
-        assert!(check(hour).is_ok());
-        assert_eq!(check(Duration::ZERO), Err("limit: time (1h)".into()));
-        cancellation.cancel();
-        assert_eq!(check(hour), Err("cancelled".into()));
+        // Once for so many steps.
+        let steps = until(usize::MAX).unwrap();
+        assert_eq!(asked.get() as u64, steps / STEPS_PER_LOOK);
+        assert!(matches!(until(3), Err(Refusal::Ended("cancelled"))));
+        assert_eq!(asked.get(), 3);
     }
 
     #[test]
@@ -702,12 +701,12 @@ mod tests {
                 "properties": { "x": { "anyOf": [{ "$ref": "#/$defs/tree" }, { "type": "null" }] } },
             } },
         });
-        assert_eq!(effort(&tree, &nested(127)), Ok(()));
+        assert_eq!(complexity(&tree, &nested(127)), Ok(()));
         // As many as there may be.
         let many =
             json!({ "items": { "type": "object", "properties": { "id": { "minimum": 0 } } } });
         let values: Vec<Value> = (0..50_000).map(|id| json!({ "id": id })).collect();
-        assert_eq!(effort(&many, &values.into()), Ok(()));
+        assert_eq!(complexity(&many, &values.into()), Ok(()));
         // References by name, by anchor and by address.
         let named = json!({
             "items": { "anyOf": [{ "$ref": "#leaf" }, { "$ref": "T0" }] },
@@ -716,6 +715,6 @@ mod tests {
                 "T0": { "$id": "T0", "items": { "$ref": "T0" } },
             },
         });
-        assert_eq!(effort(&named, &json!([["a", []]])), Ok(()));
+        assert_eq!(complexity(&named, &json!([["a", []]])), Ok(()));
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{resolve, root};
 use crate::arguments::fits_plainly;
-use crate::deadline::Deadline;
-use crate::effort::{Effort, options};
+use crate::complexity::{SchemaComplexity, options};
+use crate::without_end;
 
 /// The name under which a schema refers to itself here.
 const SCHEMA: &str = "urn:kitbag:schema";
@@ -29,7 +29,7 @@ const DEPTH: usize = ARGUMENTS_DEPTH + 32;
 /// that is no null. Hand arguments through this before the call:
 ///
 /// ```
-/// use kitbag_toolbox::definitions::without_nulls;
+/// use kitbag_schema::definitions::without_nulls;
 /// use serde_json::json;
 ///
 /// let schema = json!({
@@ -41,7 +41,7 @@ const DEPTH: usize = ARGUMENTS_DEPTH + 32;
 /// assert_eq!(arguments, json!({ "path": "x" }));
 /// ```
 ///
-/// `schema` is the tool's own, [`Tool::input_schema`](crate::Tool::input_schema).
+/// `schema` is the tool's own, as [`ToolInfo::input_schema`](super::ToolInfo) has it.
 /// At every depth, a null goes where a property is optional and its schema takes
 /// no null; everything else stays, and arguments that fit stay as they are. So it
 /// may be used for every tool and every model.
@@ -54,11 +54,11 @@ pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
         .and_then(jsonschema::RegistryBuilder::prepare)
         .ok();
     let registry = registry.as_ref();
-    let effort = Effort::new(schema).ok();
+    let complexity = SchemaComplexity::new(schema).ok();
     let mut cleaner = Cleaner {
         root: schema,
         registry,
-        effort,
+        complexity,
         validators: HashMap::new(),
         left: STEPS,
         depth: 0,
@@ -69,7 +69,7 @@ pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
 struct Cleaner<'a> {
     root: &'a Value,
     registry: Option<&'a Registry<'a>>,
-    effort: Option<Effort<'a>>,
+    complexity: Option<SchemaComplexity<'a>>,
     /// By pointer.
     validators: HashMap<String, Option<Validator>>,
     left: usize,
@@ -183,9 +183,9 @@ impl<'a> Cleaner<'a> {
 
     fn fits(&mut self, at: &str, value: &Value) -> Option<bool> {
         self.left = self.left.checked_sub(1)?;
-        let (registry, effort) = (self.registry?, self.effort.as_ref()?);
+        let (registry, complexity) = (self.registry?, self.complexity.as_ref()?);
         let fragment = fragment(at);
-        effort.check(&fragment, value, &Deadline::NONE).ok()?;
+        complexity.check(&fragment, value, &without_end).ok()?;
         let validator = self.validators.entry(at.to_owned()).or_insert_with(|| {
             let reference = json!({ "$ref": format!("{SCHEMA}#{fragment}") });
             options().with_registry(registry).build(&reference).ok()

@@ -1,0 +1,141 @@
+//! What a model is told of a tool, in the form that its interface takes.
+//!
+//! Each interface understands another part of JSON Schema. A definition says as
+//! much as its format can, and lists as [`Loss`]es what it could not say. kitbag
+//! checks every call against the tool's own schema, whatever a model was told.
+
+mod anthropic;
+mod disjoint;
+mod gemini;
+mod mcp;
+mod nulls;
+mod openai;
+mod root;
+mod strict;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use kitbag_contract::text::shown;
+use kitbag_contract::{Annotations, ToolName};
+use serde_json::{Value, json};
+
+pub use nulls::without_nulls;
+
+/// The form that a model interface takes tools in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `tools` of OpenAI's chat completions, and of whatever speaks like them.
+    /// With `strict` wherever the schema allows it; see [`without_nulls`].
+    OpenAiChat,
+    /// `tools` of OpenAI's responses. With `strict` as above.
+    OpenAiResponses,
+    /// `tools` of Anthropic's messages.
+    Anthropic,
+    /// One element of `tools` of Gemini's `generateContent`.
+    Gemini,
+    /// The result of `tools/list` in the Model Context Protocol.
+    Mcp,
+}
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// The tool in its format.
+    pub value: Value,
+    /// What the format could not express.
+    pub losses: Vec<Loss>,
+}
+
+/// What a tool's definition is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolInfo<'a> {
+    /// The name it is called by, which fits every format as it is.
+    pub name: &'a ToolName,
+    /// A display name.
+    pub title: Option<&'a str>,
+    /// What it does, for the model.
+    pub description: Option<&'a str>,
+    /// The JSON Schema of its arguments, a valid one.
+    pub input_schema: &'a Value,
+    /// The JSON Schema of its content, where that is JSON.
+    pub output_schema: Option<&'a Value>,
+    /// Hints for a client.
+    pub annotations: &'a Annotations,
+}
+
+/// Something about a tool that a format could not express.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The tool.
+    pub tool: ToolName,
+    /// Where in its input schema, as a JSON pointer; empty for the whole.
+    pub pointer: String,
+    /// What was done instead, as the end of a sentence.
+    pub what: String,
+}
+
+/// A [`Loss`] of a schema, before it is known whose that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) pointer: String,
+    pub(crate) what: String,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp];
+
+    /// Defines one tool.
+    ///
+    /// The schema is taken to be a valid one; [`check_schema`](crate::check_schema)
+    /// makes sure of that.
+    pub fn define<'a>(self, tool: impl Into<ToolInfo<'a>>) -> Definition {
+        let tool = &tool.into();
+        let (value, notes) = match self {
+            Self::OpenAiChat => openai::chat(tool),
+            Self::OpenAiResponses => openai::responses(tool),
+            Self::Anthropic => anthropic::define(tool),
+            Self::Gemini => gemini::define(tool),
+            Self::Mcp => mcp::define(tool),
+        };
+        let loss = |Note { pointer, what }| Loss { tool: tool.name.clone(), pointer, what };
+        Definition { value, losses: notes.into_iter().map(loss).collect() }
+    }
+
+    /// Puts definitions together as the interface takes them.
+    pub fn collect(self, definitions: Vec<Value>) -> Value {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic => definitions.into(),
+            Self::Gemini => json!({ "functionDeclarations": definitions }),
+            Self::Mcp => json!({ "tools": definitions }),
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.pointer {
+            "" => write!(f, "`{}`: the input schema {}", self.tool, self.what),
+            pointer => write!(f, "`{}`: `{}` {}", self.tool, shown(pointer), self.what),
+        }
+    }
+}
+
+impl Note {
+    fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), what: what.into() }
+    }
+}
+
+/// Finds what a `$ref` within the schema points to, and the pointer to it.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
+    let pointer = reference.strip_prefix('#')?;
+    // Whatever would have to be decoded first is left alone.
+    if pointer.contains('%') {
+        return None;
+    }
+    Some((pointer.to_owned(), root.pointer(pointer)?))
+}

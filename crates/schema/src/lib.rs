@@ -1,0 +1,23 @@
+//! JSON Schema: arguments against it, what that takes, and what model interfaces are
+//! told of a tool.
+//!
+//! A schema and a value are the words of a tool and of a model, so that all work on
+//! them is bounded. Whose schema it is, when a call has to end and where a tool comes
+//! from is left to the caller.
+
+mod arguments;
+mod complexity;
+pub mod definitions;
+mod error;
+
+use std::convert::Infallible;
+
+pub use arguments::{
+    ArgumentProblem, Arguments, check, check_form, check_input_form, check_schema, misfits,
+};
+pub use error::{CheckError, SchemaError};
+
+/// For a check that nothing ends.
+pub fn without_end() -> Result<(), Infallible> {
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What model interfaces are told of a toolbox's tools.
+
+use std::collections::BTreeSet;
+
+use kitbag_contract::ToolName;
+use kitbag_host::{CacheProblem, CallError};
+use serde_json::Value;
+
+use crate::{Tool, Toolbox, ToolboxError};
+
+pub use kitbag_schema::definitions::{Definition, Format, Loss, ToolInfo, without_nulls};
+
+/// What a model is told of several tools.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    /// All of them, by name, as the interface takes them.
+    pub value: Value,
+    /// What the format could not express, tool by tool.
+    pub losses: Vec<Loss>,
+    /// What was wrong with the disk cache when tools were loaded for this.
+    pub cache_problems: Vec<CacheProblem>,
+    /// The tools whose descriptions of themselves cannot be used, and why not.
+    pub description_problems: Vec<(ToolName, String)>,
+    /// The tools that are left out, and why.
+    pub left_out: Vec<(ToolName, String)>,
+}
+
+impl<'a> From<&'a Tool> for ToolInfo<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            name: &tool.name,
+            title: tool.title.as_ref().map(|title| &*title.value),
+            description: tool.description.as_ref().map(|description| &*description.value),
+            input_schema: &tool.input_schema.value,
+            output_schema: tool.output_schema.as_ref().map(|schema| &schema.value),
+            annotations: &tool.annotations,
+        }
+    }
+}
+
+impl Toolbox {
+    /// What a model is told of a tool.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool); [`ToolboxError::Schema`] where one of the tool's
+    /// schemas is none.
+    pub fn definition(&self, name: &str, format: Format) -> Result<Definition, ToolboxError> {
+        let tool = self.tool(name)?;
+        tool.check_schemas()?;
+        Ok(format.define(&tool))
+    }
+
+    /// What a model is told of every enabled tool. One with a schema that is none is
+    /// left out, which [`Definitions::left_out`] says.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Load`] for a tool that cannot be loaded.
+    pub fn definitions(&self, format: Format) -> Result<Definitions, ToolboxError> {
+        self.define_all(self.enabled().map(|(name, _)| name.as_str()), format, true)
+    }
+
+    /// What a model is told of some tools. They are sorted by name, and one that
+    /// is named twice counts once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`definitions`](Self::definitions), [`ToolboxError::UnknownTool`] and
+    /// [`ToolboxError::Disabled`] for a name, and [`ToolboxError::Schema`] for a tool
+    /// with a schema that is none.
+    pub fn definitions_of<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        format: Format,
+    ) -> Result<Definitions, ToolboxError> {
+        self.define_all(names, format, false)
+    }
+
+    fn define_all<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        format: Format,
+        may_leave_out: bool,
+    ) -> Result<Definitions, ToolboxError> {
+        let (mut values, mut losses, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut cache_problems, mut description_problems) = (Vec::new(), Vec::new());
+        for name in names.into_iter().collect::<BTreeSet<_>>() {
+            let mut tool = self.tool(name).map_err(|error| match error {
+                // Of several tools it has to be said which one.
+                ToolboxError::Call(CallError::Load(source)) => {
+                    ToolboxError::Load { tool: name.to_owned(), source: Box::new(source) }
+                }
+                error => error,
+            })?;
+            match tool.check_schemas() {
+                Err(error) if may_leave_out => {
+                    left_out.push((tool.name, error.to_string()));
+                    continue;
+                }
+                other => other?,
+            }
+            let definition = format.define(&tool);
+            values.push(definition.value);
+            losses.extend(definition.losses);
+            cache_problems.append(&mut tool.cache_problems);
+            description_problems.extend(tool.description_problem.map(|why| (tool.name, why)));
+        }
+        Ok(Definitions {
+            value: format.collect(values),
+            losses,
+            cache_problems,
+            description_problems,
+            left_out,
+        })
+    }
+}
