@@ -1,8 +1,11 @@
-//! What a tool gave besides its text, in a sentence for a person.
+//! What a tool gave besides its text: a sentence for a person, JSON for a program.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use kitbag::Content;
 use kitbag::contract::text::shown;
-use kitbag::contract::{ByteSize, ResourceBody};
+use kitbag::contract::{ByteSize, Media, ResourceBody};
+use serde_json::{Value, json};
 
 /// What a person is told who sees only the text.
 pub(crate) fn sentence(content: &Content) -> String {
@@ -24,4 +27,43 @@ pub(crate) fn sentence(content: &Content) -> String {
         Content::Link(link) => format!("a link ({})", shown(&link.uri)),
     };
     format!("the tool also gave {what}; --json prints it")
+}
+
+/// The JSON of a content block of MCP, whether this binary has the server or not.
+///
+/// Source: Model Context Protocol 2025-11-25, `ContentBlock`.
+pub(crate) fn json(content: &Content) -> Value {
+    let media = |kind: &str, media: &Media| {
+        let data = BASE64_STANDARD.encode(&media.data);
+        json!({ "type": kind, "data": data, "mimeType": media.mime_type })
+    };
+    match content {
+        Content::Image(image) => media("image", image),
+        Content::Audio(sound) => media("audio", sound),
+        Content::Resource(resource) => {
+            let mut contents = json!({ "uri": resource.uri, "mimeType": resource.mime_type });
+            match &resource.body {
+                ResourceBody::Text(text) => contents["text"] = json!(text),
+                ResourceBody::Blob(data) => contents["blob"] = BASE64_STANDARD.encode(data).into(),
+            }
+            json!({ "type": "resource", "resource": without_nulls(contents) })
+        }
+        Content::Link(link) => without_nulls(json!({
+            "type": "resource_link",
+            "uri": link.uri,
+            "name": link.name,
+            "title": link.title,
+            "description": link.description,
+            "mimeType": link.mime_type,
+            "size": link.size,
+        })),
+    }
+}
+
+/// An object without the fields that have no value.
+fn without_nulls(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, field| !field.is_null());
+    }
+    value
 }

@@ -45,9 +45,11 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
     /// Where this program is.
+    #[cfg(feature = "serve")]
     #[error("the path of this program cannot be found out")]
     Program(#[source] io::Error),
     /// The server did not start, or ended before its time.
+    #[cfg(feature = "serve")]
     #[error("{0}")]
     Serve(String, #[source] Box<dyn Error + Send + Sync>),
     /// Output that cannot be written.
@@ -74,7 +76,9 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Program(_) | Self::Serve(..) => Exit::Denied,
+            Self::Cache(_) => Exit::Denied,
+            #[cfg(feature = "serve")]
+            Self::Program(_) | Self::Serve(..) => Exit::Denied,
             Self::Output(_) => Exit::Output,
             Self::OpenFiles { .. } => Exit::Limit,
         }

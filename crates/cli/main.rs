@@ -53,6 +53,7 @@ enum Command {
     /// On standard input and output, for one client that starts kitbag itself:
     /// Claude, Cursor, VS Code and any other. With --http, for any number of clients
     /// that connect to http://ADDRESS/mcp.
+    #[cfg(feature = "serve")]
     Serve(commands::serve::Args),
     /// List the tools: name, source, one line
     ///
@@ -85,6 +86,7 @@ enum Command {
     ///
     /// It names this binary and the workspace by their absolute paths. Where it goes
     /// is said on standard error; nothing is written.
+    #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
     /// Show the configuration in effect, or the schema of its file
     Config(commands::config::Args),
@@ -134,6 +136,7 @@ fn run(cli: Cli) -> Exit {
     let as_json = global.json;
     let result = match command {
         Command::Run(args) => args.run(global),
+        #[cfg(feature = "serve")]
         Command::Serve(args) => args.run(global),
         Command::List(args) => args.run(global),
         Command::Describe(args) => args.run(global),
@@ -141,6 +144,7 @@ fn run(cli: Cli) -> Exit {
         Command::Check(args) => args.run(global),
         Command::Prompt(args) => args.run(global),
         Command::Export(args) => args.run(global),
+        #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),

@@ -104,11 +104,13 @@ pub(crate) fn ask(text: &str) -> io::Result<()> {
 }
 
 /// Writes what is logged to standard error.
+#[cfg(feature = "serve")]
 pub(crate) struct Log {
     /// Whether each line is a JSON value.
     pub(crate) is_json: bool,
 }
 
+#[cfg(feature = "serve")]
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);

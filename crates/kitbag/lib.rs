@@ -48,6 +48,8 @@ pub use kitbag_contract::{
     self as contract, Answer, AnswerType, Content, ErrorInfo, LogLevel, Outcome, Progress, Question,
 };
 pub use kitbag_host::{self as host, Cancellation, Compiling, Completion, Concurrency, Listener};
+#[cfg(feature = "serve")]
+pub use kitbag_mcp as mcp;
 pub use kitbag_toolbox::{
     self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
 };

@@ -10,9 +10,11 @@ pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod man;
+#[cfg(feature = "serve")]
 pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 
 use std::path::PathBuf;

@@ -117,7 +117,7 @@ fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
     let emitted = completion.emitted;
     let print = |mut value: Value| {
         if !emitted.is_empty() {
-            value["emitted"] = emitted.iter().map(kitbag_mcp::content_json).collect();
+            value["emitted"] = emitted.iter().map(emitted::json).collect();
         }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
 use kitbag::contract::{ByteSize, LEAST_SERVER_MEMORY};
-use kitbag_mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
+use kitbag::mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
-use kitbag_mcp::{Otlp, OtlpError};
+use kitbag::mcp::{Otlp, OtlpError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use tokio_util::sync::CancellationToken;
@@ -239,7 +239,7 @@ async fn serve_stdio(server: &Server) -> Result<(), CliError> {
              Ctrl-D ends it",
         );
     }
-    let (input, output) = kitbag_mcp::take_over_stdio()
+    let (input, output) = kitbag::mcp::take_over_stdio()
         .map_err(|error| failed("standard input and output cannot be used", error))?;
     let served = server.serve_stdio(input, output).await;
     served.map_err(|error| CliError::Serve("the session ended".into(), error.into()))

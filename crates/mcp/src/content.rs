@@ -4,13 +4,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, ResourceBody};
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
-use serde_json::Value;
-
-/// What a tool gave, as the JSON of the protocol's content block.
-pub fn content_json(content: &Content) -> Value {
-    // Texts and numbers only, which JSON always has a form for.
-    serde_json::to_value(content_block(content)).unwrap_or(Value::Null)
-}
 
 /// A content block as the protocol has it.
 pub(crate) fn content_block(content: &Content) -> ContentBlock {

@@ -34,7 +34,6 @@ mod token;
 mod told;
 mod trace;
 
-pub use content::content_json;
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
