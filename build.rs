@@ -276,7 +276,7 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         });
         let (plain, metered) = (plain?, metered?);
         let component = host
-            .component(&ComponentSource::File(wasm), Metering::Off)
+            .component(&ComponentSource::File(wasm.into()), Metering::Off)
             .map_err(|error| failed("described", &error))?;
         let description = component
             .description()

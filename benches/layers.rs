@@ -33,7 +33,7 @@ fn main() {
     let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
     let kitbag = builder.build().unwrap();
     let host = kitbag.toolbox().host();
-    let component = host.component(&ComponentSource::File(echo), Metering::Off).unwrap();
+    let component = host.component(&ComponentSource::File(echo.into()), Metering::Off).unwrap();
     let cancellation = Cancellation::default();
 
     println!("{:14} {:>16} {:>22} {:>22}", "echo of", "wasmtime alone", "host", "toolbox");

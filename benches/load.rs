@@ -56,7 +56,7 @@ struct Row {
 }
 
 fn measure(path: &Path, cache: DiskCache) -> Row {
-    let source = ComponentSource::File(path.to_owned());
+    let source = ComponentSource::File(path.to_owned().into());
     let host = || {
         let options = HostOptions { cache: Some(cache.clone()), ..HostOptions::default() };
         Host::new(options)

@@ -122,7 +122,7 @@ pub(crate) fn component(data: &[u8]) {
         let path = workspace.path().join("tool.wasm");
         fs::write(&path, data).expect("the file is ours");
         let inspected = inspect_file(&path);
-        let loaded = host.component(&ComponentSource::File(path), Metering::Off);
+        let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off);
         let Ok(component) = loaded else { return };
         assert!(inspected.is_ok(), "what runs can be inspected");
         let call = Call {

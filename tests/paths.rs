@@ -48,7 +48,8 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
     let kitbag = workspace.kitbag();
     let tool = kitbag.toolbox().tool("local").unwrap();
     let host = Host::new(HostOptions::default());
-    let component = host.component(&ComponentSource::File(guest("learn")), Metering::Off).unwrap();
+    let component =
+        host.component(&ComponentSource::File(guest("learn").into()), Metering::Off).unwrap();
     let call = Call {
         // The name stands in the answer, so both go by one.
         name: "builtin".into(),

@@ -1,8 +1,8 @@
 //! Whose configuration counts.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -104,6 +104,91 @@ fn configuration_that_others_can_write_is_ignored() {
             "{case:?}: {}",
             run.shown()
         );
+    }
+}
+
+/// A workspace whose tool `probe` has its component at this place, with all of the
+/// way there closed to other users; and that place.
+fn with_component_at(inside: &str) -> (Workspace, PathBuf) {
+    let workspace = Workspace::new();
+    let place = workspace.file(inside, fs::read(guest("probe")).unwrap()).canonicalize().unwrap();
+    workspace.config(&format!(
+        "[tools.probe]\nsource = \"local\"\nwasm = {inside:?}\ndescription = \"tries\"\n"
+    ));
+    for path in place.ancestors().take_while(|path| *path != workspace.outside()) {
+        mode(path, if path == place { 0o644 } else { 0o755 });
+    }
+    mode(&workspace.path(".kitbag"), 0o755);
+    mode(&workspace.path(".kitbag/config.toml"), 0o644);
+    (workspace, place)
+}
+
+const ECHO: [&str; 4] = ["run", "probe", "do=echo", "text=hello"];
+
+#[test]
+fn a_component_that_another_user_can_change_is_not_run() {
+    let check = |inside: &str, above: usize, how: &dyn Fn(&Path)| {
+        let (workspace, place) = with_component_at(inside);
+        assert_eq!(workspace.run(&ECHO).success(), "hello\n", "{inside}");
+        let changed = place.ancestors().nth(above).unwrap();
+        how(changed);
+
+        let run = workspace.run(&ECHO);
+        assert_eq!((run.code, &*run.stdout), (6, ""), "{inside} {changed:?}: {}", run.shown());
+        for said in ["error: `", "another user can change it: `", "[trust] directories"] {
+            assert!(run.stderr.contains(said), "{inside} {changed:?}: {}", run.shown());
+        }
+        let run = workspace.run(&["check"]);
+        assert_eq!(run.code, 6, "{inside} {changed:?}: {}", run.shown());
+
+        let holds = place.parent().unwrap().to_owned();
+        let is_inside = holds.starts_with(workspace.root());
+        for trusted in [Some(holds), is_inside.then(|| workspace.root())].into_iter().flatten() {
+            workspace.own_config(&format!("[trust]\ndirectories = [{trusted:?}]\n"));
+            assert_eq!(workspace.run(&ECHO).success(), "hello\n", "{inside} {changed:?}");
+        }
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    for inside in ["build/out/probe.wasm", ".kitbag/tools/deep/probe.wasm", "../bin/probe.wasm"] {
+        check(inside, 0, &|path| mode(path, 0o666));
+        check(inside, 1, &|path| mode(path, 0o777));
+        if is_root {
+            check(inside, 0, &|path| chown(path, Some(STRANGER), None).unwrap());
+            check(inside, 1, &|path| chown(path, Some(STRANGER), None).unwrap());
+        }
+        if !inside.starts_with("..") {
+            check(inside, 2, &|path| mode(path, 0o777));
+        }
+    }
+}
+
+#[test]
+fn a_component_is_not_reached_through_a_link_that_another_user_can_exchange() {
+    let (workspace, place) = with_component_at("build/out/probe.wasm");
+    let shared = workspace.outside().join("shared");
+    fs::create_dir(&shared).unwrap();
+    symlink(&place, shared.join("current.wasm")).unwrap();
+    mode(&shared, 0o755);
+    workspace.config(
+        "[tools.probe]\nsource = \"local\"\nwasm = \"../shared/current.wasm\"\n\
+         description = \"tries\"\n",
+    );
+    let check = |is_run: bool| {
+        let run = workspace.run(&ECHO);
+        match is_run {
+            true => assert_eq!(run.success(), "hello\n"),
+            false => assert_eq!(run.code, 6, "{}", run.shown()),
+        }
+    };
+    check(true);
+    mode(&shared, 0o777);
+    check(false);
+    // There only the owner of a link exchanges it.
+    mode(&shared, 0o1777);
+    check(true);
+    if rustix::process::geteuid().is_root() {
+        lchown(shared.join("current.wasm"), Some(STRANGER), None).unwrap();
+        check(false);
     }
 }
 

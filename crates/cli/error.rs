@@ -261,7 +261,7 @@ fn load_exit(error: &LoadError) -> Exit {
         LoadError::NotFound { .. } => Exit::Configuration,
         LoadError::Busy | LoadError::NoMemory { .. } => Exit::Limit,
         LoadError::Cancelled => Exit::Interrupted,
-        LoadError::Link { .. } => Exit::Denied,
+        LoadError::Link { .. } | LoadError::Distrusted { .. } => Exit::Denied,
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }

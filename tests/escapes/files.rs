@@ -395,8 +395,9 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
     let guard = Arc::new(Guard::new(GuardedPaths { own, ..GuardedPaths::default() }));
     let call = |host: &std::path::Path, access: Access| {
         let sandbox = Host::new(HostOptions::default());
-        let component =
-            sandbox.component(&ComponentSource::File(guest("stranger")), Metering::Off).unwrap();
+        let component = sandbox
+            .component(&ComponentSource::File(guest("stranger").into()), Metering::Off)
+            .unwrap();
         let guest = "/data".parse().unwrap();
         let directories =
             vec![DirectoryGrant { host: host.to_owned(), guest, access, identity: None }];

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_contract::{Access, ByteSize, DirectoryGrant, FileId, Grants, Limits, ToolName};
-use kitbag_files::{Guard, GuardedPaths};
+use kitbag_files::{Guard, GuardedPaths, Owners, id_of};
+use rustix::fs::stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -123,7 +124,8 @@ pub struct Ceiling {
 /// What the user trusts by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Roots of workspaces; absolute. Default: none.
+    /// Roots of workspaces, and directories that hold components; absolute. Default:
+    /// none.
     pub directories: Sourced<Vec<PathBuf>>,
 }
 
@@ -214,6 +216,16 @@ impl Config {
         paths.granted.sort();
         paths.granted.dedup();
         Guard::new(paths)
+    }
+
+    /// Where no other user may have written a component.
+    pub fn owners(&self) -> Owners {
+        // What leads elsewhere by the time a component is opened is not trusted then.
+        let id = |path: &PathBuf| stat(path).ok().as_ref().map(id_of);
+        Owners {
+            root: if self.has_workspace { id(&self.root.value) } else { None },
+            trusted: self.trust.directories.value.iter().filter_map(id).collect(),
+        }
     }
 }
 

@@ -196,7 +196,8 @@ pub(crate) struct CeilingConfig {
 pub(crate) struct TrustConfig {
     /// Roots of workspaces whose configuration counts although they, or files in
     /// their `.kitbag`, belong to other users or can be written by them: absolute
-    /// paths, or paths that start with `~/`. Directories below are not meant.
+    /// paths, or paths that start with `~/`. Workspaces below are not meant. Components
+    /// count that lie in such a directory, or below.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
 }

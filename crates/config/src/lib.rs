@@ -63,11 +63,12 @@ pub use config::{
 };
 pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
 pub use file::{Layer, SourceFile};
+pub use kitbag_files::Distrust;
 pub use origin::{Origin, Sourced};
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{LimitFlags, Sources, VARIABLES};
-pub use trust::{Distrust, IgnoredWorkspace};
+pub use trust::IgnoredWorkspace;
 
 use error::Report;
 

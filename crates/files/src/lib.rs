@@ -1,5 +1,5 @@
-//! Opening what a path names without being led elsewhere, and the one rule of
-//! what no tool changes.
+//! Opening what a path names without being led elsewhere, who else could have
+//! written it, and the one rule of what no tool changes.
 //!
 //! Configuration and host use the same functions, so what one checks is what
 //! the other opens. Which paths are named, and what a tool is granted, is left
@@ -8,9 +8,11 @@
 mod guard;
 mod names;
 mod open;
+mod owner;
 
 pub use guard::{Change, Guard, GuardTable, GuardedPaths, repository_above};
 pub use names::{fold, is_guarded, is_part_of_repository};
 pub use open::{
     Link, Located, OpenAs, OpenError, canonical, check_file_system, id_of, locate, open,
 };
+pub use owner::{Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place};

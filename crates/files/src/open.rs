@@ -73,7 +73,7 @@ pub struct Link {
 }
 
 impl OpenAs {
-    fn flags(self) -> OFlags {
+    pub(crate) fn flags(self) -> OFlags {
         let flags = match self {
             Self::Handle => OFlags::PATH,
             Self::Directory => OFlags::PATH | OFlags::DIRECTORY,
@@ -109,7 +109,9 @@ pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
         Ok(opened) => opened,
         // Not in this kernel, or kept from this process; or a link, which has to
         // be named.
-        Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => open_by_hand(path, as_what.flags())?,
+        Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => {
+            open_by_hand(path, as_what.flags(), |_, _| Ok(()))?
+        }
         Err(error) => return Err(io::Error::from(error).into()),
     };
     let stat = fstat(&opened).map_err(io::Error::from)?;
@@ -119,13 +121,20 @@ pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     Ok((opened.into(), stat))
 }
 
-/// As `openat2` without links, one component after the other.
-fn open_by_hand(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
+/// As `openat2` without links, one component after the other. `enter` is given each
+/// directory before something is opened in it, and how many names it is below the
+/// root.
+pub(crate) fn open_by_hand(
+    path: &Path,
+    flags: OFlags,
+    mut enter: impl FnMut(&OwnedFd, usize) -> io::Result<()>,
+) -> Result<OwnedFd, OpenError> {
     let mut here = root()?;
     let parts = path.components().filter(|part| *part != Component::RootDir);
     let last = parts.clone().count();
     let link = |depth| OpenError::Link { path: path.components().take(depth + 1).collect() };
     for (part, depth) in parts.zip(1..) {
+        enter(&here, depth - 1)?;
         let name = Path::new(part.as_os_str());
         let flags = if depth == last { flags } else { OpenAs::Handle.flags() | OFlags::DIRECTORY };
         match openat(&here, name, flags, Mode::empty()) {
@@ -333,7 +342,7 @@ mod tests {
     const OPENERS: [Opener; 2] = [
         |path, as_what| open(path, as_what).map(|(_, stat)| id_of(&stat)),
         |path, as_what| {
-            let opened = open_by_hand(path, as_what.flags())?;
+            let opened = open_by_hand(path, as_what.flags(), |_, _| Ok(()))?;
             Ok(id_of(&fstat(opened).map_err(io::Error::from)?))
         },
     ];

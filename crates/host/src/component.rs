@@ -1,6 +1,6 @@
 //! From where a component comes to something that can be instantiated.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use kitbag_contract::Description;
@@ -11,7 +11,7 @@ use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, DiskCache, Key};
 use crate::compile::compile;
-use crate::component_file::Opened;
+use crate::component_file::{ComponentFile, Opened};
 use crate::described::{Described, NotNow};
 use crate::engines::{Engines, Metering};
 use crate::error::{InvalidComponent, LoadError};
@@ -26,8 +26,8 @@ use crate::wait::Wait;
 pub enum ComponentSource {
     /// This binary.
     Embedded(EmbeddedArtifact),
-    /// A `.wasm` file; an absolute path with no symbolic link on the way.
-    File(PathBuf),
+    /// A `.wasm` file.
+    File(ComponentFile),
 }
 
 /// A component that is compiled, checked and linked.

@@ -2,16 +2,34 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Take};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId};
-use kitbag_files::{OpenAs, OpenError, id_of, open};
+use kitbag_files::{OpenAs, Owners, id_of, open};
 use rustix::fs::{FileType, Stat};
 
 use crate::cache::Key;
 use crate::engines::Metering;
 use crate::error::LoadError;
 use crate::limits::COMPONENT_BYTES;
+
+/// The file of a component, and who may have written it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ComponentFile {
+    /// An absolute path with no symbolic link on the way.
+    pub path: PathBuf,
+    /// How it is made sure that no other user has written the file. `None`: the caller
+    /// vouches for it.
+    pub owners: Option<Arc<Owners>>,
+}
+
+impl From<PathBuf> for ComponentFile {
+    /// A file that the caller vouches for.
+    fn from(path: PathBuf) -> Self {
+        Self { path, owners: None }
+    }
+}
 
 /// What tells whether a file is still the one that was loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,12 +63,20 @@ impl Stamp {
 }
 
 impl<'a> Opened<'a> {
-    /// Opens a component's file, unless it is too large or no file at all. It may
-    /// still grow while it is read, and is read no further than it takes to tell.
-    ///
-    /// Messages name it as `path`; it is opened as `real`, on which there is no link.
-    pub(crate) fn at(path: &'a Path, real: &Path) -> Result<Self, LoadError> {
-        let (file, stat) = open(real, OpenAs::File).map_err(|error| failed(path, error))?;
+    /// Opens a component's file, unless it is too large, no file at all, or another
+    /// user may have written it.
+    pub(crate) fn new(file: &'a ComponentFile) -> Result<Self, LoadError> {
+        let path = &*file.path;
+        let opened = match &file.owners {
+            Some(owners) => owners.open(path).map_err(|error| LoadError::from_owner(path, error)),
+            None => open(path, OpenAs::File).map_err(|error| LoadError::from_open(path, error)),
+        };
+        Self::of(path, opened?)
+    }
+
+    /// What was opened, which may still grow while it is read, and is read no further
+    /// than it takes to tell. Messages name it as `path`.
+    fn of(path: &'a Path, (file, stat): (File, Stat)) -> Result<Self, LoadError> {
         let found = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => None,
             FileType::Directory => Some("a directory"),
@@ -98,18 +124,8 @@ impl<'a> Opened<'a> {
 /// [`LoadError`] names the file and what it is instead.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
-    Opened::at(path, &real)?.read()
-}
-
-/// Why a component's file was not opened.
-fn failed(path: &Path, error: OpenError) -> LoadError {
-    match error {
-        OpenError::Link { path } => LoadError::Link { path },
-        OpenError::Io(error) => LoadError::from_io(path, &error),
-        OpenError::Kernel { .. } => {
-            LoadError::Unreadable { path: path.to_owned(), reason: error.to_string() }
-        }
-    }
+    let opened = open(&real, OpenAs::File).map_err(|error| LoadError::from_open(path, error))?;
+    Opened::of(path, opened)?.read()
 }
 
 /// Refuses a component that is too large.

@@ -130,10 +130,10 @@ impl Components {
             ComponentSource::Embedded(artifact) => {
                 (stamp, Component::embedded(engines, *artifact, metering))
             }
-            ComponentSource::File(path) => {
-                let opened = Opened::at(path, path)?;
+            ComponentSource::File(file) => {
+                let opened = Opened::new(file)?;
                 let stamp = opened.stamp;
-                let reserve = |component: &_| self.reserve(path, component);
+                let reserve = |component: &_| self.reserve(&file.path, component);
                 let loaded =
                     Component::file(engines, opened, metering, cache, compiling, describe, reserve);
                 (Some(stamp), loaded)
@@ -163,8 +163,8 @@ impl Slot {
         };
         match (look(), source, stamp) {
             (Some(held), ..) => Ok(held),
-            (None, ComponentSource::File(path), Some(Stamp { size, .. })) => {
-                let wait = compiling.wait(path, size);
+            (None, ComponentSource::File(file), Some(Stamp { size, .. })) => {
+                let wait = compiling.wait(&file.path, size);
                 wait.poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
             }
             (None, ..) => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -176,6 +176,6 @@ impl Slot {
 fn stamp_of(source: &ComponentSource) -> Result<Option<Stamp>, LoadError> {
     match source {
         ComponentSource::Embedded(_) => Ok(None),
-        ComponentSource::File(path) => Stamp::of(path).map(Some),
+        ComponentSource::File(file) => Stamp::of(&file.path).map(Some),
     }
 }

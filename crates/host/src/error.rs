@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LimitKind, format_duration};
+use kitbag_files::{Distrust, OpenError, OwnerError};
 
 /// A call that did not end with an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +104,22 @@ pub enum LoadError {
     Link {
         /// The link.
         path: PathBuf,
+    },
+    /// Another user can have written it, or put it there.
+    #[error(
+        "`{}` is not run, since another user can change it: `{}` {reason}; {}, or add the directory \
+         that holds it to `[trust] directories` in your own configuration",
+        path.display(),
+        found.display(),
+        reason.remedy()
+    )]
+    Distrusted {
+        /// The file.
+        path: PathBuf,
+        /// The file, or a directory on the way to it.
+        found: PathBuf,
+        /// Why that does not count.
+        reason: Distrust,
     },
     /// It cannot be read.
     #[error("`{}` cannot be read: {reason}", path.display())]
@@ -315,6 +332,27 @@ impl CallError {
 impl LoadError {
     pub(crate) fn invalid(path: &Path, problem: InvalidComponent) -> Self {
         Self::Invalid { path: path.to_owned(), problem }
+    }
+
+    /// Why a component's file was not opened.
+    pub fn from_open(path: &Path, error: OpenError) -> Self {
+        match error {
+            OpenError::Link { path } => Self::Link { path },
+            OpenError::Io(error) => Self::from_io(path, &error),
+            OpenError::Kernel { .. } => {
+                Self::Unreadable { path: path.to_owned(), reason: error.to_string() }
+            }
+        }
+    }
+
+    /// The same, where it is looked at who may have written the file.
+    pub fn from_owner(path: &Path, error: OwnerError) -> Self {
+        match error {
+            OwnerError::Open(error) => Self::from_open(path, error),
+            OwnerError::Distrusted { path: found, reason } => {
+                Self::Distrusted { path: path.to_owned(), found, reason }
+            }
+        }
     }
 
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {

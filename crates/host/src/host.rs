@@ -149,9 +149,9 @@ impl Host {
         if let Some(component) = self.0.components.loaded(source, metering) {
             return Some(component.described().clone());
         }
-        let ComponentSource::File(path) = source else { return None };
+        let ComponentSource::File(file) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
-        let key = Opened::at(path, path).ok()?.key(metering).ok()?;
+        let key = Opened::new(file).ok()?.key(metering).ok()?;
         Some(cache.load(key).ok()??.described)
     }
 

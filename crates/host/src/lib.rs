@@ -45,12 +45,13 @@ pub use capture::Captured;
 #[cfg(feature = "compiler")]
 pub use compile::{COMPILE_COMMAND, compile_worker};
 pub use component::{Component, ComponentIdentity, ComponentSource};
+pub use component_file::ComponentFile;
 pub use described::Described;
 pub use engines::Metering;
 pub use error::{CallError, InvalidComponent, LoadError};
 pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
-pub use kitbag_files::{Guard, GuardedPaths};
+pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners};
 pub use limits::COMPONENT_BYTES;
 pub use queue::Concurrency;
 pub use report::{Audience, Compiling, Listener};

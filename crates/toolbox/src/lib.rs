@@ -14,17 +14,16 @@ mod session;
 mod tool;
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{Access, Action, ErrorInfo, Grants, Limits, Outcome, Question, ToolName};
-use kitbag_files::{Guard, OpenError, locate};
+use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
-    Audience, Cancellation, Completion, Component, ComponentSource, EmbeddedArtifact, Host,
-    Listener, LoadError, Metering,
+    Audience, Cancellation, Completion, Component, ComponentFile, ComponentSource,
+    EmbeddedArtifact, Host, Listener, LoadError, Metering,
 };
 
 use crate::deadline::Deadline;
@@ -63,6 +62,7 @@ struct Inner {
     resolved: tool::Resolved,
     /// What no tool changes, made at the first call that needs it.
     guard: OnceLock<Arc<Guard>>,
+    owners: OnceLock<Arc<Owners>>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
 }
@@ -74,7 +74,8 @@ impl Toolbox {
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
-        Self(Arc::new(Inner { host, config, builtins, resolved, guard, plain }))
+        let owners = OnceLock::new();
+        Self(Arc::new(Inner { host, config, builtins, resolved, guard, owners, plain }))
     }
 
     /// The configuration in effect.
@@ -431,30 +432,36 @@ impl Inner {
 
     /// Where the component of a file lies, without links on the way.
     fn component_file(&self, path: &Path) -> Result<ComponentSource, ToolboxError> {
+        let file = |path| {
+            let owners = Some(Arc::clone(self.owners()));
+            ComponentSource::File(ComponentFile { path, owners })
+        };
         let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         if plain().contains(path) {
-            return Ok(ComponentSource::File(path.to_owned()));
+            return Ok(file(path.to_owned()));
         }
         match locate(path) {
             Ok(located) if located.links.is_empty() && located.path == path => {
                 plain().insert(located.path.clone());
-                Ok(ComponentSource::File(located.path))
+                Ok(file(located.path))
             }
-            Ok(located) => match self.guard().writable_link(&located.links) {
-                None => Ok(ComponentSource::File(located.path)),
-                Some(link) => Err(LoadError::Link { path: link.path.clone() }.into()),
-            },
-            Err(error) => {
-                let path = path.to_owned();
-                Err(match error {
-                    OpenError::Io(error) if error.kind() == ErrorKind::NotFound => {
-                        LoadError::NotFound { path }
-                    }
-                    error => LoadError::Unreadable { path, reason: error.to_string() },
+            Ok(located) => {
+                if let Some(link) = self.guard().writable_link(&located.links) {
+                    return Err(LoadError::Link { path: link.path.clone() }.into());
                 }
-                .into())
+                for link in &located.links {
+                    let checked = self.owners().check_link(link);
+                    checked.map_err(|error| LoadError::from_owner(path, error))?;
+                }
+                Ok(file(located.path))
             }
+            Err(error) => Err(LoadError::from_open(path, error).into()),
         }
+    }
+
+    /// Where no other user may have written a component.
+    fn owners(&self) -> &Arc<Owners> {
+        self.owners.get_or_init(|| Arc::new(self.config.owners()))
     }
 
     /// What none of the tools changes, whatever it is granted.

@@ -1,0 +1,411 @@
+//! Who else could have written a file: its owner, its permissions and those of the
+//! directories that lead to it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::FileId;
+use kitbag_contract::text::shown;
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
+use rustix::io::Errno;
+
+use crate::open::{Link, OpenAs, OpenError, id_of, open_by_hand};
+
+/// Why a file or a directory does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Distrust {
+    /// It belongs to neither the caller nor root.
+    Owner {
+        /// The user it belongs to.
+        uid: u32,
+    },
+    /// Every user can write it.
+    WorldWritable {
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A group can write it that is not, or may not be, the caller's alone.
+    GroupWritable {
+        /// The group.
+        gid: u32,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owner { uid } => write!(f, "belongs to user {uid}"),
+            Self::WorldWritable { mode } => {
+                write!(f, "is writable by every user (mode {mode:04o})")
+            }
+            Self::GroupWritable { gid, mode } => {
+                write!(
+                    f,
+                    "is writable by group {gid}, which may have other members (mode {mode:04o})"
+                )
+            }
+        }
+    }
+}
+
+impl Distrust {
+    /// What makes it count.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Owner { .. } => "make it yours with `chown`",
+            Self::WorldWritable { .. } => "use `chmod o-w`",
+            Self::GroupWritable { .. } => "use `chmod g-w`",
+        }
+    }
+}
+
+/// In which directories other users may write.
+///
+/// Two are equal where they decide the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owners {
+    /// The workspace, which has been looked at.
+    pub root: Option<FileId>,
+    /// Directories in which everything counts.
+    pub trusted: Vec<FileId>,
+}
+
+/// Why a file was not opened that no other user may have written.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    /// Another user can have written it, or put it there.
+    #[error("`{}` {reason}; {}", shown(&path.to_string_lossy()), reason.remedy())]
+    Distrusted {
+        /// The file, or a directory on the way to it.
+        path: PathBuf,
+        /// Why it does not count.
+        reason: Distrust,
+    },
+    /// It cannot be opened at all.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl Owners {
+    /// Opens a file by an absolute path on which there is no link, and looks at it, at
+    /// the directory that holds it, and in the workspace at those above it, too.
+    ///
+    /// Each directory is looked at as it was opened, and the next one is opened in it:
+    /// where no other user can write them, none has put the file there.
+    ///
+    /// # Errors
+    ///
+    /// [`OwnerError::Distrusted`] names the first that another user can write.
+    pub fn open(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
+        let mut walk = Walk::new(self, path);
+        let file = open_by_hand(path, OpenAs::File.flags(), |directory, depth| {
+            walk.enter(directory, depth)
+        })?;
+        let stat = fstat(&file).map_err(io_error)?;
+        walk.note(path, || distrust(&stat, Some(file.as_fd())));
+        walk.end()?;
+        Ok((file.into(), stat))
+    }
+
+    /// Looks at a link as [`open`](Self::open) does at a file: another user must not be
+    /// able to put one there that leads elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn check_link(&self, link: &Link) -> Result<(), OwnerError> {
+        let path = &link.path;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let mut walk = Walk::new(self, path);
+        let directory = open_by_hand(parent, OpenAs::Directory.flags(), |directory, depth| {
+            walk.enter(directory, depth)
+        })?;
+        walk.enter(&directory, walk.last).map_err(OpenError::from)?;
+        let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io_error)?;
+        walk.note(path, || distrust_owner(&stat));
+        walk.end()
+    }
+}
+
+/// What was found on the way to a file.
+struct Walk<'a> {
+    owners: &'a Owners,
+    path: &'a Path,
+    /// How many names the directory that holds it is below the root.
+    last: usize,
+    /// The first that another user can write.
+    found: Option<(PathBuf, Distrust)>,
+    is_in_workspace: bool,
+    is_trusted: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(owners: &'a Owners, path: &'a Path) -> Self {
+        let last = path.components().count().saturating_sub(2);
+        Self { owners, path, last, found: None, is_in_workspace: false, is_trusted: false }
+    }
+
+    /// Looks at a directory that is so many names below the root.
+    fn enter(&mut self, directory: &OwnedFd, depth: usize) -> io::Result<()> {
+        let stat = fstat(directory)?;
+        let id = id_of(&stat);
+        self.is_trusted |= self.owners.trusted.contains(&id);
+        if self.owners.root == Some(id) {
+            self.is_in_workspace = true;
+            return Ok(());
+        }
+        if !self.is_in_workspace && depth != self.last {
+            return Ok(());
+        }
+        let path: PathBuf = self.path.components().take(depth + 1).collect();
+        self.note(&path, || {
+            // A handle shows no access control list.
+            let is_shared = Mode::from_raw_mode(stat.st_mode).contains(Mode::WGRP);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let readable = || openat(directory, ".", flags, Mode::empty()).ok();
+            let opened = is_shared.then(readable).flatten();
+            distrust_place(&stat, opened.as_ref().map(AsFd::as_fd))
+        });
+        Ok(())
+    }
+
+    fn note(&mut self, path: &Path, reason: impl FnOnce() -> Option<Distrust>) {
+        if self.found.is_none() && !self.is_trusted {
+            self.found = reason().map(|reason| (path.to_owned(), reason));
+        }
+    }
+
+    fn end(self) -> Result<(), OwnerError> {
+        match self.found {
+            Some((path, reason)) if !self.is_trusted => {
+                Err(OwnerError::Distrusted { path, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn io_error(error: Errno) -> OpenError {
+    io::Error::from(error).into()
+}
+
+/// Why what lies in a directory does not count. In a sticky one, such as `/tmp`, other
+/// users can neither replace nor remove what is not theirs.
+pub fn distrust_place(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {
+    match Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX) {
+        true => distrust_owner(stat),
+        false => distrust(stat, opened),
+    }
+}
+
+/// Why a file or directory with these properties does not count. Without a
+/// descriptor it counts as having an access control list.
+pub fn distrust(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let bits = stat.st_mode & 0o7777;
+    distrust_owner(stat).or_else(|| {
+        if mode.contains(Mode::WOTH) {
+            return Some(Distrust::WorldWritable { mode: bits });
+        }
+        let is_shared = || opened.is_none_or(has_acl) || !is_private_group(stat.st_gid);
+        (mode.contains(Mode::WGRP) && is_shared())
+            .then_some(Distrust::GroupWritable { gid: stat.st_gid, mode: bits })
+    })
+}
+
+/// Why what belongs to this user does not count, whatever its permissions.
+pub fn distrust_owner(stat: &Stat) -> Option<Distrust> {
+    let uid = stat.st_uid;
+    (!is_trusted(uid)).then_some(Distrust::Owner { uid })
+}
+
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
+}
+
+/// Whether other users than those of the group may write, which the bits for the group
+/// stand for then.
+fn has_acl(file: BorrowedFd<'_>) -> bool {
+    let mut byte = [0_u8; 1];
+    #[cfg(target_os = "linux")]
+    let none = [Errno::NODATA, Errno::OPNOTSUPP];
+    #[cfg(not(target_os = "linux"))]
+    let none = [Errno::OPNOTSUPP];
+    match fgetxattr(file, "system.posix_acl_access", &mut byte) {
+        Err(error) => !none.contains(&error),
+        Ok(_) => true,
+    }
+}
+
+/// Whether a group is the caller's alone, as far as the system's files say.
+fn is_private_group(gid: u32) -> bool {
+    let read = |path: &str| {
+        // Far more than a system with as many users as it can have keeps here.
+        const MAX_BYTES: u64 = 1 << 20;
+        let mut text = String::new();
+        File::open(path).ok()?.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
+        (text.len() as u64 <= MAX_BYTES).then_some(text)
+    };
+    match (read("/etc/group"), read("/etc/passwd")) {
+        (Some(groups), Some(accounts)) => is_private(gid, &groups, &accounts, is_trusted),
+        _ => false,
+    }
+}
+
+/// Whether a group is one that a user has alone: it has the user's name, is the
+/// user's first group, and has no other member. What cannot be found out counts as
+/// shared.
+///
+/// Source: group(5), passwd(5); a line that starts with `+` or `-` takes in others.
+fn is_private(gid: u32, groups: &str, accounts: &str, is_trusted: impl Fn(u32) -> bool) -> bool {
+    let lines = |text: &str| text.lines().any(|line| line.starts_with(['+', '-']));
+    if lines(groups) || lines(accounts) {
+        return false;
+    }
+    let accounts: Vec<(&str, u32, u32)> = accounts.lines().filter_map(account).collect();
+    let mut has_group = false;
+    for (name, members) in groups.lines().filter_map(|line| group(line, gid)) {
+        let is_users = |user: &str| {
+            let mut of_name = accounts.iter().filter(|(name, ..)| *name == user).peekable();
+            of_name.peek().is_some() && of_name.all(|(_, uid, _)| is_trusted(*uid))
+        };
+        let is_first = accounts.iter().any(|(user, _, first)| *user == name && *first == gid);
+        let mut members = members.split(',').filter(|member| !member.is_empty());
+        if !is_first || !is_users(name) || !members.all(is_users) {
+            return false;
+        }
+        has_group = true;
+    }
+    has_group
+        && accounts.iter().filter(|(_, _, first)| *first == gid).all(|(_, uid, _)| is_trusted(*uid))
+}
+
+/// Name, user and first group of an account.
+fn account(line: &str) -> Option<(&str, u32, u32)> {
+    let mut fields = line.split(':');
+    let (name, _password) = (fields.next()?, fields.next()?);
+    Some((name, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Name and members of a group, where it is this one.
+fn group(line: &str, gid: u32) -> Option<(&str, &str)> {
+    let mut fields = line.split(':');
+    let (name, _password) = (fields.next()?, fields.next()?);
+    let is_this = fields.next()?.parse() == Ok(gid);
+    is_this.then(|| (name, fields.next().unwrap_or_default().trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::open::locate;
+
+    /// A directory with `a/b/file`, and the link `a/link` to it.
+    fn fixture() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        fs::write(path.join("a/b/file"), "x").unwrap();
+        symlink("b/file", path.join("a/link")).unwrap();
+        for (inside, mode) in [("a", 0o755), ("a/b", 0o755), ("a/b/file", 0o644)] {
+            fs::set_permissions(path.join(inside), Permissions::from_mode(mode)).unwrap();
+        }
+        (directory, path)
+    }
+
+    /// What is named of the fixture where a path of it has this mode.
+    fn found(inside: &str, mode: u32, root: Option<&str>, trusted: Option<&str>) -> [String; 2] {
+        let (_directory, path) = fixture();
+        fs::set_permissions(path.join(inside), Permissions::from_mode(mode)).unwrap();
+        let id = |inside: &str| locate(&path.join(inside)).unwrap().id();
+        let owners = Owners { root: root.map(id), trusted: trusted.map(id).into_iter().collect() };
+        let text = |result: Result<(), OwnerError>| match result {
+            Ok(()) => String::new(),
+            Err(OwnerError::Distrusted { path: found, .. }) => {
+                found.strip_prefix(&path).unwrap().display().to_string()
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let links = locate(&path.join("a/link")).unwrap().links;
+        let file = owners.open(&path.join("a/b/file")).map(|(_, stat)| {
+            assert_eq!(id_of(&stat), id("a/b/file"));
+        });
+        [text(file), text(owners.check_link(&links[0]))]
+    }
+
+    #[test]
+    fn what_another_user_can_write_is_named() {
+        let check = |inside: &str, mode: u32, file: &str, link: &str| {
+            assert_eq!(found(inside, mode, None, None), [file, link], "{inside} {mode:o}");
+        };
+        check("a", 0o755, "", "");
+        check("a/b/file", 0o646, "a/b/file", "");
+        check("a/b/file", 0o1646, "a/b/file", "");
+        check("a/b", 0o757, "a/b", "");
+        check("a", 0o777, "", "a");
+        // Others cannot replace what is not theirs there.
+        check("a/b", 0o1777, "", "");
+        check("a", 0o1777, "", "");
+    }
+
+    #[test]
+    fn in_the_workspace_every_directory_is_looked_at_and_in_a_trusted_one_none() {
+        let check = |inside: &str, root: Option<&str>, trusted: Option<&str>, expected: &str| {
+            let [file, _] = found(inside, 0o757, root, trusted);
+            assert_eq!(file, expected, "{inside} {root:?} {trusted:?}");
+        };
+        check("a", Some(""), None, "a");
+        check("a", Some("a"), None, "");
+        check("a/b", Some("a"), None, "a/b");
+        check("a/b", Some("a/b"), None, "");
+        check("a/b/file", Some("a/b"), None, "a/b/file");
+        check("a/b", None, Some("a"), "");
+        check("a/b", None, Some("a/b"), "");
+        check("a/b/file", None, Some("a/b"), "");
+        check("a", Some(""), Some("a/b"), "");
+    }
+
+    #[test]
+    fn a_file_is_not_opened_through_a_link() {
+        let (_directory, path) = fixture();
+        let opened = Owners::default().open(&path.join("a/link"));
+        assert!(matches!(opened, Err(OwnerError::Open(OpenError::Link { .. }))), "{opened:?}");
+    }
+
+    #[test]
+    fn a_group_is_private_only_where_the_files_say_so() {
+        const ACCOUNTS: &str = "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\
+                                bob:x:1001:1001::/home/bob:/bin/sh\neve:x:1002:1000::/:/bin/sh\n";
+        let alone = ACCOUNTS.replace("eve:x:1002:1000", "eve:x:1002:1002");
+        let check = |groups: &str, accounts: &str, gid: u32, expected: bool| {
+            let is_trusted = |uid| uid == 0 || uid == 1000;
+            assert_eq!(is_private(gid, groups, accounts, is_trusted), expected, "{groups:?}");
+        };
+        check("ada:x:1000:\n", &alone, 1000, true);
+        check("ada:x:1000:ada,root\n", &alone, 1000, true);
+        check("root:x:0:\n", &alone, 0, true);
+        // Another member, one who is not known, and one whose first group it is.
+        check("ada:x:1000:bob\n", &alone, 1000, false);
+        check("ada:x:1000:ghost\n", &alone, 1000, false);
+        check("ada:x:1000:\n", ACCOUNTS, 1000, false);
+        // Not the group of a user, another user's, and not a group that is known.
+        check("staff:x:1000:\n", &alone, 1000, false);
+        check("bob:x:1001:\n", &alone, 1001, false);
+        check("ada:x:1000:\n", &alone, 1003, false);
+        check("", "", 1000, false);
+        // Two lines, and lines that take in others.
+        check("ada:x:1000:\nada:x:1000:bob\n", &alone, 1000, false);
+        check("ada:x:1000:\n+:::\n", &alone, 1000, false);
+        check("ada:x:1000:\n", &format!("{alone}+::::::\n"), 1000, false);
+        check("ada:x:1000:\n", &format!("{alone}ada:x:1001:1000:::\n"), 1000, false);
+    }
+}
