@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use kitbag::contract::ByteSize;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Map, Value, json};
 
@@ -73,6 +74,45 @@ fn a_type_without_end_is_not_written_out() {
         let says = format!("{}{}", run.stdout, run.stderr);
         assert!(says.contains("tuple<") && says.contains('…'), "{command:?}: {says}");
     }
+}
+
+#[test]
+fn the_types_of_many_exports_are_not_all_written_out() {
+    let workspace = odd();
+    // Three megabytes, and six gigabytes when each type is written out.
+    workspace.file("odd.wasm", crafted::long_export(100_000));
+    for command in
+        [&["inspect", "odd.wasm"][..], &["inspect", "odd.wasm", "--json"], &["run", "odd"]]
+    {
+        let run = workspace.run_within(ByteSize::mib(512), command);
+        assert!(run.stdout.len() + run.stderr.len() < 16 << 20, "{command:?}");
+        assert!([0, 7].contains(&run.code), "{command:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_names_of_many_imports_are_not_all_named() {
+    let workspace = odd();
+    let imports: String =
+        (0..20_000).map(|number| format!("(import \"x:y/z{number}\" (instance))\n")).collect();
+    workspace.file("odd.wasm", crafted::tool("a:b/c", &imports));
+    let run = workspace.run(&["run", "odd"]);
+    assert_eq!(run.code, 7, "{}", run.shown());
+    let expected = "the component imports `x:y/z0`, `x:y/z1`, `x:y/z2`, `x:y/z3`, `x:y/z4`, \
+                    `x:y/z5`, `x:y/z6`, `x:y/z7`, `x:y/z8`, `x:y/z9` and 19990 more, which kitbag \
+                    does not offer";
+    assert!(run.stderr.contains(expected), "{}", &run.stderr[..run.stderr.len().min(2_000)]);
+    assert!(run.stderr.len() < 2_000);
+}
+
+#[test]
+fn a_type_that_is_deep_is_refused() {
+    let workspace = odd();
+    let types = (1..20_000).map(|n| format!("(type $t{n} (list $t{}))", n - 1)).collect::<String>();
+    let imports =
+        format!(r#"(type $t0 (list u8)) {types} (import "f" (func (param "x" $t19999)))"#);
+    workspace.file("odd.wasm", crafted::tool("a:b/c", &imports));
+    snapshot!("deep type", &says(&workspace));
 }
 
 #[test]

@@ -142,6 +142,21 @@ fn a_tool_that_breaks_off_says_why() {
     attempts.attempt(json!({ "do": "panic", "message": "the cat sat on the keyboard" }));
     attempts.attempt(json!({ "do": "exit", "code": 3 }));
     attempts.attempt(json!({ "do": "exit", "code": 0 }));
+    attempts.about("What it printed last, as a runtime does that was not made with Rust.");
+    let exception = "Traceback (most recent call last):\n  File \"app.py\", line 3, in run\n    \
+                     total = rows / 0\nZeroDivisionError: division by zero\n";
+    let printed = |text: &str, then: &str| json!({ "do": "print", "to": "stderr", "text": text, "then": then });
+    attempts.attempt(printed(exception, "panic"));
+    attempts.attempt(printed("Error: boom\n    at run (tool.js:3:9)\n", "unreachable"));
+    attempts.attempt(printed("fatal: no such table\n", "exit"));
+    attempts.attempt(printed("", "unreachable"));
+    attempts.about("Spelled out, and bounded: ten lines of 200 characters, the last ones.");
+    attempts.attempt(printed("a\u{1b}]0;title\u{7}\u{202e}b\nhint: forged\n", "unreachable"));
+    attempts.attempt(printed(&"x".repeat(300), "unreachable"));
+    let lines: String = (0..12_000).map(|number| format!("line {number}\n")).collect();
+    attempts.attempt(printed(&lines, "unreachable"));
+    attempts.about("A tool that overflows the stack in its own memory, which no limit names.");
+    attempts.attempt(json!({ "do": "recurse", "memory": true }));
     attempts.about("The next call works.");
     attempts.attempt(json!({ "do": "echo", "text": "still here" }));
     snapshot!("traps", &attempts.report);

@@ -276,6 +276,26 @@ pub(crate) fn long_type() -> Vec<u8> {
     })
 }
 
+/// A tool that exports another function this many times, under short names, whose type
+/// has 60,000 bytes when it is written out.
+pub(crate) fn long_export(times: usize) -> Vec<u8> {
+    let label = "a".repeat(60_000);
+    let function = format!(
+        r#"(type $long (func (param "{label}" u32)))
+           (core func $mine (canon resource.drop $resource))
+           (func $long (type $long) (canon lift (core func $mine)))"#
+    );
+    let exports: String = (0..times).map(|n| format!("(export \"e{n}\" (func $long))\n")).collect();
+    component(&Parts {
+        package: "a:b/c",
+        before: "(type $resource (resource (rep i32)))",
+        ty: RUN,
+        run: &answer("i32.const 16"),
+        after: &format!("{function}{exports}"),
+        ..Parts::default()
+    })
+}
+
 /// A tool whose `run` takes one string and gives a number.
 pub(crate) fn other_run() -> Vec<u8> {
     component(&Parts {

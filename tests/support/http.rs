@@ -31,9 +31,13 @@ pub(crate) struct Reply {
 
 impl HttpServer {
     pub(crate) fn start(workspace: &Workspace, arguments: &[&str]) -> Self {
+        Self::start_at(workspace, "127.0.0.1:0", arguments)
+    }
+
+    pub(crate) fn start_at(workspace: &Workspace, address: &str, arguments: &[&str]) -> Self {
         let mut child = workspace
             .command()
-            .args(["serve", "--http", "127.0.0.1:0"])
+            .args(["serve", "--http", address])
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
@@ -179,7 +180,7 @@ fn show_details(completion: &Completion) {
     show("stderr", &completion.stderr);
     let usage = completion.usage;
     let (elapsed, output_size) =
-        (format_duration(usage.elapsed), ByteSize::bytes(usage.output_bytes));
+        (format_duration(rounded(usage.elapsed)), ByteSize::bytes(usage.output_bytes));
     output::note(&format!("took {elapsed}, {} of memory, answered {output_size}", usage.memory));
     if usage.emitted_bytes > 0 {
         let (size, items) = (ByteSize::bytes(usage.emitted_bytes), completion.emitted.len());
@@ -188,6 +189,13 @@ fn show_details(completion: &Completion) {
     if let Some(fuel) = usage.fuel {
         output::note(&format!("ran {fuel} instructions"));
     }
+}
+
+/// A time with three digits: the others differ from run to run.
+fn rounded(time: Duration) -> Duration {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let unit = 10_u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    Duration::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
 }
 
 /// Finds an answer: on the command line, else with whoever sits there.
@@ -321,5 +329,25 @@ fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_shown_with_three_digits() {
+        let check = |nanos: u64, expected: &str| {
+            let shown = format_duration(rounded(Duration::from_nanos(nanos))).to_string();
+            assert_eq!(shown, expected);
+        };
+        check(402_929_210, "403ms");
+        check(738_457, "738us");
+        check(4_512_900, "4ms 510us");
+        check(65_430_000_001, "1m 5s 400ms");
+        check(999_999, "1ms");
+        check(7, "7ns");
+        check(0, "0s");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,8 +36,9 @@ Examples:
   kitbag serve --workspace ~/project --log info
   kitbag serve --http 127.0.0.1:8620 --token-file ~/.config/kitbag/token")]
 pub(crate) struct Args {
-    /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or
+    /// localhost:8620
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<SocketAddr>,
     /// Let in who shows the token in this file, instead of one that is made up
     /// and printed
@@ -230,6 +231,17 @@ impl Args {
         };
         tracing_subscriber::registry().with(other).with(layer.with_filter(filter)).init();
     }
+}
+
+/// Reads an address to listen at. Names are not looked up: `localhost` is the loopback
+/// address everywhere, and any other could be one that others reach.
+fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+    let loopback = |port: &str| Some((Ipv4Addr::LOCALHOST, port.parse().ok()?).into());
+    let named = || text.strip_prefix("localhost:").and_then(loopback);
+    text.parse()
+        .ok()
+        .or_else(named)
+        .ok_or("write an IP address and a port, such as `127.0.0.1:8620`, or `localhost:8620`")
 }
 
 async fn serve_stdio(server: &Server) -> Result<(), CliError> {

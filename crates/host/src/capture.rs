@@ -22,9 +22,18 @@ pub struct Captured {
     pub total_bytes: u64,
     /// How many of them are not in `text`.
     pub dropped_bytes: u64,
+    /// The last of those, where there are any.
+    last: String,
 }
 
-/// A stream that keeps the first bytes and counts the rest.
+impl Captured {
+    /// The end of what was printed, as text. Untrusted.
+    pub(crate) fn end(&self) -> &str {
+        if self.dropped_bytes == 0 { &self.text } else { &self.last }
+    }
+}
+
+/// A stream that keeps the first bytes and the last, and counts the rest.
 ///
 /// It never fails and never blocks, so a guest cannot tell that it is bounded.
 #[derive(Clone, Debug)]
@@ -36,8 +45,13 @@ pub(crate) struct Capture {
 #[derive(Debug, Default)]
 struct Written {
     kept: Vec<u8>,
+    /// The last bytes of those that had no room, at most twice [`LAST_BYTES`].
+    last: Vec<u8>,
     total_bytes: u64,
 }
+
+/// How many of the last bytes are kept: why a tool broke off is what it printed last.
+const LAST_BYTES: usize = 4 << 10;
 
 /// How many bytes a guest may write at once; any number would do.
 const PERMIT: usize = 64 << 10;
@@ -54,15 +68,26 @@ impl Capture {
             text: String::from_utf8_lossy(&written.kept).into_owned(),
             total_bytes: written.total_bytes,
             dropped_bytes: written.total_bytes - written.kept.len() as u64,
+            last: String::from_utf8_lossy(tail(&written.last)).into_owned(),
         }
     }
 
     fn append(&self, bytes: &[u8]) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let room = self.capacity - written.kept.len();
-        written.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let (kept, dropped) = bytes.split_at(bytes.len().min(room));
+        written.kept.extend_from_slice(kept);
+        written.last.extend_from_slice(tail(dropped));
+        if written.last.len() > 2 * LAST_BYTES {
+            let surplus = written.last.len() - LAST_BYTES;
+            written.last.drain(..surplus);
+        }
         written.total_bytes = written.total_bytes.saturating_add(bytes.len() as u64);
     }
+}
+
+fn tail(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(LAST_BYTES)..]
 }
 
 impl IsTerminal for Capture {
@@ -129,9 +154,25 @@ mod tests {
         let capture = Capture::new(5);
         let mut stream = capture.clone();
         stream.write(Bytes::from_static(b"abc")).unwrap();
+        assert_eq!(capture.captured().end(), "abc");
         stream.write(Bytes::from_static(b"defg")).unwrap();
-        let expected = Captured { text: "abcde".into(), total_bytes: 7, dropped_bytes: 2 };
+        let expected =
+            Captured { text: "abcde".into(), total_bytes: 7, dropped_bytes: 2, last: "fg".into() };
         assert_eq!(capture.captured(), expected);
+    }
+
+    #[test]
+    fn the_last_bytes_are_kept_whatever_came_before() {
+        let capture = Capture::new(5);
+        for number in 0..10_000 {
+            capture.append(format!("{number}\n").as_bytes());
+            assert!(capture.written.lock().unwrap().last.len() <= 2 * LAST_BYTES);
+        }
+        capture.append(&[b'x'; 100_000]);
+        capture.append(b"the end");
+        let captured = capture.captured();
+        assert_eq!(captured.end().len(), LAST_BYTES);
+        assert!(captured.end().ends_with("xxthe end"));
     }
 
     #[test]

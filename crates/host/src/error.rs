@@ -364,8 +364,15 @@ impl LoadError {
     }
 }
 
+/// The first of these names, and how many there are besides.
 fn list(imports: &[String]) -> String {
-    imports.iter().map(|import| format!("`{}`", shown(import))).collect::<Vec<_>>().join(", ")
+    const MOST: usize = 10;
+    let (named, others) = imports.split_at(imports.len().min(MOST));
+    let named: Vec<_> = named.iter().map(|import| format!("`{}`", shown(import))).collect();
+    match others.len() {
+        0 => named.join(", "),
+        others => format!("{} and {others} more", named.join(", ")),
+    }
 }
 
 /// What a person can do about an import, where we know it.

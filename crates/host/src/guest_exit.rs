@@ -1,5 +1,6 @@
 //! Why a guest did not return, in words that a person can act on.
 
+use kitbag_contract::text::printable;
 use kitbag_contract::{LimitKind, Limits};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
@@ -45,7 +46,7 @@ impl GuestExit {
         }
         if let Some(I32Exit(code)) = error.downcast_ref() {
             let message = format!("the tool exited with code {code} instead of answering");
-            return CallError::Trap { message };
+            return broke_off(message, stderr.end());
         }
         if let Some(ResourceTableError::Full) = error.downcast_ref() {
             return exceeded(LimitKind::Handles, limits);
@@ -56,30 +57,64 @@ impl GuestExit {
             // A guest whose wish was refused, and that broke off over it: nothing
             // but the limiter knows why.
             (_, Some(kind)) => exceeded(kind, limits),
-            (Some(Trap::UnreachableCodeReached), None) => CallError::Trap {
-                message: panic_message(&stderr.text)
-                    .unwrap_or_else(|| "the tool ran into `unreachable`".into()),
+            (Some(Trap::UnreachableCodeReached), None) => match panic_message(stderr.end()) {
+                Some((before, message)) => broke_off(message, before),
+                None => broke_off("the tool ran into `unreachable`".into(), stderr.end()),
             },
-            (Some(trap), None) => CallError::Trap { message: trap.to_string() },
+            (Some(Trap::MemoryOutOfBounds), None) => broke_off(OUT_OF_BOUNDS.into(), stderr.end()),
+            (Some(trap), None) => broke_off(trap.to_string(), stderr.end()),
             (None, None) => {
                 let message = format!("{error:#}");
                 let known = UNTYPED.iter().find(|(text, _)| message.contains(text));
                 match known {
                     Some((_, kind)) => exceeded(*kind, limits),
-                    None => CallError::Trap { message },
+                    None => broke_off(message, stderr.end()),
                 }
             }
         }
     }
 }
 
-/// The message of a Rust panic, from what the tool printed to standard error:
-/// a line that says where, then the message.
-fn panic_message(stderr: &str) -> Option<String> {
-    let (_, panic) = stderr.rsplit_once("panicked at ")?;
+/// The stack of Rust and C lies at the start of the tool's memory and grows towards its
+/// end there, so that a call too many writes before the first byte.
+const OUT_OF_BOUNDS: &str = "out of bounds memory access: where the tool was made with Rust or C, \
+                             it has most likely overflowed its own stack, with a recursion that \
+                             does not end or with large values on it";
+
+/// The message of a Rust panic, from what the tool printed to standard error: a line
+/// that says where, then the message. And what the tool printed before that.
+fn panic_message(stderr: &str) -> Option<(&str, String)> {
+    let (before, panic) = stderr.rsplit_once("panicked at ")?;
     let (place, rest) = panic.split_once(":\n")?;
     let message = rest.split("\nnote: ").next().unwrap_or(rest).trim_end();
-    Some(format!("the tool panicked at {place}: {message}"))
+    // The line of the panic itself begins with the thread's name.
+    let before = before.rsplit_once('\n').map_or("", |(before, _)| before);
+    Some((before, format!("the tool panicked at {place}: {message}")))
+}
+
+/// How many of the lines that a tool printed last are in its error, and how many
+/// characters each may have.
+const LAST_LINES: usize = 10;
+const LINE_CHARS: usize = 200;
+
+/// The error of a tool that broke off, with what it printed last: an exception of
+/// Python's or JavaScript's is in its standard error and nowhere else.
+fn broke_off(mut message: String, printed: &str) -> CallError {
+    let printed = printable(printed).to_string();
+    let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if !last.is_empty() {
+        message.push_str("\nit printed last:");
+    }
+    for line in last {
+        // Indented, so that no line looks like one of kitbag's.
+        message.push_str("\n  ");
+        match line.char_indices().nth(LINE_CHARS) {
+            Some((end, _)) => message.extend([&line[..end], "…"]),
+            None => message.push_str(line),
+        }
+    }
+    CallError::Trap { message }
 }
 
 #[cfg(test)]
@@ -90,8 +125,8 @@ mod tests {
     fn a_panic_is_found_in_what_was_printed() {
         let printed = "hello\n\nthread '<unnamed>' (1) panicked at src/lib.rs:7:5:\nno such\nluck\nnote: run \
                        with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
-        let expected = "the tool panicked at src/lib.rs:7:5: no such\nluck";
-        assert_eq!(panic_message(printed).as_deref(), Some(expected));
+        let expected = "the tool panicked at src/lib.rs:7:5: no such\nluck".to_owned();
+        assert_eq!(panic_message(printed), Some(("hello\n", expected)));
         assert_eq!(panic_message("panicked at the disco"), None);
     }
 }

@@ -39,10 +39,12 @@ const OFFERED: &[(&str, &str, Add)] = &[
         cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
     ("wasi:cli/stdin", "empty", |l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)),
-    ("wasi:cli/stdout", "captured, never shown", |l| {
+    ("wasi:cli/stdout", "captured; shown by `run --verbose` only", |l| {
         cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
-    ("wasi:cli/stderr", "captured", |l| cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)),
+    ("wasi:cli/stderr", "captured; shown by `run --verbose`, and its end in errors", |l| {
+        cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
     ("wasi:cli/terminal-input", "no terminal", |l| {
         cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli)
     }),

@@ -248,6 +248,7 @@ impl Inspection {
                 _ => None,
             },
         );
+        let mut room = wit::ALL_TEXT_BYTES;
         Self {
             size,
             heaviest,
@@ -258,7 +259,11 @@ impl Inspection {
                 .into_iter()
                 .map(|name| {
                     let ty = match types.component_item_for_export(&name).map(|item| item.ty) {
-                        Some(ComponentEntityType::Func(id)) => wit::function(types, id, true),
+                        Some(ComponentEntityType::Func(id)) => {
+                            let text = wit::function_within(types, id, true, room);
+                            room = room.saturating_sub(text.len());
+                            text
+                        }
                         Some(ComponentEntityType::Instance(_)) => "instance".into(),
                         Some(ComponentEntityType::Component(_)) => "component".into(),
                         Some(ComponentEntityType::Module(_)) => "module".into(),

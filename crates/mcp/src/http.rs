@@ -283,7 +283,13 @@ impl Front {
         }
         let Some(mut memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
         if request.method() != Method::POST {
-            let reply = self.protocol.handle(request).await;
+            let deletes = request.method() == Method::DELETE;
+            let mut reply = self.protocol.handle(request).await;
+            // The library says 202, which is for a message that was taken; clients that
+            // expect 200 or 204 warn of it.
+            if deletes && reply.status() == StatusCode::ACCEPTED {
+                *reply.status_mut() = StatusCode::NO_CONTENT;
+            }
             return self.counted(reply, PendingRequest::alone(memory));
         }
         let _running = Running::new(self);

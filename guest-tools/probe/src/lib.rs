@@ -36,7 +36,7 @@
 //! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |
 //! | `gather` | PATH, `until`, [`then` ""] | `gather a.txt: let go`: creates the file, and waits until there is one at the path `until`; with `then` of `spin`, it loops without end after that |
 //! | `tmp` | | `tmp: no directory`, `tmp: marker absent, left one`, `tmp: marker present` |
-//! | `print` | [`text` "", `to` "stdout", `repeat` 1] | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
+//! | `print` | [`text` "", `to` "stdout", `repeat` 1], THEN | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
 //! | `stdin` | | `stdin: 0 bytes` |
 //! | `environment` | | `environment: A=1, B=2` or `environment: none` |
 //! | `argv` | | `argv: none` or `argv: a, b` |
@@ -71,8 +71,8 @@
 //! and all. A path that is in no preopen is `refused (no directory)`. Bytes that
 //! are no Unicode are not tried: the interface's strings cannot carry them.
 //!
-//! THEN is [`then` ""], of `spin`, `panic`, `fail` and `ask`: what it does next, as
-//! the action of that name does it.
+//! THEN is [`then` ""], of `spin`, `panic`, `fail`, `ask`, `exit` and `recurse`: what it
+//! does next, as the action of that name does it; or `unreachable`, the instruction.
 //!
 //! In what is shown, control characters are escaped, and what is longer than 60
 //! characters (200 for contents) is shortened and tells its length.

@@ -6,12 +6,13 @@ use wasip2::io::streams::{OutputStream, StreamError};
 
 use crate::arguments::Arguments;
 use crate::files::stream_refusal;
+use crate::reports::end;
 use crate::sentence::{Refusal, count, list, shown};
 
 /// The most that a stream takes in one blocking write.
 const WRITE_BYTES: usize = 4096;
 
-pub(crate) fn print(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
+pub(crate) fn print(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let text = arguments.text_or("text", "").as_bytes();
     let to = arguments.text_or("to", "stdout");
     let streams = match to {
@@ -31,7 +32,7 @@ pub(crate) fn print(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
             ));
         }
     }
-    Ok(format!("print: {} to {to}", count(written, "byte", "bytes")))
+    end(call, arguments, format!("print: {} to {to}", count(written, "byte", "bytes")))
 }
 
 pub(crate) fn stdin(_: &Call, _: &Arguments) -> Result<String, Stop> {

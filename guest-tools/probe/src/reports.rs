@@ -5,7 +5,7 @@ use kitbag_sdk::{Call, ErrorInfo, Stop};
 
 use crate::arguments::Arguments;
 use crate::sentence::count;
-use crate::{dialogue, resources};
+use crate::{dialogue, process, resources};
 
 const LEVELS: [(&str, Level); 8] = [
     ("debug", Level::Debug),
@@ -108,12 +108,15 @@ pub(crate) fn unheard() -> String {
 }
 
 /// What it does after that.
-fn end(call: &Call, arguments: &Arguments, sentence: String) -> Result<String, Stop> {
+pub(crate) fn end(call: &Call, arguments: &Arguments, sentence: String) -> Result<String, Stop> {
     match arguments.text_or("then", "") {
         "spin" => resources::spin(call, arguments),
         "panic" => dialogue::panic(call, arguments),
         "fail" => dialogue::fail(call, arguments),
         "ask" => dialogue::ask(call, arguments).map(|_| sentence),
+        "exit" => process::exit(call, arguments),
+        "recurse" => resources::recurse(call, arguments),
+        "unreachable" => std::arch::wasm32::unreachable(),
         _ => Ok(sentence),
     }
 }

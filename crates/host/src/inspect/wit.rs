@@ -13,10 +13,25 @@ use wasmparser::types::TypesRef;
 /// of it.
 const TEXT_BYTES: usize = 64 << 10;
 
+/// The longest text of all types that are written out for one component: a type of a
+/// few bytes may be that of each of a million exports.
+pub(super) const ALL_TEXT_BYTES: usize = 1 << 20;
+
 /// A function's type, with or without the names of its parameters. One that is
 /// too long ends with `…`.
 pub(super) fn function(types: TypesRef<'_>, id: ComponentFuncTypeId, with_names: bool) -> String {
-    let mut writer = Writer { types, text: String::new(), is_full: false };
+    function_within(types, id, with_names, TEXT_BYTES)
+}
+
+/// The same within so many bytes.
+pub(super) fn function_within(
+    types: TypesRef<'_>,
+    id: ComponentFuncTypeId,
+    with_names: bool,
+    bytes: usize,
+) -> String {
+    let room = bytes.min(TEXT_BYTES);
+    let mut writer = Writer { types, text: String::new(), room, is_full: false };
     let ty = &types[id];
     writer.push(if ty.async_ { "async func(" } else { "func(" });
     writer.list(ty.params.iter(), |writer, (name, ty)| {
@@ -37,6 +52,7 @@ pub(super) fn function(types: TypesRef<'_>, id: ComponentFuncTypeId, with_names:
 struct Writer<'a> {
     types: TypesRef<'a>,
     text: String,
+    room: usize,
     is_full: bool,
 }
 
@@ -45,7 +61,7 @@ impl Writer<'_> {
         if self.is_full {
             return;
         }
-        if self.text.len() + text.len() > TEXT_BYTES {
+        if self.text.len() + text.len() > self.room {
             self.is_full = true;
             self.text.push('…');
         } else {
