@@ -93,13 +93,14 @@ fn the_types_of_many_exports_are_not_all_written_out() {
 #[test]
 fn the_names_of_many_imports_are_not_all_named() {
     let workspace = odd();
-    let imports: String =
-        (0..20_000).map(|number| format!("(import \"x:y/z{number}\" (instance))\n")).collect();
+    let imports: String = (0..900)
+        .map(|number| format!("(import \"x:y/z{number}\" (instance (export \"f\" (func))))\n"))
+        .collect();
     workspace.file("odd.wasm", crafted::tool("a:b/c", &imports));
     let run = workspace.run(&["run", "odd"]);
     assert_eq!(run.code, 7, "{}", run.shown());
     let expected = "the component imports `x:y/z0`, `x:y/z1`, `x:y/z2`, `x:y/z3`, `x:y/z4`, \
-                    `x:y/z5`, `x:y/z6`, `x:y/z7`, `x:y/z8`, `x:y/z9` and 19990 more, which kitbag \
+                    `x:y/z5`, `x:y/z6`, `x:y/z7`, `x:y/z8`, `x:y/z9` and 890 more, which kitbag \
                     does not offer";
     assert!(run.stderr.contains(expected), "{}", &run.stderr[..run.stderr.len().min(2_000)]);
     assert!(run.stderr.len() < 2_000);
