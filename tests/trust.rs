@@ -156,7 +156,8 @@ fn a_component_that_another_user_can_change_is_not_run() {
             check(inside, 0, &|path| chown(path, Some(STRANGER), None).unwrap());
             check(inside, 1, &|path| chown(path, Some(STRANGER), None).unwrap());
         }
-        if !inside.starts_with("..") {
+        // With the directory `tools` the configuration as a whole does not count.
+        if inside.starts_with("build") {
             check(inside, 2, &|path| mode(path, 0o777));
         }
     }
