@@ -12,8 +12,9 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use kitbag::contract::{Action, Grants, Limits};
+use kitbag::contract::{Action, Limits};
 use kitbag::host::{Call, ComponentSource, Metering};
+use kitbag::policy::Grants;
 use kitbag::{Cancellation, Kitbag, Outcome};
 use kitbag_contract::bindings::{RunParameters, RunResult, types};
 use serde_json::json;

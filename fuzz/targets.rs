@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
-use kitbag::contract::{Action, ByteSize, Grants, Limits};
+use kitbag::contract::{Action, ByteSize, Limits};
 use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, inspect_file};
+use kitbag::policy::Grants;
 use kitbag::{Arguments, Cancellation, Kitbag, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -50,6 +50,7 @@ pub use kitbag_contract::{
 pub use kitbag_host::{self as host, Cancellation, Compiling, Completion, Concurrency, Listener};
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
+pub use kitbag_policy as policy;
 pub use kitbag_toolbox::{
     self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
 };

@@ -388,8 +388,9 @@ fn a_grant_of_kitbags_own_directories_is_not_given_for_writing() {
 
 #[test]
 fn the_host_itself_refuses_what_the_configuration_let_through() {
-    use kitbag::contract::{Access, Action, DirectoryGrant, Grants, Limits};
+    use kitbag::contract::{Action, Limits};
     use kitbag::host::{Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, Metering};
+    use kitbag::policy::{Access, DirectoryGrant, Grants};
     let workspace = Workspace::new();
     let own = vec![workspace.home()];
     let guard = Arc::new(Guard::new(GuardedPaths { own, ..GuardedPaths::default() }));

@@ -6,6 +6,7 @@ use kitbag::Tool;
 use kitbag::config::{Origin, Sourced, ToolSource};
 use kitbag::contract::format_duration;
 use kitbag::contract::text::{printable, shown};
+use kitbag::policy::Kind;
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits, warn, warn_description};
@@ -69,24 +70,14 @@ fn as_text(tool: &Tool) -> String {
         section("Output", &schema.origin, &pretty(&schema.value));
     }
     let is_builtin = matches!(tool.source, ToolSource::Builtin { .. });
-    let wish = |wish: &kitbag::contract::DesiredDirectory| format!("{}  {}", wish.mode, wish.guest);
-    let wishes: Vec<_> = tool.wishes.filesystem.iter().map(wish).collect();
-    let grant = |grant: &kitbag::contract::DirectoryGrant| {
-        format!("{}  {} ← {}", grant.access, grant.guest, shown(&grant.host.to_string_lossy()))
-    };
-    let mut grants: Vec<_> = tool.grants.value.directories.iter().map(grant).collect();
-    if is_builtin {
-        // A built-in has exactly what it asks for; which directory that is
-        // depends on the call.
-        grants.extend(wishes.iter().map(|wish| format!("{wish} ← as the call says")));
-    }
-    if grants.is_empty() {
-        grants.push("no directory".into());
-    }
-    grants.push("no environment, no network".into());
-    section("Grants", &tool.grants.origin, &grants.join("\n"));
-    if !is_builtin && !wishes.is_empty() {
-        section("Would like", &Origin::Tool, &wishes.join("\n"));
+    let requests: Vec<_> = tool.requested_grants.requests().collect();
+    // A built-in has exactly what it asks for; which directory that is depends on the
+    // call.
+    let per_call = if is_builtin { &requests[..] } else { &[] };
+    section("Grants", tool.grants.origin(), &tool.grants.value.lines(per_call).join("\n"));
+    if !is_builtin && !requests.is_empty() {
+        let requests: Vec<_> = requests.iter().map(ToString::to_string).collect();
+        section("Would like", &Origin::Tool, &requests.join("\n"));
     }
     let limits = &tool.limits;
     section("Memory", &limits.memory.origin, &limits.memory.value.to_string());
@@ -112,13 +103,12 @@ fn as_json(tool: &Tool) -> Value {
     let text = |said: &Option<Sourced<String>>| {
         said.as_ref().map(|said| sourced(said.value.as_str().into(), &said.origin))
     };
-    let grants: Vec<_> = tool
-        .grants
-        .value
-        .directories
-        .iter()
-        .map(|grant| json!({ "host": grant.host, "guest": grant.guest, "mode": grant.access }))
-        .collect();
+    let kinds = tool.grants.value.kinds();
+    let kind = |kind: &dyn Kind| {
+        let origin = tool.grants.origin_of(kind.key());
+        (kind.key().to_owned(), sourced(kind.to_json(), origin))
+    };
+    let grants: serde_json::Map<_, _> = kinds.into_iter().map(kind).collect();
     let limits = &tool.limits;
     let answers: serde_json::Map<_, _> = tool
         .answers
@@ -136,8 +126,8 @@ fn as_json(tool: &Tool) -> Value {
         "inputSchema": sourced(tool.input_schema.value.clone(), &tool.input_schema.origin),
         "outputSchema": tool.output_schema.as_ref().map(|s| sourced(s.value.clone(), &s.origin)),
         "annotations": tool.annotations,
-        "grants": { "filesystem": sourced(grants.into(), &tool.grants.origin) },
-        "wouldLike": tool.wishes,
+        "grants": grants,
+        "wouldLike": tool.requested_grants,
         "limits": {
             "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),
             "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag_contract::{Access, ByteSize, DirectoryGrant, FileId, Grants, Limits, ToolName};
+use kitbag_contract::{ByteSize, FileId, Limits, ToolName};
 use kitbag_files::{Guard, GuardedPaths, Owners, id_of};
+use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 use rustix::fs::stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::discover::{DIRECTORY, TOOLS};
 use crate::file::SourceFile;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::trust::IgnoredWorkspace;
 
 /// Everything that is configured, with where each value came from.
@@ -58,6 +59,10 @@ pub struct Tool {
     pub title: Option<Sourced<String>>,
     /// What it does, for the model. `None`: what the tool says of itself.
     pub description: Option<Sourced<String>>,
+    /// What it may reach. Host directories are canonical and exist, unless the tool is
+    /// not enabled. Default: for a local tool the workspace, read-only, at
+    /// `/workspace`; nothing for a built-in.
+    pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
     /// Preset answers, by the id of the question.
@@ -67,7 +72,7 @@ pub struct Tool {
 /// What the name of a tool stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolSource {
-    /// A tool that is part of kitbag. It has its own parameters and grants.
+    /// A tool that is part of kitbag. It has its own parameters.
     Builtin {
         /// Its own name, one of those the caller handed over.
         name: Sourced<String>,
@@ -83,9 +88,15 @@ pub struct LocalTool {
     pub wasm: Sourced<PathBuf>,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
-    /// What it may reach. Host directories are canonical and exist, unless the
-    /// tool is not enabled. Default: the workspace, read-only, at `/workspace`.
-    pub grants: Sourced<Grants>,
+}
+
+/// What a tool may reach, and where each kind of it came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolGrants {
+    /// The grants.
+    pub value: Grants,
+    /// By the key of the kind.
+    origins: BTreeMap<&'static str, Origin>,
 }
 
 /// Limits that are in effect.
@@ -206,10 +217,11 @@ impl Config {
             writable: writable(&self.tools).collect(),
         };
         for tool in self.tools.values() {
-            let ToolSource::Local(local) = &tool.source.value else { continue };
-            paths.files.push(local.wasm.value.clone());
+            if let ToolSource::Local(local) = &tool.source.value {
+                paths.files.push(local.wasm.value.clone());
+            }
             if tool.enable.value {
-                let directories = local.grants.value.directories.iter();
+                let directories = tool.grants.value.directories.iter();
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }
@@ -239,15 +251,42 @@ pub(crate) fn own_directories(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf
 
 /// The directories that some of these tools may write.
 pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item = FileId> {
-    let grants = tools.values().filter(|tool| tool.enable.value).filter_map(|tool| {
-        match &tool.source.value {
-            ToolSource::Local(local) => Some(&local.grants.value.directories),
-            ToolSource::Builtin { .. } => None,
-        }
-    });
+    let enabled = tools.values().filter(|tool| tool.enable.value);
+    let grants = enabled.flat_map(|tool| &tool.grants.value.directories);
     let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
-    grants.flatten().filter(writes).filter_map(|grant| grant.identity)
+    grants.filter(writes).filter_map(|grant| grant.identity)
 }
+
+impl ToolGrants {
+    /// What a tool has that nothing is granted by configuration.
+    pub(crate) fn of_tool() -> Self {
+        let value = Grants::default();
+        let origins = value.kinds().map(|kind| (kind.key(), Origin::Tool)).into();
+        Self { value, origins }
+    }
+
+    /// Sets the grants of a kind.
+    pub(crate) fn set<T: Kind>(
+        &mut self,
+        kind: impl FnOnce(&mut Grants) -> &mut T,
+        grants: Sourced<T>,
+    ) {
+        self.origins.insert(grants.value.key(), grants.origin);
+        *kind(&mut self.value) = grants.value;
+    }
+
+    /// Where the grants of a kind came from, by its key.
+    pub fn origin_of(&self, kind: &str) -> &Origin {
+        self.origins.get(kind).unwrap_or(&DEFAULT)
+    }
+
+    /// Where they came from: the first place that is not the default.
+    pub fn origin(&self) -> &Origin {
+        self.origins.values().find(|origin| **origin != DEFAULT).unwrap_or(&DEFAULT)
+    }
+}
+
+static DEFAULT: Origin = Origin::Default;
 
 impl EffectiveLimits {
     /// The values alone.

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::text::{is_hidden, shown};
-use kitbag_contract::{
-    ByteSize, GuestPathError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError,
-};
+use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
+use kitbag_policy::GuestPathError;
 
 use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};

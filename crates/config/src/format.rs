@@ -3,15 +3,16 @@
 //! These types are the single source of truth for the form of the files. serde
 //! reads them, and the JSON Schema is made from them: what stands in the
 //! comments of a field is what an editor shows. What the values mean, and
-//! whether they fit together, is left to [`crate::resolve`].
+//! whether they fit together, is left to [`crate::resolve`], and the form of a kind of
+//! grant to its file there.
 
 use std::num::NonZeroU64;
 
-use kitbag_contract::Access;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::ParameterType;
+use crate::resolve::grants::GrantsConfig;
 use crate::written::{AnyValue, Table, Written};
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
@@ -114,35 +115,6 @@ pub(crate) struct ParameterConfig {
     pub(crate) properties: Option<Written<Table<ParameterConfig>>>,
 }
 
-/// What a local tool may reach. What is not granted is not there.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Grants")]
-pub(crate) struct GrantsConfig {
-    /// Directories. Default: the workspace, read-only, at `/workspace`. Any
-    /// list, even an empty one, replaces that.
-    #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
-    pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
-}
-
-/// A directory, and where the tool finds it.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Directory")]
-pub(crate) struct DirectoryGrantConfig {
-    /// The directory: a path, relative to the workspace. It starts with `~/`
-    /// where it is in your home directory.
-    #[schemars(extend("examples" = ["."]))]
-    pub(crate) host: Written<String>,
-    /// Where the tool finds it: an absolute path.
-    #[schemars(extend("examples" = ["/workspace"]))]
-    pub(crate) guest: Written<String>,
-    /// What the tool may do in there.
-    #[serde(default)]
-    #[schemars(schema_with = "access_schema")]
-    pub(crate) mode: Option<Written<Access>>,
-}
-
 /// What one call may use up.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -241,19 +213,4 @@ pub(crate) struct TopicConfig {
     /// them, and not through a link either; they beat `learned`.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
-}
-
-// `Access` belongs to the contract, which knows nothing of schemas.
-fn access_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "oneOf": [
-            { "type": "string", "const": "ro", "description": "Read files and list directories." },
-            {
-                "type": "string",
-                "const": "rw",
-                "description": "Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any depth.",
-            },
-        ],
-        "default": "ro",
-    })
 }

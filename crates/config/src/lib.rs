@@ -59,7 +59,7 @@ mod written;
 
 pub use config::{
     Ceiling, Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool,
-    ToolSource, Topic, Trust,
+    ToolGrants, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
 pub use file::{Layer, SourceFile};

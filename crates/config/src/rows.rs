@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, DirectoryGrant, format_duration};
-use serde_json::{Value, json};
+use kitbag_contract::{ByteSize, format_duration};
+use serde_json::Value;
 
 use crate::config::{
     Ceiling, Config, EffectiveLimits, Parameter, Parameters, Tool, ToolSource, Topic,
@@ -80,17 +80,28 @@ impl Rows {
         self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
         self.text(key.key("title"), &tool.title);
         self.text(key.key("description"), &tool.description);
-        if let ToolSource::Local(local) = &source.value {
-            if let Some(parameters) = &local.parameters {
-                self.parameters(&key.key("parameters"), parameters);
-            }
-            self.add(key.key("grants").key("filesystem"), &local.grants, |grants| {
-                grants.directories.iter().map(directory).collect()
-            });
+        if let ToolSource::Local(local) = &source.value
+            && let Some(parameters) = &local.parameters
+        {
+            self.parameters(&key.key("parameters"), parameters);
         }
+        self.grants(&key.key("grants"), tool);
         self.limits(&key.key("limits"), &tool.limits);
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);
+        }
+    }
+
+    /// What a built-in gets for a call only is no grant of the configuration.
+    fn grants(&mut self, key: &KeyPath<'_>, tool: &Tool) {
+        let is_builtin = matches!(tool.source.value, ToolSource::Builtin { .. });
+        for kind in tool.grants.value.kinds() {
+            let origin = tool.grants.origin_of(kind.key()).clone();
+            if is_builtin && kind.is_empty() && origin == Origin::Tool {
+                continue;
+            }
+            let (key, value) = (key.key(kind.key()).to_string(), kind.to_json());
+            self.0.push(Row { key, value, origin });
         }
     }
 
@@ -159,10 +170,4 @@ impl Rows {
         self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
         self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());
     }
-}
-
-/// A grant as it would be typed.
-fn directory(grant: &DirectoryGrant) -> Value {
-    let DirectoryGrant { host, guest, access, identity: _ } = grant;
-    json!({ "host": host.to_string_lossy(), "guest": guest, "mode": access })
 }

@@ -1,9 +1,7 @@
 //! What a component says of itself.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-
-use crate::Access;
+use serde_json::{Map, Value};
 
 /// What a component's optional export `describe` answers.
 ///
@@ -50,9 +48,10 @@ pub struct ToolDescription {
     /// Hints about the tool's behaviour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// What the tool would like to be granted. A wish; never a grant.
+    /// What the tool would like to be granted, by the kind of grant. It grants
+    /// nothing; `kitbag-policy` knows the kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grants: Option<DesiredGrants>,
+    pub grants: Option<Map<String, Value>>,
 }
 
 /// A text for a model that a person chooses, as the Model Context Protocol has it.
@@ -141,24 +140,6 @@ pub struct Annotations {
     /// Talks to the world outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-}
-
-/// What a tool would like to be granted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DesiredGrants {
-    /// Directories, by the path under which the tool looks for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub filesystem: Vec<DesiredDirectory>,
-}
-
-/// A directory that a tool would like to be granted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DesiredDirectory {
-    /// Where the tool looks for it.
-    pub guest: String,
-    /// What the tool does in there.
-    #[serde(default)]
-    pub mode: Access,
 }
 
 impl Description {

@@ -12,7 +12,7 @@ mod answer;
 mod call;
 mod description;
 mod emitted;
-mod grant;
+mod file_id;
 pub mod json;
 mod limit;
 mod name;
@@ -22,14 +22,14 @@ pub mod text;
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field};
 pub use call::{Action, Context};
 pub use description::{
-    Annotations, Description, DesiredDirectory, DesiredGrants, PromptArgument, PromptDescription,
-    ResourceDescription, ResourceTemplateDescription, ToolDescription,
+    Annotations, Description, PromptArgument, PromptDescription, ResourceDescription,
+    ResourceTemplateDescription, ToolDescription,
 };
 pub use emitted::{
     Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
     ResourceLink,
 };
-pub use grant::{Access, DirectoryGrant, FileId, Grants, GuestPath, GuestPathError};
+pub use file_id::FileId;
 pub use limit::{
     ARGUMENTS_BYTES, ARGUMENTS_DEPTH, ByteSize, ENTRY_BYTES, LEAST_SERVER_MEMORY, LimitKind,
     Limits, ParseLimitError, SERVER_MEMORY, STDIO_BYTES, format_duration, parse_duration,

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, Grants, LimitKind, Limits, Outcome,
+    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, Outcome,
 };
 use kitbag_files::Guard;
+use kitbag_policy::Grants;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 

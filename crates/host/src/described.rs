@@ -2,6 +2,7 @@
 
 use kitbag_contract::Description;
 use kitbag_contract::json::{self, JsonBudget};
+use kitbag_policy::RequestedGrants;
 
 /// What came of asking a component what it is: the same for each build of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +42,12 @@ impl Described {
             Ok(value) => value,
             Err(error) => return Self::Unusable(error.to_string()),
         };
-        match serde_json::from_value(value) {
+        let described = serde_json::from_value(value).and_then(|description: Description| {
+            let requested = description.tools.iter().filter_map(|tool| tool.grants.as_ref());
+            requested.map(RequestedGrants::read).try_for_each(|read| read.map(drop))?;
+            Ok(description)
+        });
+        match described {
             Ok(description) => Self::Description(description),
             Err(error) => Self::Unusable(error.to_string()),
         }

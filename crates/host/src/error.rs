@@ -7,6 +7,7 @@ use std::time::Duration;
 use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LimitKind, format_duration};
 use kitbag_files::{Distrust, OpenError, OwnerError};
+use kitbag_policy::Reach;
 
 /// A call that did not end with an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -376,13 +377,14 @@ fn list(imports: &[String]) -> String {
 }
 
 /// What a person can do about an import, where we know it.
-fn advice(imports: &[String]) -> &'static str {
+fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
     if any("wasi:http/") {
-        "; a tool has no network"
+        format!("; a tool has {}", Reach::Network.absent())
     } else if any("wasi:") {
         "; it offers WASI 0.2: cli, clocks, filesystem, io, random and sockets without a network"
+            .into()
     } else {
-        "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only"
+        "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only".into()
     }
 }

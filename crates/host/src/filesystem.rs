@@ -18,10 +18,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{Access, DirectoryGrant, ENTRY_BYTES, FileId, Grants};
+use kitbag_contract::{ENTRY_BYTES, FileId};
 use kitbag_files::{
     Change, Guard, GuardTable, OpenAs, OpenError, canonical, id_of, is_part_of_repository, open,
 };
+use kitbag_policy::{Access, DirectoryGrant};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate, openat};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
@@ -76,9 +77,9 @@ impl Granted {
     ///
     /// [`CallError::Denied`] for one that is not there, not the one that was
     /// granted, or none to be granted.
-    pub(crate) fn open(grants: &Grants, guard: &Arc<Guard>) -> Result<Self, CallError> {
+    pub(crate) fn open(grants: &[DirectoryGrant], guard: &Arc<Guard>) -> Result<Self, CallError> {
         let mut granted = Self { guard: Arc::clone(guard), ..Self::default() };
-        for grant in &grants.directories {
+        for grant in grants {
             let (perms, open_mode) = match grant.access {
                 Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
                 Access::ReadWrite => {

@@ -6,6 +6,7 @@
 
 use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
+use kitbag_policy::Reach;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 use wasmtime::component::types::{Component, ComponentItem};
@@ -86,26 +87,26 @@ const OFFERED: &[(&str, &str, Add)] = &[
     }),
     // Offered so that a component which merely links them runs; every address
     // and every name is refused.
-    ("wasi:sockets/instance-network", "no network", |l| {
+    ("wasi:sockets/instance-network", Reach::Network.absent(), |l| {
         sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/ip-name-lookup", "no network", |l| {
+    ("wasi:sockets/ip-name-lookup", Reach::Network.absent(), |l| {
         sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/network", "no network", |l| {
+    ("wasi:sockets/network", Reach::Network.absent(), |l| {
         let options = sockets::network::LinkOptions::default();
         sockets::network::add_to_linker::<_, WasiSockets>(l, &options, State::sockets)
     }),
-    ("wasi:sockets/tcp", "no network", |l| {
+    ("wasi:sockets/tcp", Reach::Network.absent(), |l| {
         sockets::tcp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/tcp-create-socket", "no network", |l| {
+    ("wasi:sockets/tcp-create-socket", Reach::Network.absent(), |l| {
         sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/udp", "no network", |l| {
+    ("wasi:sockets/udp", Reach::Network.absent(), |l| {
         sockets::udp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/udp-create-socket", "no network", |l| {
+    ("wasi:sockets/udp-create-socket", Reach::Network.absent(), |l| {
         sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
 ];

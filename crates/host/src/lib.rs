@@ -22,6 +22,7 @@ mod described;
 mod engines;
 mod error;
 mod filesystem;
+mod grants;
 mod guest_exit;
 mod host;
 mod imports;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::{Grants, Limits, STDIO_BYTES};
+use kitbag_contract::{Limits, STDIO_BYTES};
 use kitbag_files::Guard;
+use kitbag_policy::Grants;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 use crate::capture::Capture;
 use crate::error::CallError;
-use crate::filesystem::{Granted, Guarded, Quota};
+use crate::filesystem::{Guarded, Quota};
+use crate::grants::HeldGrants;
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
 use crate::random::Bounded;
@@ -18,7 +20,7 @@ use crate::report::Reports;
 /// What belongs to one call while it runs.
 pub(crate) struct State {
     wasi: WasiCtx,
-    granted: Granted,
+    granted: HeldGrants,
     table: ResourceTable,
     pub(crate) limiter: Limiter,
     pub(crate) quota: Arc<Quota>,
@@ -58,14 +60,14 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = Granted::open(grants, guard)?;
+        let granted = HeldGrants::open(grants, guard)?;
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
     }
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
-        Guarded { wasi, granted: &mut self.granted, quota: &self.quota }
+        Guarded { wasi, granted: &mut self.granted.directories, quota: &self.quota }
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{
-    Access, Action, ByteSize, DirectoryGrant, ErrorInfo, Grants, GuestPath, Limits, Outcome,
-};
+use kitbag_contract::{Action, ByteSize, ErrorInfo, Limits, Outcome};
 use kitbag_files::{OpenError, locate};
 use kitbag_host::{Call, Cancellation, Component, ComponentSource};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};

@@ -19,12 +19,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{Access, Action, ErrorInfo, Grants, Limits, Outcome, Question, ToolName};
+use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
     Audience, Cancellation, Completion, Component, ComponentFile, ComponentSource,
     EmbeddedArtifact, Host, Listener, LoadError, Metering,
 };
+use kitbag_policy::Grants;
 
 use crate::deadline::Deadline;
 
@@ -471,7 +472,6 @@ impl Inner {
 
     /// The same for a call with these grants, where that can matter.
     fn guard_for(&self, grants: &Grants) -> Arc<Guard> {
-        let writes = grants.directories.iter().any(|grant| grant.access == Access::ReadWrite);
-        if writes { Arc::clone(self.guard()) } else { Arc::default() }
+        if grants.effects().changes { Arc::clone(self.guard()) } else { Arc::default() }
     }
 }

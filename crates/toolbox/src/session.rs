@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_config::Sourced;
-use kitbag_contract::{
-    Action, Answer, ErrorInfo, Grants, LimitKind, Outcome, Question, format_duration,
-};
+use kitbag_contract::{Action, Answer, ErrorInfo, LimitKind, Outcome, Question, format_duration};
 use kitbag_host::{
     Audience, CacheProblem, Call, CallError, Cancellation, Completion, ComponentSource, Host,
     Listener,
 };
+use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
 use crate::deadline::Deadline;

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolSource};
+use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolGrants, ToolSource};
 use kitbag_contract::json::{self, JsonBudget};
-use kitbag_contract::{
-    Access, Annotations, Description, DesiredGrants, Grants, ToolDescription, ToolName,
-};
+use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{
     Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
 };
+use kitbag_policy::{Grants, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
 use serde_json::{Value, json};
 
@@ -48,9 +47,9 @@ pub struct Tool {
     /// what no grant tells.
     pub annotations: Annotations,
     /// What it may reach. A topic's directory is added for the call.
-    pub grants: Sourced<Grants>,
-    /// What it would like to be granted. A wish; it grants nothing.
-    pub wishes: DesiredGrants,
+    pub grants: ToolGrants,
+    /// What it says it would like to be granted. It grants nothing.
+    pub requested_grants: RequestedGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
     /// Preset answers, by the id of the question.
@@ -264,10 +263,10 @@ fn with(
     tool: &kitbag_config::Tool,
     says: Option<ToolDescription>,
 ) -> Result<Tool, ToolboxError> {
-    let (says, parameters, grants) = match &tool.source.value {
+    let (says, parameters) = match &tool.source.value {
         ToolSource::Builtin { name } => {
             let says = describe_builtin(inner.builtin(&name.value)?);
-            (says, None, Sourced { value: Grants::default(), origin: Origin::Tool })
+            (says, None)
         }
         ToolSource::Local(local) => {
             let parameters = local.parameters.as_ref().map(|parameters| Sourced {
@@ -277,13 +276,16 @@ fn with(
                     None => local.wasm.origin.clone(),
                 },
             });
-            (says.unwrap_or_default(), parameters, local.grants.clone())
+            (says.unwrap_or_default(), parameters)
         }
     };
     let by_tool = |value| Sourced { value, origin: Origin::Tool };
     let said = |configured: &Option<Sourced<String>>, own: Option<String>| {
         configured.clone().or_else(|| own.map(by_tool_text))
     };
+    let requested = says.grants.as_ref().map(RequestedGrants::read);
+    // What cannot be read has been refused where the tool was asked.
+    let requested = requested.and_then(Result::ok).unwrap_or_default();
     let any_object = || Sourced::default(json!({ "type": "object" }));
     Ok(Tool {
         name: tool.name.clone(),
@@ -294,9 +296,9 @@ fn with(
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),
         output_schema: says.output_schema.map(by_tool),
-        annotations: annotations(&grants.value, says.annotations.unwrap_or_default()),
-        grants,
-        wishes: says.grants.unwrap_or_default(),
+        annotations: annotations(&tool.grants.value, says.annotations.unwrap_or_default()),
+        grants: tool.grants.clone(),
+        requested_grants: requested,
         limits: tool.limits.clone(),
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
@@ -322,13 +324,12 @@ fn describe_builtin(builtin: &Builtin) -> ToolDescription {
 
 /// Derives from the grants what they tell, whatever the tool claims.
 fn annotations(grants: &Grants, claims: Annotations) -> Annotations {
-    let writes = grants.directories.iter().any(|grant| grant.access == Access::ReadWrite);
+    let effects = grants.effects();
     Annotations {
-        read_only_hint: Some(!writes),
+        read_only_hint: Some(!effects.changes),
         // A tool that may write may also remove what is there, whatever it says.
-        destructive_hint: Some(writes),
-        idempotent_hint: if writes { claims.idempotent_hint } else { Some(true) },
-        // There is no network to be granted.
-        open_world_hint: Some(false),
+        destructive_hint: Some(effects.changes),
+        idempotent_hint: if effects.changes { claims.idempotent_hint } else { Some(true) },
+        open_world_hint: Some(effects.open_world),
     }
 }

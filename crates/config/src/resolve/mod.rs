@@ -3,7 +3,7 @@
 
 mod ceiling;
 mod fit;
-mod grants;
+pub(crate) mod grants;
 mod limits;
 mod parameters;
 pub(crate) mod path;
@@ -108,7 +108,7 @@ struct Resolver<'a> {
     guard: Guard,
     /// Grants that lead through links, which may be followed where no tool
     /// writes.
-    linked: Vec<grants::Linked>,
+    linked: Vec<grants::filesystem::Linked>,
     report: &'a mut Report,
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::value::json;
 use super::{Resolver, all, copied, last, path};
-use crate::config::{EffectiveLimits, LocalTool, Tool, ToolSource};
+use crate::config::{EffectiveLimits, LocalTool, Tool, ToolGrants, ToolSource};
 use crate::discover::FoundTool;
 use crate::error::Problem;
 use crate::file::{Layer, SourceFile};
@@ -90,6 +90,7 @@ impl Resolver<'_> {
                 enable: Sourced::default(true),
                 title: None,
                 description: None,
+                grants: ToolGrants::of_tool(),
                 limits: self.overrides.over(limits.clone()),
                 answers: BTreeMap::new(),
             });
@@ -108,8 +109,12 @@ impl Resolver<'_> {
                 .builtin(candidate, &path)
                 .map(|source| Sourced { value: source, origin: kind.origin }),
             kind @ Sourced { value: SourceConfig::Local, .. } => self
-                .local(candidate, &path, enable.value)
+                .local(candidate, &path)
                 .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
+        };
+        let grants = match &source {
+            Some(Sourced { value: ToolSource::Builtin { .. }, .. }) => ToolGrants::of_tool(),
+            _ => self.grants(parts, enable.value),
         };
         let layers: Vec<_> = parts
             .iter()
@@ -123,6 +128,7 @@ impl Resolver<'_> {
             enable,
             title: copied(parts, |tool| tool.title.as_ref()),
             description: copied(parts, |tool| tool.description.as_ref()),
+            grants,
             limits: self.overrides.over(limits),
             answers,
         })
@@ -225,12 +231,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn local(
-        &mut self,
-        candidate: &Candidate<'_>,
-        path: &KeyPath<'_>,
-        is_enabled: bool,
-    ) -> Option<LocalTool> {
+    fn local(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<LocalTool> {
         let Candidate { name, tables, parts, .. } = candidate;
         for at in all(tables, |tool| tool.builtin.as_ref()) {
             self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
@@ -239,8 +240,7 @@ impl Resolver<'_> {
         let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
         let parameters = (!parameters.is_empty())
             .then(|| self.parameters(&path.key("parameters"), &parameters, Place::Argument));
-        let grants = self.grants(parts, is_enabled);
-        Some(LocalTool { wasm: wasm?, parameters, grants })
+        Some(LocalTool { wasm: wasm?, parameters })
     }
 
     fn wasm(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<Sourced<PathBuf>> {

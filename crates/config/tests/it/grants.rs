@@ -1,6 +1,6 @@
 //! What a local tool may reach.
 
-use kitbag_config::{Config, ToolSource, load};
+use kitbag_config::{Config, load};
 
 use crate::support::{Fixture, check_problems_of, check_rows, problems};
 
@@ -17,8 +17,7 @@ fn fixture(filesystem: &str) -> Fixture {
 }
 
 fn granted(config: &Config, fixture: &Fixture) -> Vec<String> {
-    let ToolSource::Local(local) = &config.tools["t"].source.value else { panic!("not local") };
-    let grants = local.grants.value.directories.iter();
+    let grants = config.tools["t"].grants.value.directories.iter();
     grants
         .map(|grant| {
             fixture.redact(&format!("{} at {} {}", grant.host.display(), grant.guest, grant.access))

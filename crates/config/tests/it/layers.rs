@@ -1,6 +1,6 @@
 //! What beats what.
 
-use kitbag_config::{ToolSource, load_faulty};
+use kitbag_config::load_faulty;
 use kitbag_contract::{ByteSize, Limits, ToolName};
 
 use crate::support::{Fixture, check_rows};
@@ -114,8 +114,7 @@ fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
     assert_eq!(config.limits.limits(), Limits { memory: ByteSize::mib(1), ..Limits::default() });
     let names: Vec<_> = config.tools.keys().map(ToolName::as_str).collect();
     assert_eq!(names, ["b", "learn", "notes"]);
-    let ToolSource::Local(local) = &config.tools["b"].source.value else { panic!("not local") };
-    assert_eq!(local.grants.value.directories, []);
+    assert_eq!(config.tools["b"].grants.value.directories, []);
 
     let (config, errors) = load_faulty(&Fixture::new("[").sources());
     assert!(config.is_none() && errors.is_some());

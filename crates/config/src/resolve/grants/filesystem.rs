@@ -1,25 +1,43 @@
-//! Grants: what a local tool may reach.
+//! Directories that are granted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{
-    Access, DirectoryGrant, FileId, Grants, GuestPath, ToolName, WORKSPACE_GUEST_PATH,
-};
+use kitbag_contract::{FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Guard, GuardedPaths, Link, repository_above};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 
-use super::{Resolver, all};
 use crate::config::{Tool, writable};
 use crate::error::Problem;
 use crate::file::SourceFile;
-use crate::format::{DirectoryGrantConfig, ToolConfig};
 use crate::origin::Sourced;
-use crate::written::{At, Part, Span};
+use crate::resolve::Resolver;
+use crate::written::{At, Span, Written};
 
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.
 const MAX_GRANTS: usize = 64;
+
+/// A directory, and where the tool finds it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Directory")]
+pub(crate) struct DirectoryGrantConfig {
+    /// The directory: a path, relative to the workspace. It starts with `~/`
+    /// where it is in your home directory.
+    #[schemars(extend("examples" = ["."]))]
+    pub(crate) host: Written<String>,
+    /// Where the tool finds it: an absolute path.
+    #[schemars(extend("examples" = ["/workspace"]))]
+    pub(crate) guest: Written<String>,
+    /// What the tool may do in there.
+    #[serde(default)]
+    #[schemars(schema_with = "access_schema")]
+    pub(crate) mode: Option<Written<Access>>,
+}
 
 /// A grant that is being checked: what of it could be understood.
 struct Grant<'a> {
@@ -33,7 +51,7 @@ struct Grant<'a> {
 }
 
 /// A grant whose path leads through links.
-pub(super) struct Linked {
+pub(in crate::resolve) struct Linked {
     file: SourceFile,
     span: Span,
     host: PathBuf,
@@ -41,16 +59,13 @@ pub(super) struct Linked {
 }
 
 impl Resolver<'_> {
-    /// What a local tool may reach. Whether the directories exist is looked at
-    /// only where the tool is enabled.
-    pub(super) fn grants(
+    /// The directories that a tool may reach. Whether they exist is looked at only
+    /// where the tool is enabled.
+    pub(super) fn directories(
         &mut self,
-        parts: &[Part<'_, ToolConfig>],
+        mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
         is_enabled: bool,
-    ) -> Sourced<Grants> {
-        let layers = all(parts, |tool| tool.grants.as_ref())
-            .filter_map(|grants| grants.inner(|grants| grants.filesystem.as_ref()));
-        let mut layers: Vec<_> = layers.collect();
+    ) -> Sourced<Vec<DirectoryGrant>> {
         let Some(effective) = layers.pop() else {
             return Sourced::default(self.workspace_grant());
         };
@@ -77,21 +92,20 @@ impl Resolver<'_> {
                 }
             }
         }
-        let directories = grants.into_iter().filter_map(Grant::finish).collect();
-        effective.sourced(Grants { directories })
+        effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
     }
 
     /// What a tool gets that says nothing of files.
-    fn workspace_grant(&mut self) -> Grants {
+    fn workspace_grant(&mut self) -> Vec<DirectoryGrant> {
         let host = self.canonical_root.to_owned();
         let identity = self.directory(&host).ok().map(|directory| directory.identity);
         let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
         let access = Access::ReadOnly;
-        Grants { directories: vec![DirectoryGrant { host, guest, access, identity }] }
+        vec![DirectoryGrant { host, guest, access, identity }]
     }
 
     /// Refuses grants whose links one of these tools could have made.
-    pub(super) fn check_links(&mut self, tools: &BTreeMap<ToolName, Tool>) {
+    pub(in crate::resolve) fn check_links(&mut self, tools: &BTreeMap<ToolName, Tool>) {
         let linked = std::mem::take(&mut self.linked);
         if linked.is_empty() {
             return;
@@ -187,4 +201,19 @@ impl Grant<'_> {
         let Self { access, identity, .. } = self;
         Some(DirectoryGrant { host: self.host?, guest: self.guest?, access, identity })
     }
+}
+
+// `Access` belongs to `kitbag-policy`, which knows nothing of schemas.
+fn access_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "oneOf": [
+            { "type": "string", "const": "ro", "description": "Read files and list directories." },
+            {
+                "type": "string",
+                "const": "rw",
+                "description": "Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any depth.",
+            },
+        ],
+        "default": "ro",
+    })
 }

@@ -1,0 +1,343 @@
+//! Directories of the host, as a tool sees them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use kitbag_contract::text::shown;
+use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::kind::{Effects, Kind, Reach};
+use crate::{Decision, MissingGrant};
+
+/// The key of these grants.
+const KEY: &str = "filesystem";
+
+/// One directory of the host, as a tool sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DirectoryGrant {
+    /// The directory on the host; absolute, with no symbolic link on the way. The
+    /// guest never learns it.
+    pub host: PathBuf,
+    /// Where the guest finds it.
+    pub guest: GuestPath,
+    /// What the guest may do in there.
+    pub access: Access,
+    /// The directory that was there when the grant was checked. The host gives
+    /// no other one. `None`: any.
+    pub identity: Option<FileId>,
+}
+
+/// A directory that a tool would like to be granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedDirectory {
+    /// Where the tool looks for it.
+    pub guest: String,
+    /// What the tool does in there.
+    #[serde(default)]
+    pub mode: Access,
+}
+
+/// A file or a directory that a tool wants to reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRequest {
+    /// Where the guest looks for it.
+    pub guest: GuestPath,
+    /// What the guest does there.
+    pub access: Access,
+}
+
+/// What a tool may do inside a granted directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// Read files, list directories; change nothing.
+    #[default]
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any
+    /// depth.
+    #[serde(rename = "rw")]
+    ReadWrite,
+}
+
+/// An absolute path inside the guest: `/`, or `/` and names, with no empty
+/// component, no `.` and no `..`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct GuestPath(String);
+
+/// A text is not a path inside the guest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "guest path `{}` must be absolute, such as `/data`, without empty, `.` or `..` components",
+    shown(path)
+)]
+pub struct GuestPathError {
+    /// The text as it was given.
+    pub path: String,
+}
+
+/// Whether a granted directory holds the path and allows what is done there.
+pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decision {
+    let allows = |grant: &&DirectoryGrant| {
+        grant.guest.contains(&request.guest) && grant.access.includes(request.access)
+    };
+    match grants.iter().find(allows) {
+        Some(grant) => Decision::Allowed { by: grant.to_string() },
+        None => Decision::Denied { missing: MissingGrant { key: KEY, entry: request.as_entry() } },
+    }
+}
+
+impl Kind for Vec<DirectoryGrant> {
+    fn key(&self) -> &'static str {
+        KEY
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Directory
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn effects(&self) -> Effects {
+        let changes = self.iter().any(|grant| grant.access == Access::ReadWrite);
+        Effects { changes, open_world: false }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.iter().map(DirectoryGrant::to_string).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        let entry = |grant: &DirectoryGrant| {
+            json!({
+                "host": grant.host.to_string_lossy(),
+                "guest": grant.guest,
+                "mode": grant.access,
+            })
+        };
+        self.iter().map(entry).collect()
+    }
+}
+
+impl RequestedDirectory {
+    /// The same as a request. `None` where the path cannot be granted.
+    pub fn request(&self) -> Option<PathRequest> {
+        let guest = GuestPath::new(self.guest.as_str()).ok()?;
+        Some(PathRequest { guest, access: self.mode })
+    }
+}
+
+impl PathRequest {
+    /// What would allow it, as an entry of a list of directories in TOML.
+    fn as_entry(&self) -> String {
+        let host = if self.guest.as_str() == WORKSPACE_GUEST_PATH { "." } else { "DIRECTORY" };
+        let guest = self.guest.as_str().replace('\\', "\\\\").replace('"', "\\\"");
+        format!("{{ host = \"{host}\", guest = \"{guest}\", mode = \"{}\" }}", self.access)
+    }
+}
+
+impl Access {
+    /// Whether whoever may do this may do the other, too.
+    pub fn includes(self, other: Self) -> bool {
+        self == Self::ReadWrite || other == Self::ReadOnly
+    }
+}
+
+impl GuestPath {
+    /// Checks a text and takes it as a guest path.
+    ///
+    /// # Errors
+    ///
+    /// [`GuestPathError`] holds the text when it is not in the form above.
+    pub fn new(path: impl Into<String>) -> Result<Self, GuestPathError> {
+        let path = path.into();
+        let is_clean = |component: &str| {
+            !matches!(component, "" | "." | "..") && !component.contains(char::is_control)
+        };
+        match path.strip_prefix('/') {
+            Some("") => Ok(Self(path)),
+            Some(rest) if rest.split('/').all(is_clean) => Ok(Self(path)),
+            _ => Err(GuestPathError { path }),
+        }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the other path is this one or lies within it.
+    pub fn contains(&self, other: &Self) -> bool {
+        other
+            .0
+            .strip_prefix(self.0.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Whether one of the two paths lies within the other, or they are equal.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.contains(other) || other.contains(self)
+    }
+}
+
+impl FromStr for GuestPath {
+    type Err = GuestPathError;
+
+    fn from_str(path: &str) -> Result<Self, Self::Err> {
+        Self::new(path)
+    }
+}
+
+impl TryFrom<String> for GuestPath {
+    type Error = GuestPathError;
+
+    fn try_from(path: String) -> Result<Self, Self::Error> {
+        Self::new(path)
+    }
+}
+
+impl From<GuestPath> for String {
+    fn from(path: GuestPath) -> Self {
+        path.0
+    }
+}
+
+impl fmt::Display for GuestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ReadOnly => "ro",
+            Self::ReadWrite => "rw",
+        })
+    }
+}
+
+impl fmt::Display for DirectoryGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.host.to_string_lossy();
+        write!(f, "{}  {} ← {}", self.access, self.guest, shown(&host))
+    }
+}
+
+impl fmt::Display for PathRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.access, shown(self.guest.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(path: &str, expected: bool) {
+        assert_eq!(GuestPath::new(path).is_ok(), expected, "{path:?}");
+    }
+
+    #[test]
+    fn a_guest_path_is_absolute_and_clean() {
+        check("/", true);
+        check("/data", true);
+        check("/data/in put", true);
+        check("", false);
+        check("data", false);
+        check("/data/", false);
+        check("/data//x", false);
+        check("/data/../etc", false);
+        check("/./data", false);
+        check("/da\0ta", false);
+    }
+
+    fn check_overlap(a: &str, b: &str, expected: bool) {
+        let (a, b) = (GuestPath::new(a).unwrap(), GuestPath::new(b).unwrap());
+        assert_eq!(a.overlaps(&b), expected, "{a} {b}");
+        assert_eq!(b.overlaps(&a), expected, "{b} {a}");
+    }
+
+    #[test]
+    fn paths_overlap_by_whole_components() {
+        check_overlap("/data", "/data", true);
+        check_overlap("/data", "/data/in", true);
+        check_overlap("/", "/data", true);
+        check_overlap("/data", "/database", false);
+        check_overlap("/a/b", "/a/c", false);
+    }
+
+    #[test]
+    fn a_missing_grant_is_an_entry_of_the_list() {
+        let check = |guest: &str, access: Access, expected: &str| {
+            let request = PathRequest { guest: guest.parse().unwrap(), access };
+            let Decision::Denied { missing } = decide(&[], &request) else { panic!("allowed") };
+            assert_eq!((missing.key, &*missing.entry), ("filesystem", expected));
+        };
+        let workspace = "{ host = \".\", guest = \"/workspace\", mode = \"rw\" }";
+        check("/workspace", Access::ReadWrite, workspace);
+        let quoted = "{ host = \"DIRECTORY\", guest = \"/a\\\"b\", mode = \"ro\" }";
+        check("/a\"b", Access::ReadOnly, quoted);
+    }
+
+    fn access() -> impl Strategy<Value = Access> {
+        prop_oneof![Just(Access::ReadOnly), Just(Access::ReadWrite)]
+    }
+
+    /// Few names, so that paths lie in each other, and one that begins like another.
+    fn names() -> impl Strategy<Value = Vec<&'static str>> {
+        prop::collection::vec(prop_oneof![Just("a"), Just("ab"), Just("b")], 0..4)
+    }
+
+    fn path(names: &[&str]) -> GuestPath {
+        GuestPath::new(format!("/{}", names.join("/"))).unwrap()
+    }
+
+    fn grant((names, access): &(Vec<&str>, Access)) -> DirectoryGrant {
+        let guest = path(names);
+        DirectoryGrant { host: "/h".into(), guest, access: *access, identity: None }
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_is_decided_as_by_a_walk_over_the_names(
+            grants in prop::collection::vec((names(), access()), 0..4),
+            wanted in names(),
+            wanted_access in access(),
+        ) {
+            let allows = |(names, access): &(Vec<&str>, Access)| {
+                wanted.starts_with(names)
+                    && (wanted_access == Access::ReadOnly || *access == Access::ReadWrite)
+            };
+            let expected = grants.iter().any(allows);
+            let request = PathRequest { guest: path(&wanted), access: wanted_access };
+            let granted: Vec<_> = grants.iter().map(grant).collect();
+            let decision = decide(&granted, &request);
+            prop_assert_eq!(matches!(decision, Decision::Allowed { .. }), expected);
+
+            // Taking a grant away never opens more.
+            for left_out in 0..granted.len() {
+                let mut fewer = granted.clone();
+                fewer.remove(left_out);
+                let is_allowed = matches!(decide(&fewer, &request), Decision::Allowed { .. });
+                prop_assert!(expected || !is_allowed);
+            }
+
+            // What is named as missing allows the request.
+            if let Decision::Denied { .. } = decision {
+                let mut more = granted;
+                let PathRequest { guest, access } = request.clone();
+                more.push(DirectoryGrant { host: "/h".into(), guest, access, identity: None });
+                let is_allowed = matches!(decide(&more, &request), Decision::Allowed { .. });
+                prop_assert!(is_allowed);
+            }
+        }
+    }
+}

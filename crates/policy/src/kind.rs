@@ -1,0 +1,70 @@
+//! What every kind of grant says of itself.
+
+use serde_json::Value;
+
+/// The grants of one kind that a tool holds.
+pub trait Kind {
+    /// The key under `grants` in a configuration, and in what a tool says it would
+    /// like: `filesystem`.
+    fn key(&self) -> &'static str;
+
+    /// What such grants reach.
+    fn reach(&self) -> Reach;
+
+    /// Whether the tool holds none of them.
+    fn is_empty(&self) -> bool;
+
+    /// What a tool can do with them.
+    fn effects(&self) -> Effects;
+
+    /// Each of them in a line, as a person reads it.
+    fn lines(&self) -> Vec<String>;
+
+    /// As they would be typed.
+    fn to_json(&self) -> Value;
+}
+
+/// What lies outside the sandbox, and only a grant reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Files and directories.
+    Directory,
+    /// Variables of the environment.
+    Environment,
+    /// Other machines.
+    Network,
+}
+
+/// What a tool can do to the world around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// It can change something that outlives the call, or remove it.
+    pub changes: bool,
+    /// It can talk to parties that nobody has listed.
+    pub open_world: bool,
+}
+
+impl Reach {
+    /// Everything that only a grant reaches.
+    pub const ALL: [Self; 3] = [Self::Directory, Self::Environment, Self::Network];
+
+    /// What a tool is said to have that does not reach it: `no network`.
+    pub const fn absent(self) -> &'static str {
+        match self {
+            Self::Directory => "no directory",
+            Self::Environment => "no environment",
+            Self::Network => "no network",
+        }
+    }
+}
+
+impl Effects {
+    /// What can be done with either.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            changes: self.changes || other.changes,
+            open_world: self.open_world || other.open_world,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a tool may reach: grants, requests, and the decision between the two.
+//!
+//! Plain types and pure functions, without I/O. Everything that says what a tool
+//! may reach asks this crate: listings, annotations, errors, the host. Reading
+//! grants from a configuration is left to `kitbag-config`, enforcing them to
+//! `kitbag-host`.
+//!
+//! This file is the one list of the kinds of grants; a kind itself is a file beside
+//! it, which implements [`Kind`].
+
+mod directory;
+mod kind;
+
+pub use directory::{
+    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RequestedDirectory,
+};
+pub use kind::{Effects, Kind, Reach};
+
+use std::fmt;
+
+use kitbag_contract::WORKSPACE_GUEST_PATH;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Everything that one tool may reach. Empty by default: a tool holds nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Directories, in the order in which they were granted.
+    pub directories: Vec<DirectoryGrant>,
+}
+
+/// What a tool says it would like to be granted. It grants nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedGrants {
+    /// Directories, by the path under which the tool looks for them.
+    #[serde(default, rename = "filesystem", skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<RequestedDirectory>,
+}
+
+/// One thing that a tool wants to reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A file or a directory.
+    Path(PathRequest),
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is allowed.
+    Allowed {
+        /// The grant that allows it, as [`Kind::lines`] writes it.
+        by: String,
+    },
+    /// Nothing allows it.
+    Denied {
+        /// What would.
+        missing: MissingGrant,
+    },
+}
+
+/// A grant that would allow what was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingGrant {
+    /// The key under `grants` that it belongs to.
+    pub key: &'static str,
+    /// The entry of that key's list, in TOML.
+    pub entry: String,
+}
+
+/// Decides whether these grants allow a request. A request that some grant allows is
+/// allowed, so that taking a grant away never opens more.
+pub fn decide(grants: &Grants, request: &Request) -> Decision {
+    match request {
+        Request::Path(request) => directory::decide(&grants.directories, request),
+    }
+}
+
+impl Grants {
+    /// The grants by kind: the one list of kinds.
+    pub fn kinds(&self) -> [&dyn Kind; 1] {
+        [&self.directories]
+    }
+
+    /// What a tool with these grants can do to the world around it.
+    pub fn effects(&self) -> Effects {
+        self.kinds().iter().map(|kind| kind.effects()).fold(Effects::default(), Effects::or)
+    }
+
+    /// The grants in lines, as a person reads them, the last of which says what is not
+    /// within reach. What `per_call` asks for is granted to a call by whoever makes it.
+    pub fn lines(&self, per_call: &[Request]) -> Vec<String> {
+        let kinds = self.kinds();
+        let held = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
+        let reached: Vec<_> = held.chain(per_call.iter().map(Request::reach)).collect();
+        let absent = Reach::ALL.into_iter().filter(|reach| !reached.contains(reach));
+        let absent: Vec<_> = absent.map(Reach::absent).collect();
+        let per_call = per_call.iter().map(|request| format!("{request} ← as the call says"));
+        let lines = kinds.into_iter().flat_map(Kind::lines).chain(per_call);
+        lines.chain((!absent.is_empty()).then(|| absent.join(", "))).collect()
+    }
+
+    /// Guest path of the directory that a tool works in: `/workspace` where
+    /// that is granted, else the first granted directory, else `/`.
+    ///
+    /// Contract: `wit/tool.wit`, record `context`, field `root`.
+    pub fn root(&self) -> &str {
+        let guests = || self.directories.iter().map(|grant| grant.guest.as_str());
+        guests()
+            .find(|guest| *guest == WORKSPACE_GUEST_PATH)
+            .or_else(|| guests().next())
+            .unwrap_or("/")
+    }
+}
+
+impl RequestedGrants {
+    /// Reads what a tool says of itself, by the key of the kind. Kinds that this
+    /// version does not know are ignored.
+    ///
+    /// # Errors
+    ///
+    /// Where a kind that it knows has another form.
+    pub fn read(requested: &Map<String, Value>) -> serde_json::Result<Self> {
+        Self::deserialize(requested)
+    }
+
+    /// Each of them, as a request.
+    pub fn requests(&self) -> impl Iterator<Item = Request> {
+        self.directories.iter().filter_map(RequestedDirectory::request).map(Request::Path)
+    }
+
+    /// What these grants do not allow of them, and what would.
+    pub fn missing<'a>(
+        &'a self,
+        grants: &'a Grants,
+    ) -> impl Iterator<Item = (Request, MissingGrant)> + 'a {
+        self.requests().filter_map(move |request| match decide(grants, &request) {
+            Decision::Allowed { .. } => None,
+            Decision::Denied { missing } => Some((request, missing)),
+        })
+    }
+}
+
+impl Request {
+    /// What it is about.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Self::Path(_) => Reach::Directory,
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(request) => request.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn directory(guest: &str, access: Access) -> DirectoryGrant {
+        let guest = guest.parse().unwrap();
+        DirectoryGrant { host: PathBuf::from("/tmp"), guest, access, identity: None }
+    }
+
+    #[test]
+    fn the_root_prefers_the_workspace() {
+        let check = |guests: &[&str], expected: &str| {
+            let directories = guests.iter().map(|guest| directory(guest, Access::ReadOnly));
+            let grants = Grants { directories: directories.collect() };
+            assert_eq!(grants.root(), expected);
+        };
+        check(&[], "/");
+        check(&["/subjects", "/other"], "/subjects");
+        check(&["/subjects", "/workspace"], "/workspace");
+    }
+
+    #[test]
+    fn the_lines_end_with_what_is_not_within_reach() {
+        let none = Grants::default();
+        assert_eq!(none.lines(&[]), ["no directory, no environment, no network"]);
+        let grants = Grants { directories: vec![directory("/data", Access::ReadWrite)] };
+        assert_eq!(grants.lines(&[]), ["rw  /data ← /tmp", "no environment, no network"]);
+        let request = PathRequest { guest: "/in".parse().unwrap(), access: Access::ReadOnly };
+        let lines = none.lines(&[Request::Path(request)]);
+        assert_eq!(lines, ["ro  /in ← as the call says", "no environment, no network"]);
+    }
+
+    #[test]
+    fn what_a_tool_can_do_follows_from_its_grants() {
+        let check = |access: &[Access], changes: bool| {
+            let directories = access.iter().map(|access| directory("/data", *access));
+            let effects = Grants { directories: directories.collect() }.effects();
+            assert_eq!(effects, Effects { changes, open_world: false });
+        };
+        check(&[], false);
+        check(&[Access::ReadOnly], false);
+        check(&[Access::ReadOnly, Access::ReadWrite], true);
+    }
+
+    #[test]
+    fn missing_grants_are_those_that_nothing_allows() {
+        let requested = serde_json::json!({
+            "filesystem": [{ "guest": "/data" }, { "guest": "/out", "mode": "rw" }],
+            "telepathy": [1],
+        });
+        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+        let grants = Grants { directories: vec![directory("/data", Access::ReadOnly)] };
+        let missing: Vec<_> = requested
+            .missing(&grants)
+            .map(|(request, missing)| format!("{request}: {} {}", missing.key, missing.entry))
+            .collect();
+        assert_eq!(
+            missing,
+            ["rw  /out: filesystem { host = \"DIRECTORY\", guest = \"/out\", mode = \"rw\" }"]
+        );
+        let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
+        assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
+    }
+}
