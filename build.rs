@@ -19,9 +19,6 @@ const BUILTINS: [&str; 1] = ["learn"];
 /// What guests are built for.
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
-/// The functions that a start goes through, by their names in a release build.
-const ORDER: &str = "dist/order.txt";
-
 /// Why a build stops, in one line that says what to do.
 type Failure = String;
 
@@ -36,7 +33,7 @@ fn run() -> Result<(), Failure> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     watch(&root);
-    link_statically(&root, &out)?;
+    link_statically(&out)?;
     find_target()?;
     let guests = build_guests(&root, &out)?;
     // For the tests, which load guests that are no part of the binary. `cargo run`
@@ -54,7 +51,7 @@ fn watch(root: &Path) {
         .map(|entry| entry.path())
         .filter(|path| path.is_dir() && path.file_name() != Some(OsStr::new("target")));
     let files = ["Cargo.toml", "Cargo.lock"].map(|name| guests.join(name));
-    let others = ["build.rs", "wit", "rust-toolchain.toml", ORDER].map(|name| root.join(name));
+    let others = ["build.rs", "wit", "rust-toolchain.toml"].map(|name| root.join(name));
     for path in members.chain(files).chain(others) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
@@ -69,7 +66,7 @@ fn watch(root: &Path) {
 ///
 /// Asking rustc for it (`+crt-static`) would be for every crate of the build, and
 /// procedural macros cannot be linked so.
-fn link_statically(root: &Path, out: &Path) -> Result<(), Failure> {
+fn link_statically(out: &Path) -> Result<(), Failure> {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|is| is == value);
     let has = |name: &str, value: &str| {
         env::var(name).is_ok_and(|list| list.split(',').any(|is| is == value))
@@ -107,7 +104,6 @@ fn link_statically(root: &Path, out: &Path) -> Result<(), Failure> {
             for argument in arguments {
                 println!("cargo::rustc-link-arg-bin=kitbag={argument}");
             }
-            put_in_order(root, out)?;
             "static"
         }
         None => "dynamic",
@@ -130,37 +126,6 @@ fn reads_packed_relocations() -> bool {
         line.and_then(|number| number.trim().parse::<u32>().ok())
     };
     (number("__GLIBC__ "), number("__GLIBC_MINOR__ ")) >= (Some(2), Some(36))
-}
-
-/// Has the linker put the functions that a start goes through beside each other, and
-/// tell where it has put everything.
-///
-/// The system maps code in pieces of 64 KB, so that a start in which they lie apart
-/// waits for many of them, and holds the memory of all. A name that is not there does
-/// no harm; `dist/order` writes them anew.
-///
-/// Only LLD can do it, which comes with Rust where Rust links with it by default.
-fn put_in_order(root: &Path, out: &Path) -> Result<(), Failure> {
-    if variable("PROFILE")? != "release" {
-        return Ok(());
-    }
-    let target = variable("TARGET")?;
-    let sysroot = Command::new(rustc()).args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let sysroot = PathBuf::from(sysroot.unwrap_or_default().trim());
-    let lld = sysroot.join("lib/rustlib").join(&target).join("bin/gcc-ld");
-    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let is_chosen = ["linker=", "link-self-contained", "fuse-ld"].map(|flag| flags.contains(flag));
-    let is_set = env::var_os("RUSTC_LINKER").is_some();
-    if is_set || is_chosen.contains(&true) || !lld.join("ld.lld").exists() {
-        return Ok(());
-    }
-    let order = format!("--symbol-ordering-file={}", root.join(ORDER).display());
-    let map = format!("-Map={}", out.join("kitbag.map").display());
-    for argument in [&order, "--no-warn-symbol-ordering", &map, "--no-demangle"] {
-        println!("cargo::rustc-link-arg-bin=kitbag=-Wl,{argument}");
-    }
-    Ok(())
 }
 
 /// Makes sure that the guests' target is there before cargo fails without it,
