@@ -63,7 +63,7 @@ fn loose() -> Value {
 /// The tool `learn`, as if its schema were this one.
 fn tool(schema: Value) -> Tool {
     let mut tool = Workspace::new().kitbag().toolbox().tool("learn").unwrap();
-    tool.input_schema.value = schema;
+    tool.input_schema.value = schema.into();
     tool.description.as_mut().unwrap().value = "Looks things up.\nThen answers.".into();
     tool
 }
@@ -100,7 +100,7 @@ fn a_tool_that_says_nothing_has_a_definition() {
 fn an_output_schema_that_is_no_objects_stays_out_of_mcp() {
     let mut tool = tool(json!({ "type": "object" }));
     let with = |tool: &mut Tool, schema: Value| {
-        tool.output_schema = Some(kitbag::config::Sourced::default(schema));
+        tool.output_schema = Some(kitbag::config::Sourced::default(schema.into()));
         Format::Mcp.define(&*tool)
     };
     let object = with(&mut tool, json!({ "type": "object" }));

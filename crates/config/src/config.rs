@@ -150,8 +150,8 @@ pub struct Parameters {
 /// A parameter of a tool, a property of an object, or the elements of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// The type of its value.
-    pub kind: Sourced<ParameterType>,
+    /// The type of its value. `None`: any JSON value.
+    pub kind: Option<Sourced<ParameterType>>,
     /// What it means, for the model.
     pub description: Option<Sourced<String>>,
     /// Whether a call without it is refused. Default `false`.
@@ -356,7 +356,10 @@ impl Parameter {
     pub fn schema(&self) -> Value {
         let mut schema = match &self.properties {
             Some(properties) => properties.input_schema(),
-            None => json!({ "type": self.kind.value.as_str() }),
+            None => match &self.kind {
+                Some(kind) => json!({ "type": kind.value.as_str() }),
+                None => json!({}),
+            },
         };
         let mut set = |key: &str, value: Option<Value>| {
             if let Some(value) = value {

@@ -384,23 +384,18 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
-    /// A parameter has no type.
-    #[error("parameter `{key}` has no `type`; add {types}")]
-    NoParameterType {
-        /// The dotted key of the parameter.
-        key: String,
-        /// The types that there are, quoted.
-        types: String,
-    },
     /// A key of a parameter means nothing with its type.
-    #[error("`{key}` means something for the type `{only}` only, and this is of type `{actual}`")]
+    #[error(
+        "`{key}` means something for the type `{only}` only, and this {}",
+        actual_type(actual, only)
+    )]
     MisplacedKey {
         /// The key.
         key: &'static str,
         /// The type that it belongs to.
         only: &'static str,
-        /// The type of the parameter.
-        actual: &'static str,
+        /// The type of the parameter, where it names one.
+        actual: Option<&'static str>,
     },
     /// A key of a parameter means nothing for the elements of an array.
     #[error("`{key}` means nothing for the elements of an array; remove it")]
@@ -645,6 +640,13 @@ pub(crate) fn own_file(file: &Option<Arc<Path>>) -> String {
     match file {
         Some(path) => format!("your own `{}`", shown_path(path)),
         None => "your own `config.toml`".to_owned(),
+    }
+}
+
+fn actual_type(actual: &Option<&'static str>, only: &str) -> String {
+    match actual {
+        Some(actual) => format!("is of type `{actual}`"),
+        None => format!("names none; add `type = \"{only}\"`"),
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) enum SourceConfig {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Parameter", title = "Parameter")]
 pub(crate) struct ParameterConfig {
-    /// The type of its value.
+    /// The type of its value. Default: any JSON value.
     #[serde(rename = "type")]
     pub(crate) kind: Option<Written<ParameterType>>,
     /// What it means, for the model.

@@ -112,7 +112,9 @@ impl Rows {
     }
 
     fn parameter(&mut self, key: &KeyPath<'_>, parameter: &Parameter, has_required: bool) {
-        self.add(key.key("type"), &parameter.kind, |kind| kind.as_str().into());
+        if let Some(kind) = &parameter.kind {
+            self.add(key.key("type"), kind, |kind| kind.as_str().into());
+        }
         self.text(key.key("description"), &parameter.description);
         if has_required {
             self.add(key.key("required"), &parameter.required, |required| (*required).into());

@@ -9,18 +9,23 @@
 //! then whether it may go on; the library that checks afterwards cannot, which is why
 //! what it may take is bounded.
 
+mod patterns;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ptr;
 
-use jsonschema::PatternOptions;
-use kitbag_contract::ByteSize;
 use kitbag_contract::text::shown;
 use referencing::{Draft, Registry, RegistryBuilder, Resolved, Resolver, uri};
-use regex_automata::nfa::thompson::{Compiler, Config};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::arguments::pointer;
+use self::patterns::{PROGRAMS_BYTES, TRANSLATED_BYTES, patterns, program};
+use crate::keywords::{Target, schemas};
+use crate::pointer::pointer;
+
+pub(crate) use self::patterns::options;
 
 /// Under which address the library reads a schema that has none of its own.
 const BASE: &str = "json-schema:///";
@@ -37,6 +42,9 @@ const LEVELS: usize = 512;
 /// together: the library looks at them when it reads the schema.
 const BRANCHES: u64 = 1_000_000;
 
+/// What a value of a schema, or a schema that applies, takes in memory once it is read.
+const BYTES_PER_SCHEMA: u64 = 128;
+
 /// How many evaluations there are at most, and how many more for each value within
 /// the one that is checked.
 const STEPS: u64 = 100_000;
@@ -51,39 +59,17 @@ const COMPARISONS_PER_STEP: u64 = 16;
 /// How many evaluations pass between two looks at the deadline.
 const STEPS_PER_LOOK: u64 = 1024;
 
-/// The largest program that a pattern is compiled to.
-const PROGRAM_BYTES: ByteSize = ByteSize::mib(1);
-
-/// The most that the programs of all patterns of a schema may take in memory while
-/// texts are matched: as much as a call has by default.
-const PROGRAMS_BYTES: ByteSize = ByteSize::mib(64);
-
-/// What each of a pattern's two automata may keep of what it has found out.
-const AUTOMATON_BYTES: u64 = 128 << 10;
-
-/// The largest table that the engine makes for a pattern with groups, and what a
-/// state of the program takes of it: two numbers of 4 bytes for each value of a byte.
-const GROUPS_BYTES: u64 = 1 << 20;
-const GROUPS_BYTES_PER_STATE: u64 = 2 << 10;
-
 /// How many bytes of text times states of programs are matched at most in one
 /// check: a second, at the 8 ns that the slowest engine takes.
 const MATCHING: u64 = 1 << 27;
 
-/// The options under which the library reads every schema of a tool's.
-pub(crate) fn options<'i>() -> jsonschema::ValidationOptions<'i> {
-    let patterns = PatternOptions::regex()
-        .size_limit(PROGRAM_BYTES.as_usize())
-        .dfa_size_limit(AUTOMATON_BYTES as usize);
-    jsonschema::options().with_pattern_options(patterns)
-}
-
 /// A schema that can be read, and whose evaluations can be counted.
-pub(crate) struct SchemaComplexity<'a> {
-    registry: Registry<'a>,
+pub(crate) struct SchemaComplexity {
+    registry: Registry<'static>,
     /// The states of the program of each pattern.
     patterns: HashMap<String, u64>,
     has_choices: bool,
+    memory_bytes: u64,
 }
 
 /// Why a value is not checked.
@@ -95,25 +81,28 @@ pub(crate) enum Refusal<E> {
     Ended(E),
 }
 
-impl<'a> SchemaComplexity<'a> {
+impl SchemaComplexity {
     /// Looks at a schema before the library does.
     ///
     /// # Errors
     ///
     /// Says what would take too much.
-    pub(crate) fn new(schema: &'a Value) -> Result<Self, String> {
-        if count(schema) > SCHEMA_VALUES {
+    pub(crate) fn new(schema: Value) -> Result<Self, String> {
+        let values = count(&schema);
+        if values > SCHEMA_VALUES {
             return Err(format!("it consists of more than {SCHEMA_VALUES} values"));
         }
         let registry = Registry::new()
-            .draft(Draft::default().detect(schema))
+            .draft(Draft::default().detect(&schema))
             .add(BASE, schema)
             .and_then(RegistryBuilder::prepare)
             .map_err(said)?;
-        let mut branches = Branches::new(schema);
-        branches.all(find(&registry, "")?)?;
-        let Branches { patterns, has_choices, .. } = branches;
-        Ok(Self { registry, patterns, has_choices })
+        let root = find(&registry, "")?;
+        let mut branches = Branches::new(root.schema);
+        branches.all(root)?;
+        let Branches { patterns, has_choices, total, programs_bytes, .. } = branches;
+        let memory_bytes = programs_bytes.saturating_add((values + total) * BYTES_PER_SCHEMA);
+        Ok(Self { registry, patterns, has_choices, memory_bytes })
     }
 
     /// Makes sure that a value can be checked against the schema at a place in this
@@ -136,6 +125,11 @@ impl<'a> SchemaComplexity<'a> {
         Ok(limit - steps.left)
     }
 
+    /// What it takes in memory together with what the library makes of it, as estimated.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
     /// Whether there is a choice in it, for which the library keeps what is wrong
     /// with each branch.
     pub(crate) fn has_choices(&self) -> bool {
@@ -152,41 +146,6 @@ impl<E> From<String> for Refusal<E> {
 fn find<'r>(registry: &'r Registry<'_>, fragment: &str) -> Result<At<'r>, String> {
     let base = uri::from_str(BASE).map_err(said)?;
     Ok(At::found(registry.resolver(base).lookup(&format!("#{fragment}")).map_err(said)?))
-}
-
-/// Compiles a pattern as the library does later on, and returns how many states its
-/// program has, and what it takes in memory.
-fn program(pattern: &str) -> Result<(u64, u64), String> {
-    let translated = jsonschema_regex::to_rust_regex(pattern)
-        .map_err(|()| "it is not a regular expression of ECMA-262".to_owned())?;
-    let limit = PROGRAM_BYTES;
-    let config = Config::new().nfa_size_limit(Some(limit.as_usize()));
-    let program =
-        Compiler::new().configure(config).build(&translated).map_err(|error| {
-            match error.size_limit() {
-                Some(_) => format!("it takes more than {limit} when it is compiled; shorten it"),
-                None => {
-                    "look-around and back-references are not supported; write it without".into()
-                }
-            }
-        })?;
-    let states = program.states().len() as u64;
-    let groups = match program.group_info().explicit_slot_len() {
-        0 => 0,
-        _ => GROUPS_BYTES.min(states * GROUPS_BYTES_PER_STATE),
-    };
-    Ok((states, 2 * (program.memory_usage() as u64 + AUTOMATON_BYTES) + groups))
-}
-
-/// The patterns of a keyword, and the place of each below the keyword.
-fn patterns<'r>(keyword: &str, rule: &'r Value) -> impl Iterator<Item = (&'r str, String)> {
-    let (own, keys) = match (keyword, rule) {
-        ("pattern", Value::String(pattern)) => (Some((&**pattern, String::new())), None),
-        ("patternProperties", Value::Object(schemas)) => (None, Some(schemas)),
-        _ => (None, None),
-    };
-    let keys = keys.into_iter().flat_map(Map::keys).map(|key| (&**key, pointer(key)));
-    own.into_iter().chain(keys)
 }
 
 /// The JSON pointer of a value within another, the very same one.
@@ -230,27 +189,28 @@ impl<'r> At<'r> {
         Self { schema, ..self.clone() }
     }
 
+    /// Refuses a reference of which only an evaluation could tell where it leads.
+    fn check_dynamic(&self, keyword: &str, rule: &Value) -> Result<(), String> {
+        if let ("$dynamicRef", Value::String(reference)) = (keyword, rule)
+            && let Ok(found) = self.resolver.lookup(reference)
+            && found.contents().get("$dynamicAnchor").is_some()
+        {
+            let reference = shown(reference);
+            return Err(format!("`$dynamicRef` to `{reference}` may lead anywhere; use `$ref`"));
+        }
+        Ok(())
+    }
+
     /// The schemas that one of its keywords applies to the same value.
     fn beside(&self, keyword: &str, rule: &'r Value) -> Result<Vec<Self>, String> {
         Ok(match (keyword, rule) {
             ("$ref" | "$dynamicRef", Value::String(reference)) => {
-                let found = self.resolver.lookup(reference).map_err(said)?;
-                if keyword == "$dynamicRef" && found.contents().get("$dynamicAnchor").is_some() {
-                    return Err(format!("`$dynamicRef` to `{reference}` may lead anywhere"));
-                }
-                vec![Self::found(found)]
+                vec![Self::found(self.resolver.lookup(reference).map_err(said)?)]
             }
             ("$recursiveRef", _) => {
                 vec![Self::found(self.resolver.lookup_recursive_ref().map_err(said)?)]
             }
-            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
-                schemas.iter().map(|schema| self.at(schema)).collect()
-            }
-            ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
-                schemas.values().map(|schema| self.at(schema)).collect()
-            }
-            ("not" | "if" | "then" | "else", schema) => vec![self.at(schema)],
-            _ => Vec::new(),
+            _ => schemas(keyword, rule, Target::Same).map(|schema| self.at(schema)).collect(),
         })
     }
 }
@@ -267,6 +227,8 @@ struct Branches<'r> {
     /// The states of the program of each pattern.
     patterns: HashMap<String, u64>,
     programs_bytes: u64,
+    /// What translating the patterns takes.
+    translated: u64,
     has_choices: bool,
 }
 
@@ -279,6 +241,7 @@ impl<'r> Branches<'r> {
             total: 0,
             patterns: HashMap::new(),
             programs_bytes: 0,
+            translated: 0,
             has_choices: false,
         }
     }
@@ -308,11 +271,13 @@ impl<'r> Branches<'r> {
             for (keyword, rule) in rules {
                 self.add_patterns(at.schema, keyword, rule)?;
                 self.has_choices |= matches!(&**keyword, "anyOf" | "oneOf");
+                at.check_dynamic(keyword, rule)?;
                 // What leads nowhere is told by the library, where it matters.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
                     branches = branches.saturating_add(self.of(&beside, level + 1)?);
                 }
-                self.within.extend(schemas_within(keyword, rule).map(|schema| at.at(schema)));
+                let within = schemas(keyword, rule, Target::Within);
+                self.within.extend(within.map(|schema| at.at(schema)));
             }
         }
         self.known.insert(key, Some(branches));
@@ -328,7 +293,7 @@ impl<'r> Branches<'r> {
             if self.patterns.contains_key(pattern) {
                 continue;
             }
-            let (states, bytes) = program(pattern).map_err(|reason| {
+            let compiled = program(pattern).map_err(|reason| {
                 let schema = pointer_to(self.root, schema).unwrap_or_default();
                 let place = format!("{schema}/{keyword}{place}");
                 format!(
@@ -337,35 +302,18 @@ impl<'r> Branches<'r> {
                     shown(&place)
                 )
             })?;
-            self.programs_bytes += bytes;
+            self.programs_bytes += compiled.bytes;
             if self.programs_bytes > PROGRAMS_BYTES.as_u64() {
                 return Err(format!("its patterns together take more than {PROGRAMS_BYTES}"));
             }
-            self.patterns.insert(pattern.to_owned(), states);
+            self.translated += compiled.translation;
+            if self.translated > TRANSLATED_BYTES {
+                return Err("its patterns together have too many escapes".into());
+            }
+            self.patterns.insert(pattern.to_owned(), compiled.states);
         }
         Ok(())
     }
-}
-
-/// The schemas that a keyword applies to other values.
-fn schemas_within<'r>(keyword: &str, rule: &'r Value) -> impl Iterator<Item = &'r Value> {
-    let (each, one) = match (keyword, rule) {
-        ("properties" | "patternProperties", Value::Object(schemas)) => (Some(schemas), None),
-        (
-            "additionalProperties"
-            | "unevaluatedProperties"
-            | "propertyNames"
-            | "items"
-            | "additionalItems"
-            | "unevaluatedItems"
-            | "contains"
-            | "prefixItems",
-            schema,
-        ) => (None, Some(schema)),
-        _ => (None, None),
-    };
-    let several = one.and_then(Value::as_array);
-    each.into_iter().flat_map(Map::values).chain(several.into_iter().flatten()).chain(one)
 }
 
 /// Goes through all that may be evaluated: every branch of a choice, whatever the
@@ -487,6 +435,11 @@ fn comparing(keyword: &str, rule: &Value, value: &Value) -> u64 {
         }
         ("enum" | "const", rule, _) => size(rule),
         ("uniqueItems", _, Value::Array(_)) => size(value),
+        ("format", Value::String(format), Value::String(text)) if format == "regex" => {
+            // The library compares each name of a group with all before it.
+            let names = text.matches("(?<").count() + text.matches("\\k").count();
+            (names as u64).pow(2) + text.len() as u64
+        }
         (_, _, Value::String(text)) => return text.len() as u64 / BYTES_PER_STEP,
         _ => 0,
     };
@@ -513,208 +466,10 @@ pub(crate) fn size(value: &Value) -> u64 {
 }
 
 /// How many values a value consists of, itself among them.
-fn count(value: &Value) -> u64 {
+pub(crate) fn count(value: &Value) -> u64 {
     1 + match value {
         Value::Array(elements) => elements.iter().map(count).sum(),
         Value::Object(object) => object.values().map(count).sum(),
         _ => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use serde_json::json;
-
-    use super::*;
-    use crate::without_end;
-
-    fn complexity(schema: &Value, value: &Value) -> Result<(), String> {
-        match SchemaComplexity::new(schema)?.check("", value, &without_end) {
-            Ok(_) => Ok(()),
-            Err(Refusal::TooMuch(reason)) => Err(reason),
-        }
-    }
-
-    #[track_caller]
-    fn refused(schema: &Value, value: &Value, reason: &str) {
-        let found = complexity(schema, value).unwrap_err();
-        assert!(found.contains(reason), "{found}");
-    }
-
-    /// Definitions of which each consists of what is made of a reference to the next.
-    fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {
-        let mut links = Map::new();
-        for index in 0..length {
-            let next = json!({ "$ref": format!("#/$defs/{}", index + 1) });
-            links.insert(index.to_string(), link(next));
-        }
-        links.insert(length.to_string(), json!({ "type": "string" }));
-        json!({ "properties": { "x": { "$ref": "#/$defs/0" } }, "$defs": links })
-    }
-
-    /// An object in an object, so many times.
-    fn nested(levels: usize) -> Value {
-        (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }))
-    }
-
-    #[test]
-    fn references_that_branch_are_counted() {
-        let schema = chain(10, |next| json!({ "anyOf": [next, next] }));
-        assert_eq!(complexity(&schema, &json!({ "x": "a" })), Ok(()));
-        for combine in ["anyOf", "allOf", "oneOf"] {
-            // Whether the value is there or not: it is looked at when it is read.
-            let schema = chain(40, |next| json!({ combine: [next, next] }));
-            refused(&schema, &json!({}), "branches into more than 1000000 schemas");
-        }
-        let schema = chain(40, |next| json!({ "if": next, "then": next, "else": next }));
-        refused(&schema, &json!({}), "branches");
-        let schema = chain(40, |next| json!({ "dependentSchemas": { "a": next, "b": next } }));
-        refused(&schema, &json!({}), "branches");
-        let schema = chain(40, |next| json!({ "allOf": [next], "unevaluatedProperties": next }));
-        refused(&schema, &json!({ "x": "a" }), "takes more than 100128 steps");
-        // With each level of the value.
-        let own = json!({ "$ref": "#" });
-        let both = json!({ "anyOf": [own, own] });
-        for below in ["additionalProperties", "unevaluatedProperties"] {
-            refused(&json!({ below: both }), &nested(40), "steps");
-        }
-        refused(&json!({ "properties": { "x": both } }), &nested(40), "steps");
-        let elements = (0..40).fold(json!([]), |inner, _| json!([inner]));
-        for below in ["items", "contains", "unevaluatedItems"] {
-            refused(&json!({ below: both }), &elements, "steps");
-        }
-        refused(&json!({ "prefixItems": [both] }), &elements, "steps");
-    }
-
-    #[test]
-    fn references_that_lead_too_deep_are_refused() {
-        refused(&chain(10_000, |next| next), &json!({}), "more than 512 schemas");
-        let own = json!({ "properties": { "x": { "$ref": "#" } } });
-        refused(&own, &nested(1_000), "more than 512 schemas");
-        // It has to be read all the same, and there is no end to how long that takes.
-        refused(&chain(30_000, |next| next), &json!({}), "more than 40000 values");
-    }
-
-    #[test]
-    fn what_refers_to_itself_without_end_is_refused() {
-        for schema in [
-            json!({ "$ref": "#" }),
-            json!({ "anyOf": [{ "type": "string" }, { "$ref": "#" }] }),
-            json!({ "$defs": { "a": { "not": { "$ref": "#/$defs/a" } } }, "$ref": "#/$defs/a" }),
-            json!({
-                "$schema": "https://json-schema.org/draft/2019-09/schema",
-                "$recursiveAnchor": true,
-                "allOf": [{ "$recursiveRef": "#" }],
-            }),
-        ] {
-            refused(&schema, &json!({}), "without end");
-        }
-        let schema = json!({ "$dynamicAnchor": "a", "items": { "$dynamicRef": "#a" } });
-        refused(&schema, &json!([1]), "may lead anywhere");
-        refused(&json!({ "$ref": "#/$defs/none" }), &json!({}), "none");
-    }
-
-    #[test]
-    fn what_a_pattern_takes_is_counted_before_it_is_matched() {
-        let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
-        // Its program, for every byte of the text.
-        let text = json!("a".repeat(1 << 20));
-        assert_eq!(complexity(&pattern("^[a-z0-9 _-]*$"), &text), Ok(()));
-        refused(&pattern("[a-z]{1,100}b"), &text, "to match this value with its patterns");
-        assert_eq!(complexity(&pattern("[a-z]{1,100}b"), &json!("a".repeat(1 << 14))), Ok(()));
-        // Wherever it is: beside others, for names, and for each of many.
-        let short = json!("a".repeat(1 << 14));
-        let all: Vec<_> = (1..200).map(|n| pattern(&format!("[a-z]{{1,{n}}}b"))).collect();
-        refused(&json!({ "allOf": all }), &short, "patterns");
-        let named = json!({ "a".repeat(1 << 20): 1 });
-        let names = json!({ "patternProperties": { "[a-z]{1,100}b": {} } });
-        refused(&names, &named, "patterns");
-        refused(&json!({ "propertyNames": pattern("[a-z]{1,100}b") }), &named, "patterns");
-        let many = json!({ "items": pattern("[a-z]{1,200}b") });
-        refused(&many, &json!(vec!["a".repeat(100); 10_000]), "patterns");
-    }
-
-    #[test]
-    fn the_programs_of_patterns_are_bounded_alone_and_together() {
-        let pattern = |pattern: String| json!({ "pattern": pattern });
-        refused(&pattern(r"\p{L}{1000}".into()), &json!(1), "takes more than 1 MiB when it is");
-        let many: Vec<_> = (0..300).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
-        refused(
-            &json!({ "allOf": many }),
-            &json!(1),
-            "its patterns together take more than 64 MiB",
-        );
-        let some: Vec<_> = (0..150).map(|n| pattern(format!("a{{{n}}}[bc]"))).collect();
-        assert_eq!(complexity(&json!({ "allOf": some }), &json!("a")), Ok(()));
-        let groups: Vec<_> = (1..100).map(|n| pattern(format!("^(a{{500}}){{{n}}}$"))).collect();
-        refused(&json!({ "allOf": groups }), &json!(1), "its patterns together");
-        // The same one is compiled once.
-        let same: Vec<_> = (0..1_000).map(|_| pattern("[bc]".into())).collect();
-        assert_eq!(complexity(&json!({ "allOf": same }), &json!("b")), Ok(()));
-    }
-
-    #[test]
-    fn what_a_keyword_compares_is_counted() {
-        let many = json!(vec![0; 100_000]);
-        let options: Vec<_> = (0..30_000).collect();
-        refused(&json!({ "items": { "enum": options } }), &many, "steps");
-        let options: Vec<_> = (0..250).collect();
-        assert_eq!(complexity(&json!({ "items": { "enum": options } }), &many), Ok(()));
-        let properties: Map<_, _> = (0..9_000).map(|n| (n.to_string(), json!({}))).collect();
-        let objects = json!(vec![json!({}); 10_000]);
-        refused(&json!({ "items": { "properties": properties } }), &objects, "steps");
-        let names: Vec<_> = (0..30_000).map(|n| n.to_string()).collect();
-        refused(&json!({ "items": { "required": names } }), &objects, "steps");
-        let lengths: Vec<_> = (0..2_000).map(|n| json!({ "minLength": n })).collect();
-        refused(&json!({ "allOf": lengths }), &json!("a".repeat(1 << 20)), "steps");
-    }
-
-    #[test]
-    fn counting_ends_when_the_caller_says_so() {
-        let schema = json!({ "items": { "anyOf": [{}, {}, {}] } });
-        let (complexity, value) = (SchemaComplexity::new(&schema).unwrap(), json!(vec![0; 10_000]));
-        let asked = Cell::new(0);
-        let until = |end: usize| {
-            asked.set(0);
-            let may_go_on = || {
-                asked.set(asked.get() + 1);
-                if asked.get() == end { Err("cancelled") } else { Ok(()) }
-            };
-            complexity.check("", &value, &may_go_on)
-        };
-        // Once for so many steps.
-        let steps = until(usize::MAX).unwrap();
-        assert_eq!(asked.get() as u64, steps / STEPS_PER_LOOK);
-        assert!(matches!(until(3), Err(Refusal::Ended("cancelled"))));
-        assert_eq!(asked.get(), 3);
-    }
-
-    #[test]
-    fn what_tools_ask_for_is_not_refused() {
-        // As deep as arguments may be, through references and a choice.
-        let tree = json!({
-            "$ref": "#/$defs/tree",
-            "$defs": { "tree": {
-                "type": "object",
-                "properties": { "x": { "anyOf": [{ "$ref": "#/$defs/tree" }, { "type": "null" }] } },
-            } },
-        });
-        assert_eq!(complexity(&tree, &nested(127)), Ok(()));
-        // As many as there may be.
-        let many =
-            json!({ "items": { "type": "object", "properties": { "id": { "minimum": 0 } } } });
-        let values: Vec<Value> = (0..50_000).map(|id| json!({ "id": id })).collect();
-        assert_eq!(complexity(&many, &values.into()), Ok(()));
-        // References by name, by anchor and by address.
-        let named = json!({
-            "items": { "anyOf": [{ "$ref": "#leaf" }, { "$ref": "T0" }] },
-            "$defs": {
-                "leaf": { "$anchor": "leaf", "type": "string" },
-                "T0": { "$id": "T0", "items": { "$ref": "T0" } },
-            },
-        });
-        assert_eq!(complexity(&named, &json!([["a", []]])), Ok(()));
     }
 }

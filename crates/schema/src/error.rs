@@ -2,7 +2,7 @@
 
 use kitbag_contract::ARGUMENTS_DEPTH;
 
-use crate::arguments::ArgumentProblem;
+use crate::problems::ArgumentProblem;
 
 /// A schema that is no JSON Schema, or takes too much to check against.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +10,12 @@ use crate::arguments::ArgumentProblem;
 pub struct SchemaError {
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl SchemaError {
+    pub(crate) fn new(reason: &str) -> Self {
+        Self { reason: reason.to_owned() }
+    }
 }
 
 /// A value that was not found to fit. `E` is why the caller ended the check.

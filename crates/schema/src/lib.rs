@@ -9,15 +9,25 @@ mod arguments;
 mod complexity;
 pub mod definitions;
 mod error;
+mod keywords;
+mod plain;
+mod pointer;
+mod problems;
+mod schema;
+mod types;
 
 use std::convert::Infallible;
 
-pub use arguments::{
-    ArgumentProblem, Arguments, check, check_form, check_input_form, check_schema, misfits,
-};
+pub use arguments::Arguments;
 pub use error::{CheckError, SchemaError};
+pub use problems::ArgumentProblem;
+pub use schema::Schema;
 
 /// For a check that nothing ends.
+///
+/// # Errors
+///
+/// None.
 pub fn without_end() -> Result<(), Infallible> {
     Ok(())
 }

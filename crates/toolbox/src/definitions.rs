@@ -32,7 +32,7 @@ impl<'a> From<&'a Tool> for ToolInfo<'a> {
             title: tool.title.as_ref().map(|title| &*title.value),
             description: tool.description.as_ref().map(|description| &*description.value),
             input_schema: &tool.input_schema.value,
-            output_schema: tool.output_schema.as_ref().map(|schema| &schema.value),
+            output_schema: tool.output_schema.as_ref().map(|schema| schema.value.as_json()),
             annotations: &tool.annotations,
         }
     }

@@ -30,7 +30,7 @@ use kitbag_policy::Grants;
 use crate::deadline::Deadline;
 
 pub use error::ToolboxError;
-pub use kitbag_schema::{ArgumentProblem, Arguments};
+pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use knowledge::{KnowledgePrompt, Subjects, TOPIC_GUEST_PATH};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
@@ -231,11 +231,12 @@ impl Toolbox {
         let is_learn = knowledge::is_learn(configured);
         let schema = &tool.input_schema.value;
         let may_go_on = || deadline.check();
-        let mut arguments = kitbag_schema::check(schema, arguments, &may_go_on, |key| {
-            // The host's own word is put in its place below.
-            is_learn && key == knowledge::TOPIC_KEY
-        })
-        .map_err(|error| ToolboxError::arguments(name, error))?;
+        let mut arguments = schema
+            .check_arguments(arguments, &may_go_on, |key| {
+                // The host's own word is put in its place below.
+                is_learn && key == knowledge::TOPIC_KEY
+            })
+            .map_err(|error| ToolboxError::arguments(name, error))?;
         let mut grants = tool.grants.value.clone();
         let mut refusal = None;
         if is_learn && action == Action::Run {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::session::Session;
-use crate::{Arguments, Toolbox, metering, tool};
+use crate::{Arguments, Schema, Toolbox, metering, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -142,7 +142,8 @@ impl Toolbox {
         let arguments = Arguments::json(Value::Object(arguments));
         let time = self.find(prompt.tool.as_str())?.limits.limits().time;
         let deadline = Deadline::new(cancellation, time, time);
-        let arguments = kitbag_schema::check(&schema, arguments, &|| deadline.check(), |_| false)
+        let arguments = schema
+            .check_arguments(arguments, &|| deadline.check(), |_| false)
             .map_err(|error| ToolboxError::arguments(&name, error))?;
         self.prepare_other(&prompt.tool, name, arguments, audience, cancellation)
     }
@@ -237,18 +238,18 @@ fn add<T: Clone>(
 }
 
 /// The JSON Schema of a prompt's arguments, which are texts.
-fn schema(prompt: &PromptDescription) -> Value {
+fn schema(prompt: &PromptDescription) -> Schema {
     let arguments = || prompt.arguments.iter();
     let properties: Map<_, _> =
         arguments().map(|argument| (argument.name.clone(), json!({ "type": "string" }))).collect();
     let required: Vec<_> =
         arguments().filter(|argument| argument.required).map(|argument| &argument.name).collect();
-    json!({
+    Schema::from(json!({
         "type": "object",
         "properties": properties,
         "required": required,
         "additionalProperties": false,
-    })
+    }))
 }
 
 /// Whether a URI has the form of a template (RFC 6570). `{name}` stands for text

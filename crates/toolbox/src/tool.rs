@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kitbag_config::{EffectiveLimits, LocalTool, Origin, Sourced, ToolGrants, ToolSource};
+use kitbag_config::{
+    EffectiveLimits, LocalTool, Origin, Parameter, Sourced, ToolGrants, ToolSource,
+};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{
     Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
 };
 use kitbag_policy::{Grants, RequestedGrants};
-use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
+use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
 use crate::deadline::Deadline;
@@ -40,9 +42,9 @@ pub struct Tool {
     /// What it does, for the model. Untrusted text.
     pub description: Option<Sourced<String>>,
     /// The JSON Schema of its arguments. Where nobody says anything, any object.
-    pub input_schema: Sourced<Value>,
+    pub input_schema: Sourced<Schema>,
     /// The JSON Schema of its content, where that is JSON.
-    pub output_schema: Option<Sourced<Value>>,
+    pub output_schema: Option<Sourced<Schema>>,
     /// Hints for a client, derived from the grants; the tool may add to them
     /// what no grant tells.
     pub annotations: Annotations,
@@ -78,7 +80,7 @@ impl Tool {
     pub fn check_schemas(&self) -> Result<(), ToolboxError> {
         self.check_schema_forms()?;
         self.schemas().try_for_each(|(kind, schema)| {
-            kitbag_schema::check_schema(schema).map_err(|error| self.unusable(kind, error))
+            schema.check().map_err(|error| self.unusable(kind, error))
         })
     }
 
@@ -90,11 +92,11 @@ impl Tool {
     /// [`ToolboxError::Schema`] for one that has not.
     pub fn check_schema_forms(&self) -> Result<(), ToolboxError> {
         self.schemas().try_for_each(|(kind, schema)| {
-            let check = match kind {
-                "input" => kitbag_schema::check_input_form,
-                _ => kitbag_schema::check_form,
+            let checked = match kind {
+                "input" => schema.check_input_form(),
+                _ => schema.check_form(),
             };
-            check(schema).map_err(|error| self.unusable(kind, error))
+            checked.map_err(|error| self.unusable(kind, error))
         })
     }
 
@@ -102,7 +104,7 @@ impl Tool {
         ToolboxError::schema(self.name.as_str(), kind, error)
     }
 
-    fn schemas(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+    fn schemas(&self) -> impl Iterator<Item = (&'static str, &Schema)> {
         let output = self.output_schema.as_ref().map(|schema| ("output", &schema.value));
         [("input", &self.input_schema.value)].into_iter().chain(output)
     }
@@ -130,8 +132,8 @@ impl Tool {
             let problems = vec![ArgumentProblem { pointer: String::new(), message }];
             ToolboxError::Output { tool: tool.clone(), problems }
         })?;
-        let problems = kitbag_schema::misfits(&schema.value, &value, &|| deadline.check())
-            .map_err(|error| match error {
+        let problems =
+            schema.value.misfits(&value, &|| deadline.check()).map_err(|error| match error {
                 CheckError::Schema(error) => self.unusable("output", error),
                 error => ToolboxError::arguments(&tool, error),
             })?;
@@ -270,23 +272,23 @@ fn with(
         }
         ToolSource::Local(local) => {
             let parameters = local.parameters.as_ref().map(|parameters| Sourced {
-                value: parameters.input_schema(),
+                value: parameters.input_schema().into(),
                 origin: match parameters.entries.first() {
-                    Some((_, first)) => first.kind.origin.clone(),
-                    None => local.wasm.origin.clone(),
+                    Some((_, Parameter { kind: Some(kind), .. })) => kind.origin.clone(),
+                    _ => local.wasm.origin.clone(),
                 },
             });
             (says.unwrap_or_default(), parameters)
         }
     };
-    let by_tool = |value| Sourced { value, origin: Origin::Tool };
+    let by_tool = |schema: Value| Sourced { value: schema.into(), origin: Origin::Tool };
     let said = |configured: &Option<Sourced<String>>, own: Option<String>| {
         configured.clone().or_else(|| own.map(by_tool_text))
     };
     let requested = says.grants.as_ref().map(RequestedGrants::read);
     // What cannot be read has been refused where the tool was asked.
     let requested = requested.and_then(Result::ok).unwrap_or_default();
-    let any_object = || Sourced::default(json!({ "type": "object" }));
+    let any_object = || Sourced::default(json!({ "type": "object" }).into());
     Ok(Tool {
         name: tool.name.clone(),
         source: tool.source.value.clone(),

@@ -68,8 +68,10 @@ impl Tool for Learn {
                         "description": "The topic's id, or its title in any case.",
                     },
                     "subjects": {
-                        "type": ["string", "array"],
-                        "items": { "type": "string" },
+                        "anyOf": [
+                            { "type": "string" },
+                            { "type": "array", "items": { "type": "string" } },
+                        ],
                         "description": "The subjects to load. Leave it out to list what there is.",
                     },
                 },

@@ -47,7 +47,8 @@ impl<'a> Fit<'a> {
 
     /// Measures a value; `path` is what it is called in the message.
     pub(super) fn check(&self, path: &KeyPath<'_>, value: &Value) -> Result<(), Misfit> {
-        let expected = match (self.parameter.kind.value, value) {
+        let Some(kind) = &self.parameter.kind else { return self.check_choice(path, value) };
+        let expected = match (kind.value, value) {
             (ParameterType::Array, Value::Array(elements)) => {
                 self.check_elements(path, elements)?;
                 None

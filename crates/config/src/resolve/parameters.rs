@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use kitbag_contract::text::alternatives;
 use serde_json::Value;
 
 use super::fit::{Fit, Misfit, identity};
@@ -60,16 +59,14 @@ impl Resolver<'_> {
         place: Place,
     ) -> Option<Parameter> {
         let kind = copied(parts, |parameter| parameter.kind.as_ref());
-        if kind.is_none() && !self.damage.covers(&path.key("type")) {
-            let types = alternatives(&ParameterType::ALL.map(ParameterType::as_str));
-            self.report.at(parts[0].at, Problem::NoParameterType { key: path.to_string(), types });
+        if kind.is_none() && self.damage.covers(&path.key("type")) {
+            return None;
         }
         let items = self.items(path, parts);
         let properties: Vec<_> = all(parts, |parameter| parameter.properties.as_ref()).collect();
         let properties = (!properties.is_empty())
             .then(|| self.parameters(&path.key("properties"), &properties, Place::Property));
-        let kind = kind?;
-        self.check_keys(parts, kind.value, place);
+        self.check_keys(parts, kind.as_ref().map(|kind| kind.value), place);
 
         let mut parameter = Parameter {
             kind,
@@ -114,14 +111,14 @@ impl Resolver<'_> {
     fn check_keys(
         &mut self,
         parts: &[Part<'_, ParameterConfig>],
-        kind: ParameterType,
+        kind: Option<ParameterType>,
         place: Place,
     ) {
         let misplaced = |key, only: ParameterType| {
-            (kind != only).then_some(Problem::MisplacedKey {
+            (kind != Some(only)).then_some(Problem::MisplacedKey {
                 key,
                 only: only.as_str(),
-                actual: kind.as_str(),
+                actual: kind.map(ParameterType::as_str),
             })
         };
         if let Some(problem) = misplaced("items", ParameterType::Array)

@@ -86,28 +86,49 @@ fn no_parameters_and_no_word_of_them_are_not_the_same() {
 }
 
 #[test]
-fn a_parameter_has_a_type_and_a_name_that_models_take() {
+fn a_parameter_has_a_name_that_models_take() {
     let name = "is not the name of a parameter: it takes 1 to 64 letters, digits, `_`, `-` and `.`";
     check_refused(
         r#"
-a = {}
-b = { type = "object", properties = { c = { description = "x" }, _d = { type = "string" }, "ä" = { type = "string" } } }
+b = { type = "object", properties = { _d = { type = "string" }, "ä" = { type = "string" } } }
 _topic = { type = "string" }
 "" = { type = "string" }
 "a b" = { type = "string" }
-c = { type = "array", items = {} }
 "#,
         &[
-            "C:6:5: parameter `tools.t.parameters.a` has no `type`; add `string`, `number`, `integer`, `boolean`, \
-             `array` or `object`",
-            "C:7:43: parameter `tools.t.parameters.b.properties.c` has no `type`; add `string`, `number`, \
-             `integer`, `boolean`, `array` or `object`",
-            &format!("C:7:92: `ä` {name}"),
-            "C:8:1: parameter `_topic` starts with `_`, which is reserved for the host; rename it",
-            &format!("C:9:1: `` {name}"),
-            &format!("C:10:1: `a b` {name}"),
-            "C:11:31: parameter `tools.t.parameters.c.items` has no `type`; add `string`, `number`, `integer`, \
-             `boolean`, `array` or `object`",
+            &format!("C:6:65: `ä` {name}"),
+            "C:7:1: parameter `_topic` starts with `_`, which is reserved for the host; rename it",
+            &format!("C:8:1: `` {name}"),
+            &format!("C:9:1: `a b` {name}"),
+        ],
+    );
+}
+
+#[test]
+fn a_parameter_without_a_type_takes_any_json_value() {
+    let parameters = r#"
+a = {}
+b = { description = "Any value.", default = [1, "x"], enum = [1, [1, "x"]], required = false }
+c = { type = "array", items = {} }
+"#;
+    let schema = local(&format!("{HEAD}{parameters}")).parameters.unwrap().input_schema();
+    assert_eq!(
+        schema["properties"],
+        json!({
+            "a": {},
+            "b": { "description": "Any value.", "enum": [1, [1, "x"]], "default": [1, "x"] },
+            "c": { "type": "array", "items": {} },
+        })
+    );
+    check_refused(
+        r#"
+a = { items = { type = "string" } }
+b = { enum = [1, "x"], default = 2 }
+"#,
+        &[
+            "C:6:15: `items` means something for the type `array` only, and this names none; add \
+             `type = \"array\"`",
+            "C:7:34: `tools.t.parameters.b.default` takes `1` or `x`, not `2`; did you mean `1`?",
         ],
     );
 }

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Note, ToolInfo, root};
+use crate::pointer::pointer;
 
 /// What must not stand at the root.
 const FORBIDDEN: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -41,7 +42,7 @@ fn check_names(schema: &mut Map<String, Value>, notes: &mut Vec<Note>) {
                 }
                 false => "has a name that this interface refuses, and is left out",
             };
-            notes.push(Note::new(format!("/properties{}", root::segment(name)), what));
+            notes.push(Note::new(format!("/properties{}", pointer(name)), what));
         }
         is_kept
     });

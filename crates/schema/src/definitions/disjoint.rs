@@ -6,52 +6,82 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{resolve, root};
+use crate::complexity::size;
+use crate::types::Types;
 
-/// How many pairs of schemas are compared. References let a short schema, which
-/// is the tool's word, have any number.
-const PAIRS: usize = 4_096;
+/// How many comparisons there are for one schema, of pairs of schemas, keys and
+/// values. References let a short schema, which is the tool's word, have any number.
+const COMPARISONS: u64 = 4_000_000;
+
+/// What a pair of schemas counts besides its keys and values.
+const COMPARISONS_PER_PAIR: u64 = 100;
 
 /// How deep in the branches a difference is looked for.
 const LEVELS: usize = 8;
 
+/// How many comparisons are left for a schema.
+pub(super) struct Comparisons(u64);
+
+impl Default for Comparisons {
+    fn default() -> Self {
+        Self(COMPARISONS)
+    }
+}
+
+impl Comparisons {
+    fn spend(&mut self, comparisons: u64) -> bool {
+        let rest = self.0.checked_sub(comparisons);
+        self.0 = rest.unwrap_or_default();
+        rest.is_some()
+    }
+}
+
 /// Whether it is plain that no value fits two of the branches. `false` means
 /// only that it is not plain.
-pub(super) fn are_disjoint(root: &Value, branches: &[Value]) -> bool {
-    let mut left = PAIRS;
+pub(super) fn are_disjoint(root: &Value, branches: &[Value], left: &mut Comparisons) -> bool {
     let pairs = branches
         .iter()
         .enumerate()
         .flat_map(|(index, first)| branches[index + 1..].iter().map(move |second| (first, second)));
     for (first, second) in pairs {
-        if !pair(root, first, second, LEVELS, &mut left) {
+        if !pair(root, first, second, LEVELS, left) {
             return false;
         }
     }
     true
 }
 
-fn pair(root: &Value, first: &Value, second: &Value, levels: usize, left: &mut usize) -> bool {
+fn pair(
+    root: &Value,
+    first: &Value,
+    second: &Value,
+    levels: usize,
+    left: &mut Comparisons,
+) -> bool {
     let Some(levels) = levels.checked_sub(1) else { return false };
-    *left = match left.checked_sub(1) {
-        Some(left) => left,
-        None => return false,
-    };
     let (Some(first), Some(second)) = (target(root, first), target(root, second)) else {
         return false;
     };
-    let (kinds, others) = (kinds(first), kinds(second));
-    if kinds.is_disjoint(&others) {
+    let keys = root::required(first).count() + root::required(second).count();
+    if !left.spend(COMPARISONS_PER_PAIR + keys as u64) {
+        return false;
+    }
+    let [own, others] = [first, second].map(|rules| Types::named(rules).unwrap_or(Types::ALL));
+    if !own.meet(others) {
         return true;
     }
-    let both: BTreeSet<_> = kinds.intersection(&others).copied().collect();
     if let (Some(first), Some(second)) = (choices(first), choices(second)) {
+        let sizes = first.iter().map(|value| size(value)).sum::<u64>();
+        if !left.spend(sizes.saturating_mul(second.len() as u64)) {
+            return false;
+        }
         // 1 and 1.0 are the same value and not the same JSON.
         let is_number = |value: &&&Value| value.is_number();
         let has_numbers =
             first.iter().any(|v| is_number(&v)) && second.iter().any(|v| is_number(&v));
         return !has_numbers && !first.iter().any(|value| second.contains(value));
     }
-    if both != BTreeSet::from(["object"]) {
+    if own.and(others) != Types::OBJECT {
         return false;
     }
     lacks_required(first, second)
@@ -70,22 +100,6 @@ fn target<'a>(root: &'a Value, mut schema: &'a Value) -> Option<&'a Map<String, 
         }
     }
     None
-}
-
-/// The types that values may have; all of them where nothing is said.
-fn kinds(rules: &Map<String, Value>) -> BTreeSet<&str> {
-    const ALL: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
-    // Every integer is a number.
-    let name = |kind: &'_ Value| match kind.as_str() {
-        Some("integer") => Some("number"),
-        Some(kind) => ALL.into_iter().find(|known| *known == kind),
-        None => None,
-    };
-    match rules.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(name).collect(),
-        Some(kind) => name(kind).into_iter().collect(),
-        None => ALL.into(),
-    }
 }
 
 fn choices(rules: &Map<String, Value>) -> Option<Vec<&Value>> {
@@ -110,7 +124,7 @@ fn required_differs(
     first: &Map<String, Value>,
     second: &Map<String, Value>,
     levels: usize,
-    left: &mut usize,
+    left: &mut Comparisons,
 ) -> bool {
     let keys: BTreeSet<_> = root::required(second).collect();
     for key in root::required(first).filter(|key| keys.contains(key)) {

@@ -90,7 +90,7 @@ impl Format {
 
     /// Defines one tool.
     ///
-    /// The schema is taken to be a valid one; [`check_schema`](crate::check_schema)
+    /// The schema is taken to be a valid one; [`Schema::check`](crate::Schema::check)
     /// makes sure of that.
     pub fn define<'a>(self, tool: impl Into<ToolInfo<'a>>) -> Definition {
         let tool = &tool.into();

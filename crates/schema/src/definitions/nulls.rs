@@ -7,8 +7,10 @@ use kitbag_contract::ARGUMENTS_DEPTH;
 use serde_json::{Map, Value, json};
 
 use super::{resolve, root};
-use crate::arguments::fits_plainly;
-use crate::complexity::{SchemaComplexity, options};
+use crate::complexity::{SchemaComplexity, count, options};
+use crate::plain::fits_plainly;
+use crate::pointer::pointer;
+use crate::types::Types;
 use crate::without_end;
 
 /// The name under which a schema refers to itself here.
@@ -17,6 +19,11 @@ const SCHEMA: &str = "urn:kitbag:schema";
 /// How many schemas are looked at. References and choices let a short schema,
 /// which is the tool's word, have any number for one value.
 const STEPS: usize = 10_000;
+
+/// How many values are looked at and copied, and how many more for each that the
+/// arguments have.
+const VALUES: u64 = 100_000;
+const VALUES_PER_VALUE: u64 = 64;
 
 /// How many schemas are looked at one within the other: as deep as arguments may
 /// be, and some for references.
@@ -54,13 +61,14 @@ pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
         .and_then(jsonschema::RegistryBuilder::prepare)
         .ok();
     let registry = registry.as_ref();
-    let complexity = SchemaComplexity::new(schema).ok();
+    let complexity = SchemaComplexity::new(schema.clone()).ok();
     let mut cleaner = Cleaner {
         root: schema,
         registry,
         complexity,
         validators: HashMap::new(),
         left: STEPS,
+        values: VALUES.saturating_add(VALUES_PER_VALUE.saturating_mul(count(&arguments))),
         depth: 0,
     };
     cleaner.clean("", &arguments).unwrap_or(arguments)
@@ -69,10 +77,11 @@ pub fn without_nulls(schema: &Value, arguments: Value) -> Value {
 struct Cleaner<'a> {
     root: &'a Value,
     registry: Option<&'a Registry<'a>>,
-    complexity: Option<SchemaComplexity<'a>>,
+    complexity: Option<SchemaComplexity>,
     /// By pointer.
     validators: HashMap<String, Option<Validator>>,
     left: usize,
+    values: u64,
     depth: usize,
 }
 
@@ -81,6 +90,7 @@ impl<'a> Cleaner<'a> {
     /// `None` where there are too many ways to look at it.
     fn clean(&mut self, at: &str, value: &Value) -> Option<Value> {
         self.left = self.left.checked_sub(1)?;
+        self.values = self.values.checked_sub(count(value))?;
         if !holds_null(value) {
             return Some(value.clone());
         }
@@ -137,7 +147,7 @@ impl<'a> Cleaner<'a> {
                 clean.insert(key, value);
                 continue;
             };
-            let at = format!("{at}/properties{}", root::segment(&key));
+            let at = format!("{at}/properties{}", pointer(&key));
             let is_required = root::required(rules).any(|required| required == key);
             if value.is_null() && !is_required && !self.takes_null(&at, schema)? {
                 continue;
@@ -174,9 +184,8 @@ impl<'a> Cleaner<'a> {
     }
 
     fn takes_null(&mut self, at: &str, schema: &Value) -> Option<bool> {
-        match schema.get("type") {
-            Some(Value::String(kind)) if kind != "null" => Some(false),
-            Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => Some(false),
+        match schema.as_object().and_then(Types::named) {
+            Some(named) if !named.meet(Types::NULL) => Some(false),
             _ => self.fits(at, &Value::Null),
         }
     }

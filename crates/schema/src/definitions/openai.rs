@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{Note, ToolInfo, root, strict};
+use crate::keywords::each_schema;
+use crate::types::Types;
 
 /// What must not stand at the root, strict or not.
 const FORBIDDEN: [&str; 6] = ["allOf", "anyOf", "oneOf", "enum", "const", "not"];
@@ -54,12 +56,8 @@ fn fill(schema: &mut Value) {
     if let Value::Object(rules) = schema {
         rules.entry("properties").or_insert_with(|| json!({}));
     }
-    root::each_schema(schema, &mut |rules| {
-        let is_array = match rules.get("type") {
-            Some(Value::String(kind)) => kind == "array",
-            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
-            _ => false,
-        };
+    each_schema(schema, &mut |rules| {
+        let is_array = Types::named(rules).is_some_and(|named| named.meet(Types::ARRAY));
         if is_array && !rules.contains_key("prefixItems") {
             rules.entry("items").or_insert_with(|| json!({}));
         }

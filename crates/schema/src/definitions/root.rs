@@ -5,14 +5,19 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Note, resolve};
+use crate::complexity::count;
+use crate::pointer::pointer;
+use crate::types::Types;
 
 /// How many references are followed one after the other. A chain of more is a
 /// ring.
 const HOPS: usize = 16;
 
-/// How many branches of combined schemas are looked at. References let a short
-/// schema, which is the tool's word, have any number.
-const BRANCHES: usize = 256;
+/// How many values the properties in all branches of combined schemas have together,
+/// and how many more a branch counts. References let a short schema, which is the
+/// tool's word, have any number.
+const VALUES: u64 = 250_000;
+const VALUES_PER_BRANCH: u64 = 1_000;
 
 /// Keywords that say nothing about a value, or hold what others refer to.
 const HARMLESS: [&str; 12] = [
@@ -77,7 +82,7 @@ pub(super) fn object_without(
     if found.is_empty() {
         return rules;
     }
-    let shape = Shape::of(schema, &rules, &mut { BRANCHES }).unwrap_or_default();
+    let shape = Shape::of(schema, &rules, &mut { VALUES }).unwrap_or_default();
     for key in found {
         rules.remove(*key);
         let what = match *key {
@@ -91,7 +96,7 @@ pub(super) fn object_without(
             }
             _ => "is not taken at the root, and left to the check of the call",
         };
-        notes.push(Note::new(segment(key), what));
+        notes.push(Note::new(pointer(key), what));
     }
     if shape.is_closed {
         rules.insert("additionalProperties".into(), false.into());
@@ -111,52 +116,6 @@ pub(super) fn required(rules: &Map<String, Value>) -> impl Iterator<Item = &str>
     rules.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether the type lets an object pass.
-pub(super) fn takes_object(rules: &Map<String, Value>) -> bool {
-    match rules.get("type") {
-        Some(Value::String(kind)) => kind == "object",
-        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
-        _ => true,
-    }
-}
-
-/// A key as one segment of a JSON pointer.
-pub(super) fn segment(key: &str) -> String {
-    crate::arguments::pointer(key)
-}
-
-/// Shows every schema within a schema, itself among them.
-pub(super) fn each_schema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
-    let Value::Object(rules) = schema else { return };
-    look(rules);
-    for (keyword, value) in rules {
-        match (&**keyword, value) {
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
-                Value::Object(schemas),
-            ) => schemas.values_mut().for_each(|schema| each_schema(schema, look)),
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| each_schema(schema, look));
-            }
-            (
-                "items"
-                | "additionalProperties"
-                | "additionalItems"
-                | "contains"
-                | "propertyNames"
-                | "unevaluatedItems"
-                | "unevaluatedProperties"
-                | "not"
-                | "if"
-                | "then"
-                | "else",
-                schema @ Value::Object(_),
-            ) => each_schema(schema, look),
-            _ => {}
-        }
-    }
-}
-
 /// What a schema tells of an object's properties, whatever it combines.
 ///
 /// Every object that fits the schema fits this too, but for one: a property that
@@ -169,10 +128,10 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` where the schema takes no object at all. What is beyond `left`
-    /// branches is left out.
-    fn of(root: &Value, rules: &Map<String, Value>, left: &mut usize) -> Option<Self> {
-        if !takes_object(rules) {
+    /// `None` where the schema takes no object at all. What is beyond `left` values
+    /// is left out.
+    fn of(root: &Value, rules: &Map<String, Value>, left: &mut u64) -> Option<Self> {
+        if Types::named(rules).is_some_and(|named| !named.meet(Types::OBJECT)) {
             return None;
         }
         let properties = rules.get("properties").and_then(Value::as_object);
@@ -199,16 +158,17 @@ impl Shape {
         Some(shape)
     }
 
-    fn of_branch(root: &Value, schema: &Value, left: &mut usize) -> Option<Self> {
-        *left = match left.checked_sub(1) {
-            Some(left) => left,
-            None => return Some(Self::default()),
+    fn of_branch(root: &Value, schema: &Value, left: &mut u64) -> Option<Self> {
+        let Value::Object(rules) = schema else {
+            return (*schema != Value::Bool(false)).then(Self::default);
         };
-        match schema {
-            Value::Object(rules) => Self::of(root, rules, left),
-            Value::Bool(false) => None,
-            _ => Some(Self::default()),
+        let counted = ["properties", "required"].iter().filter_map(|key| rules.get(*key));
+        let values = VALUES_PER_BRANCH + counted.map(count).sum::<u64>();
+        match left.checked_sub(values) {
+            Some(rest) => *left = rest,
+            None => return Some(Self::default()),
         }
+        Self::of(root, rules, left)
     }
 
     /// What fits both.

@@ -8,13 +8,18 @@
 //!
 //! Source: OpenAI, Structured Outputs, "Supported schemas" (2026-02).
 
+mod size;
+
 use std::collections::BTreeSet;
 
 use kitbag_contract::text::shown;
 use serde_json::{Map, Value, json};
 
-use super::disjoint::are_disjoint;
+use self::size::Size;
+use super::disjoint::{Comparisons, are_disjoint};
 use super::{Note, root};
+use crate::pointer::pointer;
+use crate::types::Types;
 
 /// Keywords that have no form in strict mode, whatever they stand beside.
 const NEVER: [&str; 10] = [
@@ -76,15 +81,6 @@ const ANNOTATIONS: [&str; 12] = [
     "$vocabulary",
 ];
 
-/// Where the interface draws the line.
-const PROPERTIES: usize = 5_000;
-const DEPTH: usize = 10;
-const TEXT_CHARS: usize = 120_000;
-const CHOICES: usize = 1_000;
-/// From so many choices on, their texts are measured together.
-const MANY_CHOICES: usize = 250;
-const MANY_CHOICES_CHARS: usize = 15_000;
-
 /// Writes a schema in strict mode, and notes what that cannot say but does not
 /// need to.
 pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
@@ -94,9 +90,10 @@ pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
         .iter()
         .find(|key| rules.contains_key(**key))
     {
-        return Err(unsupported(&root::segment(key)));
+        return Err(unsupported(&pointer(key)));
     }
-    if !root::takes_object(schema.as_object().unwrap_or(&rules)) {
+    if Types::named(schema.as_object().unwrap_or(&rules)).is_some_and(|it| !it.meet(Types::OBJECT))
+    {
         return Err(Note::new("/type", "takes no object, which arguments always are"));
     }
     let mut writer = Writer {
@@ -108,6 +105,7 @@ pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
         definitions: Map::new(),
         pending: Vec::new(),
         notes: Vec::new(),
+        comparisons: Comparisons::default(),
     };
     let mut strict = writer.write(&Value::Object(rules), "")?;
     while let Some((name, place)) = writer.pending.pop() {
@@ -118,9 +116,7 @@ pub(super) fn strict(schema: &Value) -> Result<(Value, Vec<Note>), Note> {
         strict.insert("$defs".into(), writer.definitions.into());
     }
     let strict = Value::Object(strict);
-    let mut size = Size::default();
-    size.add(&strict, 0);
-    match size.excess() {
+    match Size::of(&strict).excess() {
         Some(excess) => Err(Note::new("", excess)),
         None => Ok((strict, writer.notes)),
     }
@@ -135,6 +131,8 @@ struct Writer<'a> {
     /// What is yet to be written, with the pointer to it.
     pending: Vec<(String, String)>,
     notes: Vec<Note>,
+    /// What may still be compared to tell branches apart.
+    comparisons: Comparisons,
 }
 
 impl Writer<'_> {
@@ -200,7 +198,7 @@ impl Writer<'_> {
         match (keyword, branches) {
             ("allOf", [only]) => return self.write(only, &format!("{at}/0")),
             ("allOf", _) => return Err(unsupported(at)),
-            ("oneOf", _) if !are_disjoint(self.root, branches) => {
+            ("oneOf", _) if !are_disjoint(self.root, branches, &mut self.comparisons) => {
                 let what = "has branches of which several may fit, which strict mode cannot say";
                 return Err(Note::new(at, what));
             }
@@ -371,7 +369,7 @@ impl Writer<'_> {
                 // It must not be there, and without it nothing lets it be.
                 continue;
             }
-            let at = format!("{at}/properties{}", root::segment(key));
+            let at = format!("{at}/properties{}", pointer(key));
             let mut property = self.write(schema, &at)?;
             if !is_required {
                 allow_null(&mut property);
@@ -408,7 +406,7 @@ impl Writer<'_> {
                 _ if is_taken(key) => continue,
                 _ => {
                     self.notes.push(Note::new(
-                        format!("{at}{}", root::segment(key)),
+                        format!("{at}{}", pointer(key)),
                         "is left out, since strict mode does not know it",
                     ));
                     continue;
@@ -416,7 +414,7 @@ impl Writer<'_> {
             };
             description.push(told);
             self.notes.push(Note::new(
-                format!("{at}{}", root::segment(key)),
+                format!("{at}{}", pointer(key)),
                 "is told in the description, since strict mode does not know it",
             ));
         }
@@ -443,23 +441,21 @@ impl Writer<'_> {
 /// Lets a schema take null as well.
 fn allow_null(strict: &mut Map<String, Value>) {
     let null = || json!({ "type": "null" });
+    if strict.get("type") == Some(&json!("null")) {
+        return;
+    }
     if let Some(Value::Array(branches)) = strict.get_mut("anyOf") {
         if !branches.contains(&null()) {
             branches.push(null());
         }
-    } else if strict.contains_key("$ref") {
-        let branches = vec![std::mem::take(strict).into(), null()];
-        strict.insert("anyOf".into(), Value::Array(branches));
-    } else if let Some(kind @ Value::String(_)) = strict.get_mut("type")
-        && kind != "null"
-    {
-        *kind = json!([kind, "null"]);
-        if let Some(Value::Array(choices)) = strict.get_mut("enum")
-            && !choices.contains(&Value::Null)
-        {
-            choices.push(Value::Null);
-        }
+        return;
     }
+    // What is said to a reader stays where it is looked for.
+    let texts = ["title", "description"];
+    let texts: Vec<_> = texts.iter().filter_map(|key| strict.remove_entry(*key)).collect();
+    let branches = vec![std::mem::take(strict).into(), null()];
+    strict.insert("anyOf".into(), Value::Array(branches));
+    strict.extend(texts);
 }
 
 /// The values that `enum` and `const` leave.
@@ -508,7 +504,7 @@ fn copy(
 
 fn refuse(rules: &Map<String, Value>, keys: &[&str], at: &str) -> Result<(), Note> {
     match keys.iter().find(|key| rules.contains_key(**key)) {
-        Some(key) => Err(unsupported(&format!("{at}{}", root::segment(key)))),
+        Some(key) => Err(unsupported(&format!("{at}{}", pointer(key)))),
         None => Ok(()),
     }
 }
@@ -579,66 +575,5 @@ fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(object) => object,
         _ => Map::new(),
-    }
-}
-
-/// What the interface measures.
-#[derive(Default)]
-struct Size {
-    properties: usize,
-    depth: usize,
-    text: usize,
-    choices: usize,
-    /// The longest list of choices that counts as a long one, in characters.
-    long_list: usize,
-}
-
-impl Size {
-    fn add(&mut self, schema: &Value, depth: usize) {
-        let Value::Object(rules) = schema else { return };
-        let chars = |text: &str| text.chars().count();
-        let mut inside = depth;
-        if let Some(Value::Object(properties)) = rules.get("properties") {
-            inside += 1;
-            self.depth = self.depth.max(inside);
-            self.properties += properties.len();
-            for (name, schema) in properties {
-                self.text += chars(name);
-                self.add(schema, inside);
-            }
-        }
-        if let Some(Value::Array(choices)) = rules.get("enum") {
-            let text: usize = choices.iter().filter_map(Value::as_str).map(chars).sum();
-            self.choices += choices.len();
-            self.text += text;
-            if choices.len() > MANY_CHOICES {
-                self.long_list = self.long_list.max(text);
-            }
-        }
-        if let Some(Value::Object(definitions)) = rules.get("$defs") {
-            for (name, schema) in definitions {
-                self.text += chars(name);
-                self.add(schema, 0);
-            }
-        }
-        if let Some(items) = rules.get("items") {
-            self.add(items, inside);
-        }
-        for branch in rules.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
-            self.add(branch, inside);
-        }
-    }
-
-    /// What there is too much of.
-    fn excess(&self) -> Option<String> {
-        let limits = [
-            (self.properties, PROPERTIES, "properties"),
-            (self.depth, DEPTH, "levels of objects"),
-            (self.text, TEXT_CHARS, "characters of names and choices"),
-            (self.choices, CHOICES, "choices"),
-            (self.long_list, MANY_CHOICES_CHARS, "characters in one long list of choices"),
-        ];
-        let (found, limit, noun) = limits.into_iter().find(|(found, limit, _)| found > limit)?;
-        Some(format!("has {found} {noun}, and strict mode takes {limit}"))
     }
 }

@@ -4,9 +4,11 @@ use kitbag_contract::ToolName;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::disjoint::{Comparisons, are_disjoint};
 use super::root::object_without;
 use super::strict::strict;
 use super::*;
+use crate::keywords::each_schema;
 
 #[track_caller]
 fn check_strict(schema: Value, expected: Value, notes: &[&str]) {
@@ -52,15 +54,15 @@ fn an_optional_property_is_there_and_may_be_null() {
             "type": "object",
             "properties": {
                 "must": { "type": "string" },
-                "may": { "type": ["integer", "null"], "minimum": 1 },
-                "one": { "type": ["string", "null"], "enum": ["a", "b", null] },
-                "const": { "type": ["integer", "null"], "enum": [3, null] },
+                "may": { "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "null" }] },
+                "one": { "anyOf": [{ "type": "string", "enum": ["a", "b"] }, { "type": "null" }] },
+                "const": { "anyOf": [{ "type": "integer", "enum": [3] }, { "type": "null" }] },
                 "either": { "anyOf": [
                     { "type": "string" },
                     { "type": "array", "items": { "type": "string" } },
                     { "type": "null" },
                 ] },
-                "null": { "type": ["string", "null"] },
+                "null": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
                 "refers": {
                     "anyOf": [{ "$ref": "#/$defs/size" }, { "type": "null" }],
                     "description": "How large.",
@@ -87,9 +89,9 @@ fn what_strict_mode_does_not_know_is_told_in_the_description() {
         json!({
             "type": "object",
             "properties": {
-                "count": { "type": ["integer", "null"], "description": "How many. Default: 3." },
+                "count": { "anyOf": [{ "type": "integer" }, { "type": "null" }], "description": "How many. Default: 3." },
                 "link": {
-                    "type": ["string", "null"],
+                    "anyOf": [{ "type": "string" }, { "type": "null" }],
                     "description": "Format: uri. Examples: \"a:b\".",
                 },
             },
@@ -197,7 +199,7 @@ fn what_has_no_form_in_strict_mode_is_named() {
 
 #[test]
 fn what_is_too_large_for_strict_mode_is_not_strict() {
-    let choices: Vec<_> = (0..1_000).map(|number| number.to_string()).collect();
+    let choices: Vec<_> = (0..1_001).map(|number| number.to_string()).collect();
     check_not_strict(json!({ "enum": choices }), " has 1001 choices, and strict mode takes 1000");
     let mut deep = json!({ "type": "string" });
     for _ in 0..10 {
@@ -205,6 +207,58 @@ fn what_is_too_large_for_strict_mode_is_not_strict() {
             json!({ "type": "object", "properties": { "x": deep }, "additionalProperties": false });
     }
     check_not_strict(deep, " has 11 levels of objects, and strict mode takes 10");
+}
+
+#[test]
+fn telling_branches_apart_is_bounded_for_the_whole_schema() {
+    // Few choices that refer to the same long lists, again and again.
+    let list = |first: usize| (0..200).map(|n| format!("{}", first + n)).collect::<Vec<_>>();
+    let choice = json!({ "oneOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/b" }] });
+    let schema = |choices: usize| {
+        let properties: Map<_, _> =
+            (0..choices).map(|n| (format!("p{n}"), choice.clone())).collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+            "$defs": { "a": { "enum": list(10_000) }, "b": { "enum": list(20_000) } },
+        })
+    };
+    let note = strict(&schema(3_000)).unwrap_err();
+    assert!(note.what.contains("branches of which several may fit"), "{}", note.what);
+    let mut left = Comparisons::default();
+    let one = schema(1);
+    assert!(are_disjoint(&one, one["properties"]["p0"]["oneOf"].as_array().unwrap(), &mut left));
+}
+
+#[test]
+fn the_properties_of_branches_are_copied_within_bounds() {
+    let properties: Map<_, _> = (0..5_000).map(|n| (format!("p{n}"), json!({}))).collect();
+    let branch = json!({ "$ref": "#/$defs/a" });
+    let schema = json!({
+        "anyOf": vec![branch; 10_000],
+        "$defs": { "a": { "properties": properties, "required": ["p0"] } },
+    });
+    let object = object_without(&schema, &["anyOf"], &mut Vec::new());
+    // What is beyond the bound takes any object.
+    assert!(!object.contains_key("required"));
+    assert_eq!(object["properties"].as_object().unwrap().len(), 5_000);
+}
+
+#[test]
+fn nulls_are_looked_for_within_bounds() {
+    let mut list = vec![json!({ "a": null }); 10_000];
+    list.push(json!({ "b": 1 }));
+    let arguments = json!({ "x": list });
+    let schema = |times: usize| {
+        let items = json!({ "properties": { "a": { "type": "string" } } });
+        let all = vec![json!({ "properties": { "x": { "items": items } } }); times];
+        json!({ "allOf": all })
+    };
+    // Each branch looks at all of it again.
+    assert_eq!(without_nulls(&schema(5_000), arguments.clone()), arguments);
+    let small = json!({ "x": [{ "a": null }] });
+    assert_eq!(without_nulls(&schema(50), small), json!({ "x": [{}] }));
 }
 
 #[test]
@@ -467,7 +521,7 @@ fn check_form(schema: &Value) {
         "minimum",
     ];
     let mut schema = schema.clone();
-    root::each_schema(&mut schema, &mut |rules| {
+    each_schema(&mut schema, &mut |rules| {
         for key in rules.keys() {
             assert!(KNOWN.contains(&&**key) || key == "pattern", "{key}");
         }

@@ -1,0 +1,283 @@
+//! A schema, read once, and values checked against it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use kitbag_contract::text::shown;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::complexity::{self, Refusal, SchemaComplexity};
+use crate::error::{CheckError, SchemaError};
+use crate::plain::{fits_plainly, is_plain_schema};
+use crate::problems::{ArgumentProblem, PROBLEMS, explain};
+use crate::types::Types;
+
+/// How many bytes the pointers to all values have at most where all problems are
+/// looked for: the library holds one for each problem before it tells the first.
+const ALL_POINTER_BYTES: usize = 4 << 20;
+
+/// Up to how many evaluations everything that is wrong is looked for: the library
+/// keeps all of it in memory.
+const STEPS_IN_FULL: u64 = 100_000;
+
+/// How much memory what was read of a schema may take to be kept for the next check,
+/// as estimated. What is larger is read again each time: a tool's own word must not
+/// fill the memory of a server.
+const KEPT_BYTES: u64 = 1 << 20;
+
+/// A JSON Schema of a tool's. It dereferences to the JSON that it is.
+///
+/// The first check that needs it reads it, and the ones after that use what was read.
+/// Cheap to clone; clones share that.
+#[derive(Clone)]
+pub struct Schema(Arc<Inner>);
+
+struct Inner {
+    json: Value,
+    read: OnceLock<Read>,
+}
+
+/// What came of reading a schema.
+enum Read {
+    Kept(Arc<Reader>),
+    TooLargeToKeep,
+    Unusable(SchemaError),
+}
+
+/// A schema as values are checked against it.
+struct Reader {
+    complexity: SchemaComplexity,
+    validator: jsonschema::Validator,
+}
+
+impl Schema {
+    /// The JSON that it is.
+    pub fn as_json(&self) -> &Value {
+        &self.0.json
+    }
+
+    /// Looks whether it has the form of a schema. Quick, since patterns and references
+    /// are for [`check`](Self::check) to read.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`], where it has not.
+    pub fn check_form(&self) -> Result<(), SchemaError> {
+        // Other drafts are for the library to read.
+        let is_newest = self["$schema"]
+            .as_str()
+            .is_none_or(|draft| draft.contains("json-schema.org/draft/2020-12"));
+        match is_plain_schema(self) || !is_newest || jsonschema::draft202012::meta::is_valid(self) {
+            true => Ok(()),
+            false => Err(SchemaError::new("a keyword in it has a value that it cannot have")),
+        }
+    }
+
+    /// As [`check_form`](Self::check_form), and whether it takes an object, which
+    /// arguments are.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`], where it has not, or does not.
+    pub fn check_input_form(&self) -> Result<(), SchemaError> {
+        let named = self.as_object().and_then(Types::named);
+        if named.is_some_and(|named| !named.meet(Types::OBJECT)) {
+            return Err(SchemaError::new(
+                "its `type` is not `object`, and arguments are an object",
+            ));
+        }
+        self.check_form()
+    }
+
+    /// Reads it as a check of a value does. Patterns take time to compile.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`], where it is no schema or takes too much to check against.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        // What configuration and most tools write is seen to be one at a glance.
+        match is_plain_schema(self) {
+            true => Ok(()),
+            false => self.reader().map(drop),
+        }
+    }
+
+    /// Everything in which a value does not fit; nothing, where it does. `may_go_on` is
+    /// asked now and then, and its error ends the check.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckError::Schema`], where the schema cannot be used, and
+    /// [`CheckError::Ended`].
+    pub fn misfits<E>(
+        &self,
+        value: &Value,
+        may_go_on: &dyn Fn() -> Result<(), E>,
+    ) -> Result<Vec<ArgumentProblem>, CheckError<E>> {
+        let may_go_on_here = || may_go_on().map_err(CheckError::Ended);
+        let mut problems = Vec::new();
+        if fits_plainly(self, value) {
+            return Ok(problems);
+        }
+        may_go_on_here()?;
+        let reader = self.reader()?;
+        let Reader { complexity, validator } = &*reader;
+        may_go_on_here()?;
+        let steps = complexity.check("", value, may_go_on).map_err(|refusal| match refusal {
+            Refusal::TooMuch(reason) => CheckError::Schema(SchemaError { reason }),
+            Refusal::Ended(error) => CheckError::Ended(error),
+        })?;
+        let fits = validator.is_valid(value);
+        may_go_on_here()?;
+        if fits {
+            return Ok(problems);
+        }
+        let is_bounded = steps <= STEPS_IN_FULL && pointer_bytes(value, 0) <= ALL_POINTER_BYTES;
+        let all = is_bounded.then(|| validator.iter_errors(value)).into_iter().flatten();
+        let first = match is_bounded || complexity.has_choices() {
+            true => None,
+            false => validator.validate(value).err(),
+        };
+        for error in all.chain(first) {
+            may_go_on_here()?;
+            explain(&error, self, &mut problems);
+            if problems.len() > PROBLEMS || !is_bounded {
+                problems.truncate(PROBLEMS);
+                let message = "further problems are not listed".into();
+                problems.push(ArgumentProblem { pointer: String::new(), message });
+                break;
+            }
+        }
+        if problems.is_empty() {
+            let message = "does not fit, and is too large to say where".into();
+            problems.push(ArgumentProblem { pointer: String::new(), message });
+        }
+        may_go_on_here()?;
+        Ok(problems)
+    }
+
+    fn reader(&self) -> Result<Arc<Reader>, SchemaError> {
+        match self.0.read.get() {
+            Some(Read::Kept(reader)) => return Ok(Arc::clone(reader)),
+            Some(Read::Unusable(error)) => return Err(error.clone()),
+            Some(Read::TooLargeToKeep) | None => {}
+        }
+        let reader = Reader::new(&self.0.json).map(Arc::new);
+        // Another check may have read it meanwhile, and the same.
+        self.0.read.get_or_init(|| match &reader {
+            Ok(reader) if reader.complexity.memory_bytes() <= KEPT_BYTES => {
+                Read::Kept(Arc::clone(reader))
+            }
+            Ok(_) => Read::TooLargeToKeep,
+            Err(error) => Read::Unusable(error.clone()),
+        });
+        reader
+    }
+}
+
+impl Reader {
+    fn new(schema: &Value) -> Result<Self, SchemaError> {
+        let read = || {
+            let complexity = SchemaComplexity::new(schema.clone())?;
+            let validator = complexity::options()
+                .build(schema)
+                .map_err(|error| shown(&error.to_string()).to_string())?;
+            Ok(Self { complexity, validator })
+        };
+        read().map_err(|reason| SchemaError { reason })
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(json: Value) -> Self {
+        Self(Arc::new(Inner { json, read: OnceLock::new() }))
+    }
+}
+
+impl Deref for Schema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0.json
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.json == other.0.json
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0.json, f)
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.json.serialize(serializer)
+    }
+}
+
+/// How many bytes the pointers to a value and all within it have, where that to the
+/// value itself has `own`.
+fn pointer_bytes(value: &Value, own: usize) -> usize {
+    // An index has as many digits as a list of so many values can have.
+    const INDEX: usize = 8;
+    own + match value {
+        Value::Array(elements) => {
+            elements.iter().map(|element| pointer_bytes(element, own + INDEX)).sum::<usize>()
+        }
+        Value::Object(object) => {
+            let within = object.iter();
+            within.map(|(key, value)| pointer_bytes(value, own + 1 + key.len())).sum()
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::without_end;
+
+    /// Whether what was read of a schema is kept after a check.
+    fn is_kept(schema: Value) -> bool {
+        let schema = Schema::from(schema);
+        schema.misfits(&json!("x"), &without_end).unwrap();
+        let shared = schema.clone();
+        matches!(shared.0.read.get(), Some(Read::Kept(_)))
+    }
+
+    #[test]
+    fn a_schema_is_read_once_for_all_its_clones() {
+        assert!(is_kept(json!({ "pattern": "^x$" })));
+        let schema = Schema::from(json!({ "pattern": "^x$" }));
+        let first = schema.reader().unwrap();
+        assert!(Arc::ptr_eq(&first, &schema.clone().reader().unwrap()));
+        // What has plainly the right form is not read at all.
+        let plain = Schema::from(json!({ "type": "string" }));
+        assert!(plain.misfits(&json!("x"), &without_end).unwrap().is_empty());
+        assert!(plain.0.read.get().is_none());
+    }
+
+    #[test]
+    fn what_was_read_of_a_large_schema_is_not_kept() {
+        let patterns: Vec<_> =
+            (0..20).map(|n| json!({ "pattern": format!("x|a{{{n}}}") })).collect();
+        assert!(!is_kept(json!({ "allOf": patterns })));
+        let many: Vec<_> = (0..10_000).map(|n| json!({ "maxLength": n + 1 })).collect();
+        assert!(!is_kept(json!({ "allOf": many })));
+    }
+
+    #[test]
+    fn a_schema_is_shared_between_threads() {
+        fn is_shared<T: Send + Sync + 'static>() {}
+        is_shared::<Schema>();
+    }
+}
