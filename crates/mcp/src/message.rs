@@ -5,6 +5,7 @@
 //! message, its sender waits for an answer under its `id`.
 
 use kitbag_contract::json::{self, JsonBudget};
+use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
 use kitbag_host::MemoryBudget;
 use rmcp::ErrorData;
@@ -32,15 +33,19 @@ pub(crate) fn read(text: &[u8]) -> Line {
     if text.is_empty() {
         return Line::Empty;
     }
-    let id = || {
+    let skim = || {
         let mut skim = Skim::default();
         skim.feed(text);
-        skim.id()
+        skim
     };
     let value = match json::parse(text, JsonBudget::MESSAGE) {
         Ok(value) => value,
         Err(error) => {
-            let id = id();
+            let skim = skim();
+            if let Some(id) = skim.invalid_number() {
+                return Line::Refused(Box::new(refusal(invalid_id(id), None)));
+            }
+            let id = skim.id();
             let message = format!("the message cannot be read: {error}");
             return Line::Refused(Box::new(match id {
                 // It is JSON as far as its envelope goes.
@@ -51,7 +56,7 @@ pub(crate) fn read(text: &[u8]) -> Line {
     };
     match message(value, text.len()) {
         Ok(message) => Line::Message(Box::new(message)),
-        Err(error) => Line::Refused(Box::new(refusal(error, id()))),
+        Err(error) => Line::Refused(Box::new(refusal(error, skim().id()))),
     }
 }
 
@@ -77,6 +82,12 @@ fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorDat
     if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid("`jsonrpc` must be `2.0`"));
     }
+    if let Some(id) = object.get("id")
+        && !id.is_string()
+        && id.as_i64().is_none()
+    {
+        return Err(invalid_id(&id.to_string()));
+    }
     if object.get("method").is_some_and(|method| method == "tools/call")
         && object.contains_key("id")
     {
@@ -84,6 +95,15 @@ fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorDat
     }
     serde_json::from_value(value)
         .map_err(|error| ErrorData::invalid_request(format!("this is no message: {error}"), None))
+}
+
+/// Says what the id of a message has to be, in place of this one.
+fn invalid_id(id: &str) -> ErrorData {
+    let message = format!(
+        "`id` must be a string or a whole number of 64 bits with a sign, not `{}`",
+        shown(id)
+    );
+    ErrorData::invalid_request(message, None)
 }
 
 /// The message of which there are most, without trying what else it could be, from a
@@ -266,6 +286,14 @@ impl Skim {
         }
         serde_json::from_slice(&self.id).ok()
     }
+
+    /// The text of the `id`, where it is a number that cannot be one.
+    fn invalid_number(&self) -> Option<&str> {
+        let is_number = self.id.first().is_some_and(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+        let is_invalid = !self.is_ambiguous && self.has_id && is_number && self.id().is_none();
+        let text = str::from_utf8(&self.id).ok()?;
+        (is_invalid && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +339,26 @@ mod tests {
             Value::Null,
             "a batch is not part of the protocol; send one message a line",
         );
+        for (id, shown) in [
+            ("1.5", "1.5"),
+            ("123456789012345678901", "123456789012345678901"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("null", "null"),
+            ("true", "true"),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            for method in ["ping", "tools/call"] {
+                check_refused(
+                    &format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}},"id":{id}}}"#),
+                    -32600,
+                    Value::Null,
+                    &format!(
+                        "`id` must be a string or a whole number of 64 bits with a sign, not \
+                         `{shown}`"
+                    ),
+                );
+            }
+        }
         check_refused(r#"{"id":3,"method":"ping"}"#, -32600, json!(3), "`jsonrpc` must be `2.0`");
         let deep = format!(
             r#"{{"jsonrpc":"2.0","method":"x","params":{}1{},"id":9}}"#,
