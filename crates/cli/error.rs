@@ -259,7 +259,9 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
 fn load_exit(error: &LoadError) -> Exit {
     match error {
         LoadError::NotFound { .. } => Exit::Configuration,
-        LoadError::Busy | LoadError::NoMemory { .. } => Exit::Limit,
+        LoadError::Busy | LoadError::NoMemory { .. } | LoadError::NoCompilerMemory { .. } => {
+            Exit::Limit
+        }
         LoadError::Cancelled => Exit::Interrupted,
         LoadError::Link { .. } | LoadError::Distrusted { .. } => Exit::Denied,
         LoadError::Engine(_) => Exit::Bug,

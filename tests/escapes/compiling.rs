@@ -75,6 +75,11 @@ fn call(client: &mut Client) -> u64 {
 #[test]
 fn a_compiler_has_limits_three_pipes_and_nothing_else() {
     let workspace = slow();
+    // As a shell's `3<secret` leaves it: it goes on to whatever is started.
+    let secret = workspace.outside().join("secret");
+    fs::write(&secret, "the secret").unwrap();
+    let left_open = fs::File::open(&secret).unwrap();
+    rustix::io::fcntl_setfd(&left_open, rustix::io::FdFlags::empty()).unwrap();
     let mut client = Client::with_handshake(&workspace, json!({}));
     call(&mut client);
     let compiler = compiler(&client);
@@ -96,13 +101,14 @@ fn a_compiler_has_limits_three_pipes_and_nothing_else() {
     assert_eq!(limit("Max core file size"), ["0"; 2]);
     assert_eq!(read("environ"), "");
     assert_eq!(fs::read_link(format!("/proc/{compiler}/cwd")).unwrap(), PathBuf::from("/"));
-    let files = fs::read_dir(format!("/proc/{compiler}/fd")).unwrap().flatten();
-    let files: Vec<_> = files.flat_map(|file| fs::read_link(file.path())).collect();
-    // What this test was started with goes on to whatever it starts.
-    let inherited = fs::read_dir("/proc/self/fd").unwrap().flatten();
-    let inherited: Vec<_> = inherited.flat_map(|file| fs::read_link(file.path())).collect();
+    let files_of = |process: u32| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+        files.flat_map(|file| fs::read_link(file.path())).collect::<Vec<_>>()
+    };
+    assert!(files_of(client.process_id()).contains(&secret.canonicalize().unwrap()));
+    let files = files_of(compiler);
     let own = PathBuf::from(format!("/proc/{compiler}/pagemap"));
-    let others = files.iter().filter(|file| **file != own && !inherited.contains(file));
+    let others = files.iter().filter(|file| **file != own);
     let others: Vec<_> = others.map(|file| file.to_str().unwrap()).collect();
     assert!(others.len() <= 3 && others.iter().all(|file| file.starts_with("pipe:")), "{files:?}");
 }

@@ -84,6 +84,7 @@ const MEMORY: ByteSize = ByteSize::mib(2 << 10);
 ///
 /// [`LoadError::Invalid`] where it is no component that kitbag can run,
 /// [`LoadError::Busy`] where too many others are being compiled,
+/// [`LoadError::NoCompilerMemory`] where there is not enough of `memory`,
 /// [`LoadError::Compiler`] where the process ended without a result,
 /// [`LoadError::Cancelled`].
 pub(crate) fn compile(
@@ -105,7 +106,7 @@ pub(crate) fn compile(
     let compiled = {
         let place = PLACES.take(wait, TIME)?;
         let share = Share::of(content.len() as u64, heaviest, memory.size());
-        let reserved = reserve(wait, memory, share.memory)?;
+        let reserved = reserve(wait, memory, share.memory, TIME)?;
         let content = match program {
             None => content,
             Some(program) => match worker::compile(program, wait, content, metering, share) {
@@ -167,18 +168,19 @@ fn needed(bytes: u64, threads: usize, at_once: usize) -> u64 {
         .saturating_add(functions)
 }
 
-/// Waits for memory as long as for a place.
+/// Waits for memory, and no longer than this.
 #[cfg(feature = "compiler")]
 fn reserve(
     wait: &Wait<'_>,
     memory: &MemoryBudget,
     size: ByteSize,
+    time: Duration,
 ) -> Result<Reservation, LoadError> {
     if let Some(reserved) = memory.reserve(size.as_u64()) {
         return Ok(reserved);
     }
     let mut waiting = Box::pin(memory.wait(size.as_u64()));
-    let reserved = wait.until(TIME, |slice| {
+    let reserved = wait.until(time, |slice| {
         let waited = crate::blocking::block_on(async {
             tokio::time::timeout(slice, waiting.as_mut()).await.ok()
         });
@@ -186,7 +188,7 @@ fn reserve(
     });
     reserved.ok_or_else(|| match wait.is_cancelled() {
         true => LoadError::Cancelled,
-        false => LoadError::Busy,
+        false => LoadError::NoCompilerMemory { path: wait.path().to_owned(), size },
     })
 }
 
@@ -344,9 +346,15 @@ mod tests {
         let given_up = Wait::new(Path::new("a"), 0, &Audience::NOBODY, &cancelled);
         let held = memory.reserve(4 << 20).unwrap();
         let size = ByteSize::mib(8);
-        assert!(matches!(reserve(&given_up, &memory, size), Err(LoadError::Cancelled)));
+        assert!(matches!(reserve(&given_up, &memory, size, TIME), Err(LoadError::Cancelled)));
+        let refused = reserve(&wait(), &memory, size, Duration::ZERO).map(drop).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "busy: calls and compilations in progress leave no room for the 8 MiB that compiling \
+             `a` may take; try again later, or raise `memory` under `[serve]`"
+        );
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| reserve(&wait(), &memory, size).map(drop));
+            let waiting = scope.spawn(|| reserve(&wait(), &memory, size, TIME).map(drop));
             drop(held);
             assert!(waiting.join().unwrap().is_ok());
         });

@@ -158,6 +158,19 @@ pub enum LoadError {
     /// may be at once.
     #[error("busy: as many components are being compiled as may be at once; try again later")]
     Busy,
+    /// It would have to be compiled, and calls and other compilations have reserved the
+    /// memory of the server.
+    #[error(
+        "busy: calls and compilations in progress leave no room for the {size} that compiling `{}` \
+         may take; try again later, or raise `memory` under `[serve]`",
+        path.display()
+    )]
+    NoCompilerMemory {
+        /// The file.
+        path: PathBuf,
+        /// How much compiling it may take.
+        size: ByteSize,
+    },
     /// The components that are loaded leave no memory for it.
     #[error(
         "busy: the components that are in use leave no room for the {size} of code of `{}`; try \
@@ -311,6 +324,7 @@ impl CallError {
                 | Self::Load(
                     LoadError::Busy
                         | LoadError::NoMemory { .. }
+                        | LoadError::NoCompilerMemory { .. }
                         | LoadError::Cancelled
                         | LoadError::Compiler { .. }
                 )

@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -288,6 +288,7 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         "fuel" => Metering::Fuel,
         other => return Err(format!("invalid metering `{other}`")),
     };
+    close_inherited();
     limit(parent, threads, memory).map_err(|error| format!("no limits can be set: {error}"))?;
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
@@ -309,6 +310,28 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         .and_then(|()| output.write_all(&bytes))
         .and_then(|()| output.flush());
     written.map_err(|error| error.to_string())
+}
+
+/// Closes what kitbag was started with besides the three streams: a descriptor that its
+/// parent left open goes on to everything that it starts.
+///
+/// Nothing of this process is open yet.
+fn close_inherited() {
+    /// Where there is no list of them.
+    const MOST: u64 = 1 << 16;
+    let first = rustix::stdio::raw_stderr() + 1;
+    let listed = std::fs::read_dir("/dev/fd").map(|files| {
+        let numbers = files.flatten().flat_map(|file| file.file_name().to_str()?.parse().ok());
+        numbers.filter(|number| *number >= first).collect::<Vec<RawFd>>()
+    });
+    let numbers = listed.unwrap_or_else(|_| {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(MOST).min(MOST);
+        (first..i32::try_from(limit).unwrap_or(i32::MAX)).collect()
+    });
+    for number in numbers {
+        // That of the list is closed already.
+        let _ = nix::unistd::close(number);
+    }
 }
 
 /// Ends this process with its parent, and at its limits.
