@@ -366,6 +366,21 @@ pub enum Problem {
         /// What must not be changed.
         guarded: PathBuf,
     },
+    /// A grant would let a tool write a repository, or in one, that has no working
+    /// tree.
+    #[error(
+        "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
+         tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or another \
+         directory",
+        shown_path(host),
+        shown_path(repository)
+    )]
+    RepositoryNeverWritable {
+        /// The directory that is to be granted; absolute.
+        host: PathBuf,
+        /// The repository.
+        repository: PathBuf,
+    },
     /// A parameter has a name that the host uses.
     #[error(
         "parameter `{}` starts with `_`, which is reserved for the host; rename it",

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_files::{Distrust, distrust, distrust_owner, distrust_place};
+use kitbag_files::{
+    Distrust, Link, OwnerError, Owners, distrust, distrust_owner, distrust_place, id_of, locate,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
 
 use crate::config::Trust;
@@ -44,6 +46,8 @@ pub struct IgnoredWorkspace {
 /// Opens the files of a workspace and remembers the first that does not count.
 #[derive(Debug, Default)]
 pub(crate) struct Examiner {
+    /// The root, once it was opened.
+    owners: Owners,
     /// The file or directory, and why.
     pub(crate) distrusted: Option<(PathBuf, Distrust)>,
 }
@@ -55,6 +59,7 @@ impl Examiner {
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         let stat = fstat(&root)?;
         self.note(path, distrust_place(&stat, Some(root.as_fd())));
+        self.owners.root = Some(id_of(&stat));
         Ok(root)
     }
 
@@ -90,6 +95,7 @@ impl Examiner {
             // A link has no permissions of its own, but an owner, who chose where it
             // leads.
             self.note(path, distrust_owner(&stat));
+            self.links(path);
             stat = statat(directory, name, AtFlags::empty())?;
         }
         let needs_acl = Mode::from_raw_mode(stat.st_mode).contains(Mode::WGRP);
@@ -98,6 +104,20 @@ impl Examiner {
             needs_acl.then(|| openat(directory, name, flags, Mode::empty()).ok()).flatten();
         self.note(path, distrust(&stat, opened.as_ref().map(AsFd::as_fd)));
         Ok(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    /// Examines the links in the workspace that lead from a path elsewhere, and where
+    /// that is: a directory in which another user can put something else.
+    fn links(&mut self, path: &Path) {
+        // What leads nowhere is not read either.
+        let Ok(mut located) = locate(path) else { return };
+        // Those that lead to the workspace are not its own.
+        let is_inside = |link: &Link| link.within.iter().any(|id| Some(*id) == self.owners.root);
+        let outside = located.links.iter().take_while(|link| !is_inside(link)).count();
+        located.links.drain(..outside);
+        if let Err(OwnerError::Distrusted { path, reason }) = self.owners.check_links(&located) {
+            self.note(&path, Some(reason));
+        }
     }
 
     fn note(&mut self, path: &Path, reason: Option<Distrust>) {

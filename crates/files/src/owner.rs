@@ -12,7 +12,7 @@ use kitbag_contract::text::shown;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
 use rustix::io::Errno;
 
-use crate::open::{Link, OpenAs, OpenError, id_of, open_by_hand};
+use crate::open::{Link, Located, OpenAs, OpenError, id_of, open_by_hand};
 
 /// Why a file or a directory does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,20 +113,41 @@ impl Owners {
         Ok((file.into(), stat))
     }
 
+    /// Looks at the links that led somewhere, and at the directories that hold what
+    /// they led to, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn check_links(&self, located: &Located) -> Result<(), OwnerError> {
+        located.links.iter().try_for_each(|link| self.check_link(link))?;
+        match located.links.is_empty() {
+            true => Ok(()),
+            false => self.walk(&located.path)?.1.end(),
+        }
+    }
+
+    /// Looks at the directories that lead to a path, and opens the last of them.
+    fn walk<'a>(&'a self, path: &'a Path) -> Result<(OwnedFd, Walk<'a>), OpenError> {
+        let parent = path.parent().unwrap_or(path);
+        let mut walk = Walk::new(self, path);
+        let flags = OpenAs::Directory.flags();
+        let directory =
+            open_by_hand(parent, flags, |directory, depth| walk.enter(directory, depth))?;
+        walk.enter(&directory, walk.last)?;
+        Ok((directory, walk))
+    }
+
     /// Looks at a link as [`open`](Self::open) does at a file: another user must not be
     /// able to put one there that leads elsewhere.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn check_link(&self, link: &Link) -> Result<(), OwnerError> {
+    fn check_link(&self, link: &Link) -> Result<(), OwnerError> {
         let path = &link.path;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let mut walk = Walk::new(self, path);
-        let directory = open_by_hand(parent, OpenAs::Directory.flags(), |directory, depth| {
-            walk.enter(directory, depth)
-        })?;
-        walk.enter(&directory, walk.last).map_err(OpenError::from)?;
+        let Some(name) = path.file_name() else { return Ok(()) };
+        let (directory, mut walk) = self.walk(path)?;
         let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io_error)?;
         walk.note(path, || distrust_owner(&stat));
         walk.end()
@@ -335,11 +356,11 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
-        let links = locate(&path.join("a/link")).unwrap().links;
+        let link = locate(&path.join("a/link")).unwrap();
         let file = owners.open(&path.join("a/b/file")).map(|(_, stat)| {
             assert_eq!(id_of(&stat), id("a/b/file"));
         });
-        [text(file), text(owners.check_link(&links[0]))]
+        [text(file), text(owners.check_links(&link))]
     }
 
     #[test]
@@ -350,7 +371,7 @@ mod tests {
         check("a", 0o755, "", "");
         check("a/b/file", 0o646, "a/b/file", "");
         check("a/b/file", 0o1646, "a/b/file", "");
-        check("a/b", 0o757, "a/b", "");
+        check("a/b", 0o757, "a/b", "a/b");
         check("a", 0o777, "", "a");
         // Others cannot replace what is not theirs there.
         check("a/b", 0o1777, "", "");

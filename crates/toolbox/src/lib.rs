@@ -451,10 +451,8 @@ impl Inner {
                 if let Some(link) = self.guard().writable_link(&located.links) {
                     return Err(LoadError::Link { path: link.path.clone() }.into());
                 }
-                for link in &located.links {
-                    let checked = self.owners().check_link(link);
-                    checked.map_err(|error| LoadError::from_owner(path, error))?;
-                }
+                let checked = self.owners().check_links(&located);
+                checked.map_err(|error| LoadError::from_owner(path, error))?;
                 Ok(file(located.path))
             }
             Err(error) => Err(LoadError::from_open(path, error).into()),

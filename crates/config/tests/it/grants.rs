@@ -199,7 +199,8 @@ fn a_repository_without_a_working_tree_is_never_writable() {
         std::fs::create_dir_all(fixture.path("w/bare/refs/heads")).unwrap();
         std::fs::write(fixture.path("w/bare/HEAD"), "ref: refs/heads/main").unwrap();
         let refused = format!(
-            "C:4:31: `/t/w/{host}` cannot be granted for writing: no tool may change `/t/w/bare`; \
+            "C:4:31: `/t/w/{host}` cannot be granted for writing: git takes `/t/w/bare` for a \
+             repository without a working tree, in which a tool could leave commands that git runs; \
              use `mode = \"ro\"`, or another directory"
         );
         check_problems_of(&fixture, &[&refused]);

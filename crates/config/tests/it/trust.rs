@@ -130,6 +130,35 @@ fn what_belongs_to_another_user_is_ignored() {
 }
 
 #[test]
+fn a_link_is_ignored_where_another_user_can_exchange_it_or_what_it_leads_to() {
+    for (path, linked) in [
+        ("w/.kitbag/config.toml", "../../shared/it"),
+        ("w/.kitbag/tools/u.toml", "../../../shared/it"),
+        ("w/.kitbag/tools/u.wasm", "../../../shared/it"),
+        ("w/.kitbag", "../shared/it"),
+    ] {
+        let fixture = fixture().directory("shared");
+        fs::rename(fixture.path(path), fixture.path("shared/it")).unwrap();
+        symlink(linked, fixture.path(path)).unwrap();
+        mode(&fixture.path("shared"), 0o755);
+        assert!(fixture.load().ignored.is_none(), "{path}");
+        mode(&fixture.path("shared"), 0o777);
+        let message = "`/t/shared` is writable by every user (mode 0777); use `chmod o-w`";
+        check_ignored(&fixture, message);
+        mode(&fixture.path("shared"), 0o1777);
+        assert!(fixture.load().ignored.is_none(), "{path}");
+        // One link more, which is what others can exchange.
+        let fixture = fixture.directory("safe");
+        fs::rename(fixture.path("shared/it"), fixture.path("safe/it")).unwrap();
+        symlink("../safe/it", fixture.path("shared/it")).unwrap();
+        mode(&fixture.path("safe"), 0o755);
+        assert!(fixture.load().ignored.is_none(), "{path}");
+        mode(&fixture.path("shared"), 0o777);
+        check_ignored(&fixture, message);
+    }
+}
+
+#[test]
 fn a_sticky_directory_of_everybody_may_hold_a_workspace() {
     let fixture = fixture();
     mode(&fixture.path("w"), 0o1777);

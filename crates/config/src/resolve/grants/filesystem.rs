@@ -145,12 +145,19 @@ impl Resolver<'_> {
                 }
             };
             let canonical = directory.path;
-            if access == Access::ReadWrite
-                && let Some(guarded) =
-                    self.guard.guarded_above(&canonical).or_else(|| repository_above(&canonical))
-            {
-                self.report.at(host, Problem::NeverWritable { host: canonical, guarded });
-                return None;
+            if access == Access::ReadWrite {
+                let never = || match self.guard.guarded_above(&canonical) {
+                    Some(guarded) => {
+                        Some(Problem::NeverWritable { host: canonical.clone(), guarded })
+                    }
+                    None => repository_above(&canonical).map(|repository| {
+                        Problem::RepositoryNeverWritable { host: canonical.clone(), repository }
+                    }),
+                };
+                if let Some(problem) = never() {
+                    self.report.at(host, problem);
+                    return None;
+                }
             }
             if !directory.links.is_empty() {
                 let (file, links) = (host.file.clone(), directory.links);
