@@ -285,6 +285,7 @@ fn the_component_of_another_tool_is_not_replaced() {
     let wasm = fs::read(guest("probe")).unwrap();
     workspace.file("build/out/tool.wasm", &wasm);
     workspace.file("evil.wasm", "evil");
+    workspace.file("directory/later.wasm", "evil");
     workspace.config(
         "[tools.probe]\nsource = \"local\"\nwasm = \"build/out/tool.wasm\"\ndescription = \"x\"\n\
          grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n\
@@ -310,7 +311,8 @@ fn the_component_of_another_tool_is_not_replaced() {
         json!({ "do": "link", "old": "build/out/tool.wasm", "new": "third-name" }),
         json!({ "do": "link", "old": "evil.wasm", "new": "build/out/tool.wasm" }),
         json!({ "do": "symlink", "target": "../../evil.wasm", "path": "build/out/tool.wasm" }),
-        json!({ "do": "mkdir", "path": "new" }),
+        json!({ "do": "symlink", "target": "build", "path": "new" }),
+        move_to("directory", "new"),
     ] {
         let got = kitbag.call_in_test("probe", arguments.clone());
         assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
@@ -318,6 +320,90 @@ fn the_component_of_another_tool_is_not_replaced() {
     assert_eq!(fs::read(workspace.path("build/out/tool.wasm")).unwrap(), wasm);
     let got = kitbag.call_in_test("probe", write("build/out/other", "mine"));
     assert!(got.ends_with("4 bytes"), "{got}");
+    // A directory on the way is harmless, and what the configuration names in it is not.
+    let call = |arguments: Value| kitbag.call_in_test("probe", arguments);
+    assert_eq!(call(json!({ "do": "mkdir", "path": "new" })), "mkdir new: done");
+    for arguments in [
+        write("new/later.wasm", "evil"),
+        move_to("evil.wasm", "new/later.wasm"),
+        move_to("new", "away"),
+        json!({ "do": "rmdir", "path": "new" }),
+    ] {
+        let got = call(arguments.clone());
+        assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
+    }
+}
+
+#[test]
+fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
+    let workspace = Workspace::new();
+    let home = workspace.home();
+    workspace.config(&probe(&format!(
+        "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\" }}]\n"
+    )));
+    fs::create_dir_all(home.join("mine/kitbag")).unwrap();
+    let check = |action: &str, more: &[&str], expected: &str| {
+        let action = format!("do={action}");
+        let run = workspace.run(&[&["run", "probe", &action], more].concat());
+        let sentence = run.success();
+        assert!(sentence.trim_end().ends_with(expected), "{action} {more:?}: {sentence}");
+    };
+    let refused = "refused (not-permitted)";
+    check("rename", &["old=/home/mine", "new=/home/.config"], refused);
+    check("symlink", &["target=mine", "path=/home/.config"], refused);
+    check("write", &["path=/home/.config", "text=x"], refused);
+    check("mkdir", &["path=/home/.config"], "done");
+    check("mkdir", &["path=/home/.config/other"], "done");
+    check("mkdir", &["path=/home/.config/kitbag"], refused);
+    check("rename", &["old=/home/mine/kitbag", "new=/home/.config/kitbag"], refused);
+    check("symlink", &["target=../mine/kitbag", "path=/home/.config/kitbag"], refused);
+    check("rename", &["old=/home/.config", "new=/home/moved"], refused);
+    assert!(!home.join(".config/kitbag").exists());
+}
+
+#[test]
+fn a_call_waits_for_another_that_makes_part_of_a_repository() {
+    let grant = "{ host = \".\", guest = \"/data\", mode = \"rw\" }";
+    let workspace =
+        Workspace::with_probe(&format!("grants.filesystem = [{grant}]\nlimits.time = \"1s\"\n"));
+    let kitbag = workspace.kitbag();
+    let call = || kitbag.call_in_test("probe", write("/data/HEAD", "ref: refs/heads/main"));
+    // As another call holds it, here for longer than this one may take.
+    let lock = fs::File::open(workspace.root()).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(call(), "failed: limit: time (1s)");
+    assert!(!workspace.path("HEAD").exists());
+    drop(lock);
+    assert_eq!(call(), "write /data/HEAD: 20 bytes");
+}
+
+#[test]
+fn of_calls_that_make_a_repository_together_none_is_busy_and_none_succeeds_with_it() {
+    let grant = "{ host = \".\", guest = \"/data\", mode = \"rw\" }";
+    let workspace = Workspace::with_probe(&format!("grants.filesystem = [{grant}]\n"));
+    let kitbag = workspace.kitbag();
+    for round in 0..20 {
+        let directory = format!("/data/{round}");
+        fs::create_dir(workspace.path(&round.to_string())).unwrap();
+        let parts = ["HEAD", "refs", "objects", "commondir"];
+        let got = std::thread::scope(|scope| {
+            let calls = parts.map(|part| {
+                let path = format!("{directory}/{part}");
+                let kitbag = &kitbag;
+                scope.spawn(move || kitbag.call_in_test("probe", write(&path, "xx")))
+            });
+            calls.map(|call| call.join().unwrap())
+        });
+        for (part, got) in parts.iter().zip(&got) {
+            let is_made = workspace.path(&format!("{round}/{part}")).exists();
+            let expected = if is_made { ": 2 bytes" } else { "refused (not-permitted)" };
+            assert!(got.ends_with(expected), "{part}: {got:?}");
+        }
+        let others =
+            parts[1..].iter().any(|part| workspace.path(&format!("{round}/{part}")).exists());
+        let has_head = workspace.path(&format!("{round}/HEAD")).exists();
+        assert!(has_head != others, "{got:?}");
+    }
 }
 
 #[test]

@@ -56,6 +56,9 @@ pub struct GuardTable {
     /// The entries of directories that are not changed, by folded name; and
     /// whether neither is what they lead to.
     entries: HashMap<FileId, HashMap<String, bool>>,
+    /// Directories on the way to what is not changed that were not there. What lies
+    /// in them has no entry here yet.
+    missing: Vec<PathBuf>,
     /// Paths that were looked at.
     known: HashMap<PathBuf, Option<FileId>>,
 }
@@ -63,8 +66,12 @@ pub struct GuardTable {
 /// What is changed of an entry in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The entry itself: made, moved, replaced or removed.
-    Entry,
+    /// A directory is made where nothing is.
+    NewDirectory,
+    /// The entry is made, or put in the place of another.
+    Put,
+    /// The entry is moved away or removed.
+    Remove,
     /// The contents or the metadata of what it leads to.
     Content,
 }
@@ -152,7 +159,17 @@ impl GuardTable {
         let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
         let is_pinned = || named.is_some() || found.is_some_and(|id| self.pinned.contains(&id));
-        is_guarded(name) || is_sealed || change == Change::Entry && is_pinned()
+        // A directory on the way to what is not changed is made and not moved. What it
+        // then holds is not changed; see `is_outdated`.
+        is_guarded(name)
+            || is_sealed
+            || matches!(change, Change::Put | Change::Remove) && is_pinned()
+    }
+
+    /// Whether a directory is there by now without which what it holds could not be
+    /// looked up.
+    pub fn is_outdated(&self) -> bool {
+        self.missing.iter().any(|path| path.exists())
     }
 
     /// Whether this change of an entry would let its directory look like a
@@ -203,6 +220,9 @@ impl GuardTable {
             if let (Some(parent), Some(name)) = (outer.parent(), outer.file_name())
                 && let Some(parent) = self.followed(parent)
             {
+                if !is_last && followed.is_none() {
+                    self.missing.push(outer.to_owned());
+                }
                 let names = self.entries.entry(parent).or_default();
                 *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
             }
@@ -267,7 +287,9 @@ mod tests {
         let check = |parent: &str, name: &str, entry: bool, content: bool| {
             let parent = root.join(parent);
             let found = locate(&parent.join(name)).ok().map(|found| found.id());
-            for (change, expected) in [(Change::Entry, entry), (Change::Content, content)] {
+            for (change, expected) in
+                [(Change::Put, entry), (Change::Remove, entry), (Change::Content, content)]
+            {
                 let found = table.forbids(id_at(&parent), name, found, change);
                 assert_eq!(found, expected, "{parent:?} {name} {change:?}");
             }
@@ -286,6 +308,42 @@ mod tests {
         assert!(table.is_root(id_at(&root)) && !table.is_root(id_at(&root.join("build"))));
         let cache = locate(&root.join("cache")).unwrap();
         assert!(table.seals(&cache.handle, cache.id()));
+    }
+
+    #[test]
+    fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let guard = Guard::new(GuardedPaths {
+            own: vec![root.join("config/kitbag")],
+            files: vec![root.join("config/kitbag/config.toml")],
+            ..GuardedPaths::default()
+        });
+        let table = || guard.table(&[(root.clone(), id_at(&root))]);
+        let check = |table: &GuardTable, parent: &str, name: &str, expected: [bool; 2]| {
+            let parent = id_at(&root.join(parent));
+            let changes = [Change::NewDirectory, Change::Put];
+            let forbidden = changes.map(|change| table.forbids(parent, name, None, change));
+            assert_eq!(forbidden, expected, "{name}");
+        };
+        let before = table();
+        check(&before, "", "config", [false, true]);
+        check(&before, "", "CONFIG", [false, true]);
+        assert!(!before.is_outdated());
+        fs::create_dir(root.join("config")).unwrap();
+        assert!(before.is_outdated());
+        let after = table();
+        assert!(!after.is_outdated());
+        check(&after, "config", "kitbag", [true, true]);
+        check(&after, "config", "other", [false, false]);
+        // A link that leads nowhere is as if nothing were there.
+        fs::remove_dir(root.join("config")).unwrap();
+        symlink("elsewhere", root.join("config")).unwrap();
+        let dangling = table();
+        assert!(!dangling.is_outdated());
+        fs::create_dir(root.join("elsewhere")).unwrap();
+        assert!(dangling.is_outdated());
+        check(&table(), "elsewhere", "kitbag", [true, true]);
     }
 
     #[test]

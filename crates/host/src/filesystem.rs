@@ -17,6 +17,7 @@ use std::fs::File as SystemFile;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kitbag_contract::{ENTRY_BYTES, FileId};
 use kitbag_files::{
@@ -24,6 +25,7 @@ use kitbag_files::{
 };
 use kitbag_policy::{Access, DirectoryGrant};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate, openat};
+use rustix::io::Errno;
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode, WasiFilesystemCtxView};
@@ -111,8 +113,10 @@ impl Granted {
         Ok(granted)
     }
 
-    /// What this call must not change, looked up at the first change.
+    /// What this call must not change, looked up at the first change, and again where
+    /// a directory was made since then that the table has to know.
     fn table(&mut self) -> &GuardTable {
+        self.table.take_if(|table| table.is_outdated());
         self.table.get_or_insert_with(|| self.guard.table(&self.writable))
     }
 }
@@ -173,7 +177,7 @@ impl Guarded<'_> {
     /// The answer is what the operation runs on instead: the directory that
     /// holds the last component, opened, and that component, which the
     /// operation must not follow. So what was checked is what is changed.
-    fn changing(
+    async fn changing(
         &mut self,
         fd: &Resource<Descriptor>,
         path: &str,
@@ -185,13 +189,13 @@ impl Guarded<'_> {
             return Err(ErrorCode::NotPermitted.into());
         }
         let target = resolve(&dir.dir, path, follow)?;
-        let lock = self.check(&dir, &target, change)?;
+        let lock = self.check(&dir, &target, change).await?;
         Ok(Changing { dir, target, lock })
     }
 
-    /// Refuses a change that no tool makes. Where two tools could make it
-    /// together, the answer keeps the other one out as long as it is held.
-    fn check(
+    /// Refuses a change that no tool makes. Where two calls could make it together,
+    /// the answer is a lock that the other one waits for.
+    async fn check(
         &mut self,
         dir: &Dir,
         target: &Target,
@@ -210,19 +214,14 @@ impl Guarded<'_> {
         if is_forbidden {
             return Err(ErrorCode::NotPermitted.into());
         }
-        if change == Change::Content || !is_part_of_repository(&target.name) {
+        let is_put = matches!(change, Change::NewDirectory | Change::Put);
+        if !is_put || !is_part_of_repository(&target.name) {
             return Ok(None);
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let lock = openat(&parent.handle, ".", flags, Mode::empty()).map_err(from_errno)?;
-        let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-        // There are file systems that lock no directories.
-        if locked == Err(rustix::io::Errno::WOULDBLOCK) {
-            return Err(ErrorCode::Busy.into());
-        }
-        match table.completes_repository(&parent.handle, &target.name) {
+        let lock = lock(parent.handle.as_fd()).await?;
+        match self.granted.table().completes_repository(&parent.handle, &target.name) {
             true => Err(ErrorCode::NotPermitted.into()),
-            false => Ok(Some(lock.into())),
+            false => Ok(Some(lock)),
         }
     }
 
@@ -262,13 +261,14 @@ impl Guarded<'_> {
     }
 
     /// The same for what is moved, or gets a second name, and where to.
-    fn moving(
+    async fn moving(
         &mut self,
         (fd, path): (&Resource<Descriptor>, &str),
         (new_fd, new_path): (&Resource<Descriptor>, &str),
     ) -> FsResult<(Place, Place)> {
-        let old = self.changing(fd, path, false, Change::Entry)?;
-        let new = self.changing(new_fd, new_path, false, Change::Entry)?;
+        // Only one of them is locked, so that no two calls wait for each other.
+        let old = self.changing(fd, path, false, Change::Remove).await?;
+        let new = self.changing(new_fd, new_path, false, Change::Put).await?;
         self.check_moved_link(&old, &new)?;
         Ok((self.place_of(old)?, self.place_of(new)?))
     }
@@ -285,6 +285,20 @@ impl Guarded<'_> {
         self.wasi.table.delete(place.parent)?;
         result
     }
+}
+
+/// Locks a directory for one change in it, and waits for the call that has it locked:
+/// no longer than its own call may take, since that ends whatever it waits for.
+async fn lock(directory: BorrowedFd<'_>) -> FsResult<SystemFile> {
+    /// A change takes less; another program may hold the lock for longer.
+    const PAUSE: Duration = Duration::from_millis(1);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let lock = openat(directory, ".", flags, Mode::empty()).map_err(from_errno)?;
+    // There are file systems that lock no directories.
+    while flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(lock.into())
 }
 
 /// What is about to be changed, and may be.
@@ -353,7 +367,7 @@ fn open_ordinary(
     let opened = openat(parent, name, flags, Mode::from_raw_mode(0o666));
     let opened = opened.map_err(|error| match error {
         // A FIFO that is written and that nothing reads, or a socket.
-        rustix::io::Errno::NXIO => ErrorCode::Unsupported.into(),
+        Errno::NXIO => ErrorCode::Unsupported.into(),
         error => from_errno(error),
     })?;
     let found = Found::of(name.to_owned(), opened)?;
@@ -429,8 +443,8 @@ impl HostDescriptor for Guarded<'_> {
             if dir.perms == FsPerms::ReadOnly {
                 return Err(ErrorCode::NotPermitted.into());
             }
-            let change = if kind.is_some() { Change::Content } else { Change::Entry };
-            lock = self.check(&dir, &target, change)?;
+            let change = if kind.is_some() { Change::Content } else { Change::Put };
+            lock = self.check(&dir, &target, change).await?;
             if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
                 self.quota.take(ENTRY_BYTES)?;
             }
@@ -475,7 +489,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         self.quota.take(ENTRY_BYTES)?;
-        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let changing = self.changing(&fd, &path, false, Change::NewDirectory).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.create_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
@@ -490,7 +504,7 @@ impl HostDescriptor for Guarded<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let changing = self.changing(&fd, &path, follow, Change::Content)?;
+        let changing = self.changing(&fd, &path, follow, Change::Content).await?;
         let place = self.place_of(changing)?;
         let flags = PathFlags::empty();
         let result =
@@ -509,7 +523,7 @@ impl HostDescriptor for Guarded<'_> {
         // The old path counts as changed: a second name for a protected file
         // would be a way to write it.
         self.quota.take(ENTRY_BYTES)?;
-        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path))?;
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
         let (from, to) = (old.parent(), new.parent());
         let result = self.wasi.link_at(from, old_path_flags, old.name(), to, new.name()).await;
         let result = self.leave(new, result);
@@ -523,7 +537,7 @@ impl HostDescriptor for Guarded<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path))?;
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
         let result = self.wasi.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
         let result = self.leave(new, result);
         self.leave(old, result)
@@ -536,7 +550,7 @@ impl HostDescriptor for Guarded<'_> {
         path: String,
     ) -> FsResult<()> {
         self.quota.take(ENTRY_BYTES)?;
-        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let changing = self.changing(&fd, &path, false, Change::Put).await?;
         self.check_link(&target, &changing)?;
         let place = self.place_of(changing)?;
         let result = self.wasi.symlink_at(place.parent(), target, place.name()).await;
@@ -544,7 +558,7 @@ impl HostDescriptor for Guarded<'_> {
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.unlink_file_at(place.parent(), place.name()).await;
         self.leave(place, result)
@@ -555,7 +569,7 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let changing = self.changing(&fd, &path, false, Change::Entry)?;
+        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.remove_directory_at(place.parent(), place.name()).await;
         self.leave(place, result)
