@@ -242,8 +242,15 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
     let run = ["run", "probe", "do=progress", steps, "total=4", "text=\u{1b}]0;x"];
     let (stdout, shown) = on_a_terminal(&workspace, &run, "");
     assert_eq!(stdout, "progress: 2 steps\n");
-    // The second comes too soon after the first.
-    assert_eq!(shown, "\u{1b}[K25 %  \\u{1b}]0;x\u{1b}[K");
+    // The second is left out where it comes soon after the first.
+    let lines: Vec<_> = shown.split("\u{1b}[K").collect();
+    assert_eq!(
+        (lines[0], lines[1], lines.last()),
+        ("", "25 %  \\u{1b}]0;x", Some(&"")),
+        "{shown:?}"
+    );
+    let between = &lines[2..lines.len() - 1];
+    assert!(between.is_empty() || between == ["50 %  \\u{1b}]0;x"], "{shown:?}");
     let (stdout, shown) = on_a_terminal(&workspace, &[&run[..], &["--json"]].concat(), "");
     assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"progress: 2 steps\"}\n");
     assert_eq!(shown, "");
@@ -251,7 +258,8 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
     let run = ["run", "probe", "do=progress", steps, "then=ask"];
     let (stdout, shown) = on_a_terminal(&workspace, &run, "yes\n");
     assert_eq!(stdout, "progress: 2 steps\n");
-    assert!(shown.contains("\u{1b}[K1\u{1b}[KGo on?\n"), "{shown:?}");
+    let is_shown = shown.contains("\u{1b}[K1\u{1b}[K") && shown.contains("\u{1b}[KGo on?\n");
+    assert!(is_shown, "{shown:?}");
 }
 
 #[test]

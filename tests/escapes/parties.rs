@@ -3,15 +3,18 @@
 //!
 //! What a tool tries within one call stands in the other modules.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kitbag::Kitbag;
+use kitbag::contract::text::{is_hidden, printable};
 use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
-use crate::support::{CallInTest, Workspace, guest, snapshot};
+use crate::support::{CallInTest, Workspace, crafted, guest, probe, snapshot};
 
 /// What the tool `attacker` does: it runs into each of its limits, breaks off, and leaves
 /// behind what it can.
@@ -33,8 +36,20 @@ fn attacks() -> Vec<Value> {
         json!({ "do": "list", "path": "/proc/self" }),
         json!({ "do": "spin" }),
         json!({ "do": "sleep", "ms": 60_000 }),
+        // What a terminal would act on, in everything that is shown to somebody.
+        json!({ "do": "print", "text": ESCAPES, "to": "both", "then": "unreachable" }),
+        json!({ "do": "log", "level": "all", "text": ESCAPES }),
+        json!({ "do": "progress", "steps": ["1"], "text": ESCAPES }),
+        json!({ "do": "emit", "kind": "link", "name": ESCAPES, "title": ESCAPES }),
+        json!({ "do": "fail", "message": ESCAPES, "trace": [ESCAPES] }),
+        json!({ "do": "panic", "message": ESCAPES }),
+        json!({ "do": "ask", "id": "a", "text": ESCAPES }),
+        json!({ "do": "echo", "text": ESCAPES }),
     ]
 }
+
+/// Sets the title, clears the screen, turns the line around, and is another line.
+const ESCAPES: &str = "a\u{1b}]0;b\u{7}c\u{1b}[2Jd\u{202e}e\u{9b}f\r\nerror: forged";
 
 /// What the tool `probe` looks for afterwards, and meanwhile. Each has one answer.
 fn probes() -> Vec<Value> {
@@ -135,7 +150,134 @@ fn the_attacks_on_other_calls_run_into_their_limits() {
         .map(|attack| library.call("attacker", attack))
         .map(|answer| format!("{}\n", answer.chars().take(100).collect::<String>()))
         .collect();
-    snapshot!("attacks", &workspace.redact(&got));
+    snapshot!("attacks", &printable(&workspace.redact(&got)).to_string());
+}
+
+#[test]
+fn no_attack_reaches_a_terminal() {
+    let workspace = workspace();
+    for attack in attacks() {
+        let arguments = attack.to_string();
+        for more in [&[][..], &["--verbose"], &["--json"], &["--format-arguments"]] {
+            let run = workspace.run(&[&["run", "attacker", "--args", &arguments], more].concat());
+            let acts = |c: char| is_hidden(c) && c != '\n' && c != '\t';
+            assert!(!run.stderr.contains(acts), "{attack} {more:?}: {:?}", run.stderr);
+            // As JSON there is nothing else on standard output either.
+            let is_plain = !more.contains(&"--json") || !run.stdout.contains(acts);
+            assert!(is_plain, "{attack}: {:?}", run.stdout);
+        }
+    }
+}
+
+#[test]
+fn whatever_becomes_of_the_cache_the_next_call_is_as_if_it_were_the_first() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config(&probe(""));
+    workspace.file("a.txt", "A");
+    let server = HttpServer::start(&workspace, &["--no-token"]);
+    let loaded =
+        [Party::Library(workspace.kitbag()), Party::stdio(&workspace), Party::Http(&server)];
+    let first: Vec<_> = loaded.iter().map(Party::answers).collect();
+    let entry = workspace.cached();
+    let directory = workspace.cache().to_owned();
+    let intact = fs::read(&entry).unwrap();
+    let replace = |content: &[u8]| {
+        // A file of its own in the place of the other: what was mapped stays what it was.
+        let new = directory.join("new");
+        fs::write(&new, content).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(new, &entry).unwrap();
+    };
+    let elsewhere = workspace.outside().join("elsewhere");
+    let damaged = |at: usize| {
+        let mut bytes = intact.clone();
+        bytes[at] ^= 0x10;
+        bytes
+    };
+    type Attack<'a> = (&'a str, &'a dyn Fn());
+    let attacks: [Attack<'_>; 10] = [
+        ("removed", &|| fs::remove_file(&entry).unwrap()),
+        ("empty", &|| replace(b"")),
+        ("native code", &|| replace(b"\x7fELF native code that another program has made")),
+        ("half", &|| replace(&intact[..intact.len() / 2])),
+        ("its first byte", &|| replace(&damaged(0))),
+        ("its last byte", &|| replace(&damaged(intact.len() - 1))),
+        ("the entry of another tool", &|| {
+            workspace.run(&["cache", "--clear"]).success();
+            let other = Workspace::with_own_cache();
+            other.config("[tools.other]\nsource = \"local\"\nwasm = \"other.wasm\"\n");
+            other.file("other.wasm", crafted::tool("a:b/c", ""));
+            other.run(&["run", "other"]).success();
+            replace(&fs::read(other.cached()).unwrap());
+        }),
+        ("a link", &|| {
+            fs::write(&elsewhere, &intact).unwrap();
+            fs::remove_file(&entry).unwrap();
+            symlink(&elsewhere, &entry).unwrap();
+        }),
+        ("a FIFO", &|| {
+            fs::remove_file(&entry).unwrap();
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            let kind = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, &entry, kind, mode, 0).unwrap();
+        }),
+        ("a directory that others can write", &|| {
+            fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+    ];
+    for (name, attack) in attacks {
+        attack();
+        for (party, first) in loaded.iter().zip(&first) {
+            assert_eq!(&party.answers(), first, "{name}");
+        }
+        // And one that has loaded nothing yet.
+        let anew = Party::Library(workspace.kitbag()).answers();
+        assert_eq!(anew, first[0], "{name}");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        let _ = fs::remove_file(&entry);
+        replace(&intact);
+    }
+}
+
+#[test]
+fn a_client_is_answered_as_if_alone_while_another_gives_up_its_calls() {
+    let workspace = workspace();
+    let attacks = attacks();
+    let server = HttpServer::start(&workspace, &["--no-token"]);
+    let give_up = |number: usize| {
+        let params = json!({ "name": "attacker", "arguments": attacks[number] });
+        // Some are dropped before the call begins, and some while it runs.
+        drop(server.begin("", "tools/call", params));
+    };
+    check_together(give_up, attacks.len(), &Party::Http(&server));
+}
+
+#[test]
+fn a_call_that_is_given_up_leaves_nothing_for_the_next() {
+    let workspace = workspace();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let answers = |client: &mut Client| -> Vec<_> {
+        probes().into_iter().map(|probe| client.call("probe", probe).to_string()).collect()
+    };
+    let first = answers(&mut client);
+    for attack in attacks() {
+        let params = json!({ "name": "attacker", "arguments": attack });
+        let id = client.send("tools/call", params);
+        client.notify("notifications/cancelled", json!({ "requestId": id }));
+        assert_eq!(answers(&mut client), first, "after {attack}");
+    }
+}
+
+#[test]
+fn a_client_is_answered_as_if_alone_while_another_server_of_its_workspace_is_attacked() {
+    let workspace = workspace();
+    let attacks = attacks();
+    let [one, other] = [(); 2].map(|()| HttpServer::start(&workspace, &["--no-token"]));
+    let attacker = Party::Http(&one);
+    let attack = |number: usize| drop(attacker.call("attacker", &attacks[number]));
+    for victim in [Party::Http(&other), Party::Library(workspace.kitbag())] {
+        check_together(attack, attacks.len(), &victim);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::texts;
 use crate::support::Workspace;
@@ -233,6 +233,41 @@ fn a_session_with_a_handshake_lasts_until_it_is_deleted() {
 }
 
 #[test]
+fn a_client_cancels_no_call_of_another() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    let server = HttpServer::start(&workspace, OPEN);
+    let [first, second] = [(); 2].map(|()| in_session(&begin(&server)));
+    let message = |id: Option<&str>, method: &str, params: Value| {
+        let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        if let Some(id) = id {
+            message["id"] = id.into();
+        }
+        message.to_string()
+    };
+    let arguments = json!({ "do": "gather", "path": "here", "until": "go" });
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let call = message(Some("same"), "tools/call", call);
+    std::thread::scope(|scope| {
+        let called = scope.spawn(|| server.send("POST", "/mcp", &first, &call));
+        while !workspace.path("here").exists() {
+            std::thread::yield_now();
+        }
+        let cancel = json!({ "requestId": "same", "reason": "not mine" });
+        let body = message(None, "notifications/cancelled", cancel.clone());
+        server.send("POST", "/mcp", &second, &body);
+        server.message("", "notifications/cancelled", cancel);
+        // Both were handled before this is answered.
+        let list = message(Some("list"), "tools/list", json!({}));
+        assert_eq!(server.send("POST", "/mcp", &second, &list).status, 200);
+        workspace.file("go", "");
+        let answer = called.join().unwrap().message();
+        assert_eq!(texts(&answer["result"]), ["gather here: let go"]);
+    });
+}
+
+#[test]
 fn servers_with_the_same_key_take_over_from_each_other() {
     let workspace = Workspace::with_probe("");
     let key = workspace.outside().join("key");
@@ -242,7 +277,7 @@ fn servers_with_the_same_key_take_over_from_each_other() {
     let first = HttpServer::start(&workspace, &arguments);
     let second = HttpServer::start(&workspace, &arguments);
     let stranger = HttpServer::start(&workspace, OPEN);
-    let call = |server: &HttpServer, more: &serde_json::Value| {
+    let call = |server: &HttpServer, more: &Value| {
         let mut params = json!({ "name": "probe", "arguments": { "do": "ask" } });
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         // With forms this time.

@@ -3,6 +3,7 @@
 mod bounds;
 mod fixtures;
 mod http;
+mod memory;
 mod questions;
 mod reload;
 mod reports;

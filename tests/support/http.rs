@@ -66,16 +66,15 @@ impl HttpServer {
 
     /// Sends a message of the stateless revision, with everything that such a
     /// one needs.
-    pub(crate) fn message(&self, headers: &str, method: &str, mut params: Value) -> Reply {
-        params["_meta"] = meta(json!({}));
-        let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
-        let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let headers = format!(
-            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}{headers}"
-        );
-        self.send("POST", "/mcp", &headers, &message.to_string())
+    pub(crate) fn message(&self, headers: &str, method: &str, params: Value) -> Reply {
+        let (headers, body) = stateless(headers, method, params);
+        self.send("POST", "/mcp", &headers, &body)
+    }
+
+    /// Sends such a message and does not wait for the answer.
+    pub(crate) fn begin(&self, headers: &str, method: &str, params: Value) -> TcpStream {
+        let (headers, body) = stateless(headers, method, params);
+        begin(self.address, "POST", "/mcp", &headers, &body)
     }
 
     /// What it wrote to standard error after its end.
@@ -86,6 +85,19 @@ impl HttpServer {
     }
 }
 
+/// The headers and the body of a message of the stateless revision.
+fn stateless(headers: &str, method: &str, mut params: Value) -> (String, String) {
+    params["_meta"] = meta(json!({}));
+    let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+    let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let headers = format!(
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}{headers}"
+    );
+    (headers, message.to_string())
+}
+
 impl Drop for HttpServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -93,14 +105,8 @@ impl Drop for HttpServer {
     }
 }
 
-/// One request on a connection of its own.
-pub(crate) fn send(
-    address: SocketAddr,
-    method: &str,
-    path: &str,
-    headers: &str,
-    body: &str,
-) -> Reply {
+/// Sends a request on a connection of its own.
+fn begin(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let host = match headers.contains("Host:") {
@@ -114,6 +120,18 @@ pub(crate) fn send(
     stream.write_all(head.as_bytes()).unwrap();
     // A server that has refused a body does not read it to its end.
     let _ = stream.write_all(body.as_bytes());
+    stream
+}
+
+/// One request on a connection of its own, and the whole answer.
+pub(crate) fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Reply {
+    let mut stream = begin(address, method, path, headers, body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();

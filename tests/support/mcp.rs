@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,7 +21,9 @@ pub(crate) struct Client {
     messages: Receiver<Value>,
     /// Messages that came while another was waited for.
     earlier: VecDeque<Value>,
-    stderr: Option<JoinHandle<String>>,
+    /// Standard error, line by line, and what was read of it.
+    stderr: Receiver<String>,
+    logged: String,
     /// What every request carries, in the stateless revisions.
     meta: Option<Value>,
     last_id: u64,
@@ -72,11 +73,13 @@ impl Client {
                 }
             }
         });
-        let mut errors = child.stderr.take().unwrap();
-        let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            errors.read_to_string(&mut text).unwrap();
-            text
+        let errors = child.stderr.take().unwrap();
+        let (sender, stderr) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines() {
+                // Read to its end also when nobody takes it.
+                let _ = sender.send(line.unwrap());
+            }
         });
         let input = child.stdin.take();
         Self {
@@ -84,7 +87,8 @@ impl Client {
             input,
             messages,
             earlier: VecDeque::new(),
-            stderr: Some(stderr),
+            stderr,
+            logged: String::new(),
             meta: None,
             last_id: 0,
         }
@@ -220,12 +224,29 @@ impl Client {
         line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// Waits until this is on standard error, and returns all that is there so far.
+    #[track_caller]
+    pub(crate) fn logged(&mut self, text: &str) -> &str {
+        while !self.logged.contains(text) {
+            let line = self.stderr.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+                panic!("no `{text}` on standard error: {error}; there was {:?}", self.logged)
+            });
+            self.logged.push_str(&line);
+            self.logged.push('\n');
+        }
+        &self.logged
+    }
+
     /// Closes the server's input and waits for its end: how it ended, and what
     /// it wrote to standard error.
     pub(crate) fn close(mut self) -> (ExitStatus, String) {
         drop(self.input.take());
         let status = self.child.wait().unwrap();
-        (status, self.stderr.take().unwrap().join().unwrap())
+        for line in self.stderr.iter() {
+            self.logged.push_str(&line);
+            self.logged.push('\n');
+        }
+        (status, std::mem::take(&mut self.logged))
     }
 }
 

@@ -143,8 +143,11 @@ impl Workspace {
         path
     }
 
+    /// Writes the configuration of the workspace, at once: a server that watches it sees
+    /// no half of it.
     pub(crate) fn config(&self, text: &str) {
-        self.file(".kitbag/config.toml", text);
+        let written = self.file(".kitbag/config.new", text);
+        fs::rename(written, self.path(".kitbag/config.toml")).unwrap();
     }
 
     /// Writes the user's own configuration.

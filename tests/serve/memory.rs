@@ -1,0 +1,151 @@
+//! What a server holds while it is attacked, against `--total-memory`.
+//!
+//! The kernel notes the most that a process has ever held, so that no moment is missed.
+//! Each attack goes on until so many of its requests were answered, whatever the answer;
+//! `benches/soak` has all of them at once, for as long as one likes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::http::HttpServer;
+use crate::support::mcp::meta;
+use crate::support::{Workspace, peak_mib};
+
+/// How long a test waits for what it waits for. Nothing is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The least that a server can have.
+const TOTAL_MIB: u64 = 384;
+
+/// How many requests of an attack are answered, by how many clients.
+const ANSWERED: usize = 24;
+const CLIENTS: usize = 16;
+
+/// A server with the tool `probe`, and a request for it in the stateless revision.
+struct Attacked {
+    server: HttpServer,
+    _workspace: Workspace,
+}
+
+impl Attacked {
+    fn start() -> Self {
+        let workspace = Workspace::with_probe("");
+        workspace.run(&["run", "probe", "do=echo", "text=compiled"]).success();
+        let total = format!("{TOTAL_MIB}MiB");
+        let server = HttpServer::start(&workspace, &["--no-token", "--total-memory", &total]);
+        Self { server, _workspace: workspace }
+    }
+
+    fn request(&self, arguments: &Value) -> String {
+        let meta = meta(json!({}));
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"probe","arguments":{arguments},"_meta":{meta}}}}}"#
+        );
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Mcp-Method: tools/call\r\nMcp-Name: probe\r\nContent-Length: {}\r\n\r\n{body}",
+            self.server.address,
+            body.len()
+        )
+    }
+
+    /// Sends a request on a connection of its own, and reads the start of the answer.
+    fn ask(&self, request: &str) -> Option<TcpStream> {
+        let mut stream = TcpStream::connect(self.server.address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        // A server that refuses a request does not read it to its end.
+        let _ = stream.write_all(request.as_bytes());
+        stream.read_exact(&mut [0; 12]).ok()?;
+        Some(stream)
+    }
+
+    /// Lets all clients attack until so many of their requests were answered, and then
+    /// an honest one ask.
+    #[track_caller]
+    fn check(&self, name: &str, times: usize, attack: impl Fn(&Self) -> bool + Sync) {
+        let (answered, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| {
+                    while answered.load(Ordering::Relaxed) < times {
+                        let number = tried.fetch_add(1, Ordering::Relaxed);
+                        assert!(number < 100 * times, "{name}: {number} tries for {times} answers");
+                        answered.fetch_add(usize::from(attack(self)), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let peak = peak_mib(self.server.child.id());
+        assert!(peak < TOTAL_MIB, "{name}: {peak} of {TOTAL_MIB} MiB");
+        assert!(peak > 20, "{name}: {peak} MiB are not those of a server");
+        let honest = json!({ "name": "probe", "arguments": { "do": "echo", "text": "honest" } });
+        let answer = (0..100).map(|_| self.server.message("", "tools/call", honest.clone()));
+        let answer = answer.map(|reply| reply.body).find(|body| body.contains("honest"));
+        assert!(answer.is_some(), "{name}: an honest client was not answered");
+    }
+
+    /// The same with calls that have these arguments, whose answers are read.
+    #[track_caller]
+    fn check_calls(&self, name: &str, arguments: &Value) {
+        let request = self.request(arguments);
+        let request = request.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+        self.check(name, ANSWERED, |attacked| {
+            let answer = attacked.ask(&request);
+            answer.is_some_and(|mut stream| stream.read_to_end(&mut Vec::new()).is_ok())
+        });
+    }
+}
+
+#[test]
+fn a_server_stays_within_its_memory_while_calls_attack_it() {
+    let attacked = Attacked::start();
+    let check = |name: &str, arguments: Value| attacked.check_calls(name, &arguments);
+    check("memory", json!({ "do": "allocate", "bytes": 60_000_000 }));
+    // An answer is copied before it is cut, in a buffer that the allocator may keep.
+    for bytes in [8_000_000, 31_000_000] {
+        check("answers", json!({ "do": "output", "bytes": bytes }));
+    }
+    check("content", json!({ "do": "emit", "bytes": 900_000, "repeat": 2 }));
+    check("logs", json!({ "do": "log", "text": "x".repeat(4_000), "repeat": 2_000 }));
+    check(
+        "streams",
+        json!({ "do": "print", "text": "x".repeat(100_000), "to": "both", "repeat": 10 }),
+    );
+    check("errors", json!({ "do": "fail", "trace": vec!["a"; 90_000] }));
+    check("handles", json!({ "do": "handles", "n": 500 }));
+    check("arguments", json!({ "do": "echo", "text": "x".repeat(1_000_000) }));
+    check("escapes", json!({ "do": "echo", "text": "\u{1}".repeat(160_000) }));
+    check("beyond", json!({ "do": "echo", "text": "x".repeat(3_100_000) }));
+    check("values", json!({ "do": "echo", "more": vec![[0]; 80_000] }));
+}
+
+#[test]
+fn a_server_stays_within_its_memory_while_clients_give_up_and_read_nothing() {
+    let attacked = Attacked::start();
+    let [spin, output, echo] = [
+        json!({ "do": "spin" }),
+        json!({ "do": "output", "bytes": 31_000_000 }),
+        json!({ "do": "echo", "text": "x".repeat(900_000) }),
+    ]
+    .map(|arguments| attacked.request(&arguments));
+    let begin = |request: &str| {
+        let mut stream = TcpStream::connect(attacked.server.address).ok()?;
+        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        let _ = stream.write_all(request.as_bytes());
+        Some(stream)
+    };
+    attacked.check("loops that are given up", 500, |_| begin(&spin).is_some());
+    attacked.check("answers that are given up", 500, |_| begin(&output).is_some());
+    attacked.check("half a request", 500, |_| begin(&echo[..echo.len() / 2]).is_some());
+    attacked.check("answers that are not read", CLIENTS, |attacked| {
+        let Some(mut stream) = attacked.ask(&echo) else { return false };
+        let more = (0..20).take_while(|_| stream.write_all(echo.as_bytes()).is_ok());
+        more.count() > 0
+    });
+}
