@@ -13,7 +13,8 @@ use std::process::{Command, Stdio, exit};
 
 use kitbag_host::{ComponentSource, Host, HostOptions, Metering};
 
-/// The tools that are part of the binary, by the name of their directory.
+/// The components that are part of the binary, by the name of their directory. Each
+/// describes its tools, of which it may have several.
 const BUILTINS: [&str; 1] = ["learn"];
 
 /// What guests are built for.
@@ -226,44 +227,51 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
     // A second engine, since only this machine's can be asked to run something.
     let host = Host::new(HostOptions::default());
     let mut entries = String::new();
+    let mut tools: Vec<String> = Vec::new();
     for name in BUILTINS {
         let wasm = guests.join(format!("kitbag_{name}.wasm"));
         let failed = |what: &str, error: &dyn std::fmt::Display| {
-            format!("the built-in tool `{name}` cannot be {what}: {error}")
+            format!("the built-in `{name}` cannot be {what}: {error}")
         };
         let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
-        let [plain, metered] = [Metering::Off, Metering::Fuel].map(|metering| {
-            let artifact = Host::precompile(&wasm, &content, &target, metering)
-                .map_err(|error| failed("compiled", &error))?;
-            let file = out.join(format!("{name}-{metering:?}.artifact"));
-            fs::write(&file, artifact).map_err(|error| failed("written", &error))?;
-            Ok::<_, Failure>(file.display().to_string())
-        });
-        let (plain, metered) = (plain?, metered?);
+        let artifact = Host::precompile(&wasm, &content, &target)
+            .map_err(|error| failed("compiled", &error))?;
+        let native = out.join(format!("{name}.artifact"));
+        fs::write(&native, artifact).map_err(|error| failed("written", &error))?;
         let component = host
-            .component(&ComponentSource::File(wasm.into()), Metering::Off)
+            .component(&ComponentSource::File(wasm.clone().into()), Metering::Off)
             .map_err(|error| failed("described", &error))?;
         let description = component
             .description()
             .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
-        let names: Vec<_> = description.tools.iter().map(|tool| &*tool.name).collect();
-        if names != [name] {
-            return Err(failed("described", &format!("it calls itself {names:?}")));
+        let names: Vec<_> = description.tools.iter().map(|tool| tool.name.clone()).collect();
+        if names.is_empty() {
+            return Err(failed("described", &"it has no tool"));
+        }
+        if let Some(taken) = names.iter().find(|name| tools.contains(name)) {
+            return Err(failed("described", &format!("another one has a tool `{taken}`, too")));
         }
         let json =
             serde_json::to_string(description).map_err(|error| failed("described", &error))?;
-        writeln!(entries, "    builtin!({name:?}, {plain:?}, {metered:?}, {json:?}),")
+        let mut declared = Vec::new();
+        for tool in &description.tools {
+            let grants = serde_json::to_string(&tool.grants.clone().unwrap_or_default());
+            let grants = grants.map_err(|error| failed("described", &error))?;
+            declared.push(format!("{}: {grants:?}", tool.name));
+        }
+        let declared = declared.join(", ");
+        writeln!(entries, "    {name}: {native:?}, {wasm:?}, {json:?}, [{declared}];")
             .expect("a string grows");
+        tools.extend(names);
     }
-    let names = BUILTINS.join(" ");
+    let names = tools.join(" ");
     let text = format!(
         "/// Calls a macro with the names of all built-in tools, as identifiers.\n\
          ///\n\
          /// `tests/` uses it to prove that every tool has its tests.\n\
          #[macro_export]\n\
          macro_rules! for_each_tool {{\n    ($macro:ident) => {{ $macro! {{ {names} }} }};\n}}\n\n\
-         /// The tools that are part of this binary, by name.\n\
-         pub(crate) static BUILTINS: &[Builtin] = &[\n{entries}];\n"
+         builtins! {{\n{entries}}}\n"
     );
     fs::write(out.join("builtins.rs"), text).map_err(|error| format!("builtins.rs: {error}"))
 }

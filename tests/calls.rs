@@ -279,7 +279,7 @@ fn a_limit_of_the_command_line_beats_the_configured_one() {
         Workspace::with_probe("[tools.probe.limits]\ntime = \"20s\"\noutput = \"1MiB\"\n");
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
     assert_eq!((spin.code, spin.stderr.lines().next().unwrap()), (5, "error: limit: time (100ms)"));
-    let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60"]);
+    let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60B"]);
     assert_eq!(long.success().len(), 61);
     let by_environment =
         workspace.run_with(&["run", "probe", "do=spin"], "", &[("KITBAG_LIMITS_TIME", "100ms")]);
@@ -320,6 +320,29 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
             &["run", "probe", "do=echo", "text=x"],
         ]),
     );
+}
+
+#[test]
+fn a_built_in_is_compiled_for_fuel_once_and_kept() {
+    let workspace = Workspace::new();
+    workspace.file("notes/rules.md", "Be kind.\n");
+    workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let cache = workspace.path("cache");
+    let cache = [("KITBAG_CACHE_DIR", cache.to_str().unwrap())];
+    let learn = ["run", "learn", "topic=team"];
+    let fuel = [&learn[..], &["--fuel", "100000000"]].concat();
+    let entries = || {
+        let listed = workspace.run_with(&["cache", "--json"], "", &cache).json();
+        listed["entries"].as_array().unwrap().clone()
+    };
+    let plain = workspace.run_with(&learn, "", &cache);
+    assert_eq!((plain.code, entries().len()), (0, 0), "{}", plain.shown());
+    let counted = workspace.run_with(&fuel, "", &cache);
+    assert_eq!((counted.code, &counted.stdout), (0, &plain.stdout), "{}", counted.shown());
+    let kept = entries();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(workspace.run_with(&fuel, "", &cache).stdout, plain.stdout);
+    assert_eq!(entries(), kept);
 }
 
 #[test]

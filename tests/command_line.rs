@@ -233,7 +233,7 @@ fn a_check_loads_every_tool_and_reports_every_problem() {
 }
 
 #[test]
-fn an_unknown_variable_is_an_error() {
+fn an_unknown_variable_is_a_warning() {
     let workspace = Workspace::new();
     let run = workspace.run_with(&["list"], "", &[("KITBAG_LIMIT_TIME", "1s")]);
     snapshot!("config: unknown variable", &run.shown());

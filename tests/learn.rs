@@ -127,7 +127,7 @@ fn a_large_subject_is_cut_at_a_line_and_what_does_not_fit_is_named() {
     let whole = workspace.run(&["run", "learn", "topic=skills", "subjects=large", "--output", "8MiB"]);
     let whole = whole.success();
     assert!((1_000_000..1_100_000).contains(&whole.len()), "{}", whole.len());
-    let few = ["run", "learn", "topic=skills", "subjects=rust/**", "--output", "170"];
+    let few = ["run", "learn", "topic=skills", "subjects=rust/**", "--output", "170B"];
     snapshot!("output limit", &workspace.run(&few).shown());
 }
 

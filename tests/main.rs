@@ -5,6 +5,7 @@
 
 mod support;
 
+mod builtins;
 mod calls;
 mod command_line;
 mod definitions;

@@ -270,6 +270,7 @@ fn load_exit(error: &LoadError) -> Exit {
         | LoadError::TooLarge { .. }
         | LoadError::Invalid { .. }
         | LoadError::Compiler { .. }
-        | LoadError::NoCompiler => Exit::Trap,
+        | LoadError::NoCompiler
+        | LoadError::BuiltinUncompiled { .. } => Exit::Trap,
     }
 }

@@ -3,6 +3,7 @@
 
 mod commands;
 mod emitted;
+mod environment;
 mod error;
 mod exit;
 mod interrupt;
@@ -28,7 +29,7 @@ use crate::exit::Exit;
     name = "kitbag",
     version,
     propagate_version = true,
-    after_help = exit::HELP,
+    after_help = format!("{}\n\n{}", environment::HELP, exit::HELP),
     max_term_width = 100,
 )]
 struct Cli {

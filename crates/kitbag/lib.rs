@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kitbag_config::{LimitFlags, Origin, Sourced, Sources};
+use kitbag_config::{BuiltinTool, LimitFlags, Origin, Sourced, Sources};
 use kitbag_contract::ByteSize;
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 
@@ -264,8 +264,8 @@ impl Builder {
     ///
     /// [`ConfigErrors`] holds everything that is wrong with it.
     pub fn build(self) -> Result<Kitbag, ConfigErrors> {
-        let names = Kitbag::builtin_names();
-        let config = kitbag_config::load(&self.sources(&names))?;
+        let builtins = declarations();
+        let config = kitbag_config::load(&self.sources(&builtins))?;
         Ok(self.with_config(config))
     }
 
@@ -273,12 +273,12 @@ impl Builder {
     /// configuration can be made out. For telling all that is wrong at once; not
     /// for calling anything.
     pub fn build_faulty(self) -> (Option<Kitbag>, Option<ConfigErrors>) {
-        let names = Kitbag::builtin_names();
-        let (config, errors) = kitbag_config::load_faulty(&self.sources(&names));
+        let builtins = declarations();
+        let (config, errors) = kitbag_config::load_faulty(&self.sources(&builtins));
         (config.map(|config| self.with_config(config)), errors)
     }
 
-    fn sources<'a>(&self, builtins: &'a [&'a str]) -> Sources<'a> {
+    fn sources<'a>(&self, builtins: &'a [BuiltinTool<'a>]) -> Sources<'a> {
         let start = self.start.clone().or_else(|| std::env::current_dir().ok());
         Sources {
             start: start.unwrap_or_else(|| PathBuf::from("/")),
@@ -288,6 +288,7 @@ impl Builder {
             },
             user_file: self.places.user_file.clone(),
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
+            state: self.places.state.clone(),
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
             flags: self.limits,
@@ -317,4 +318,9 @@ impl Builder {
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS);
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
+}
+
+/// The tools inside this library, as configuration has to know them.
+fn declarations() -> Vec<BuiltinTool<'static>> {
+    builtins::BUILTINS.iter().map(kitbag_toolbox::Builtin::declaration).collect()
 }

@@ -19,6 +19,8 @@ pub struct Places {
     pub config_dir: Option<PathBuf>,
     /// Where compiled tools are kept.
     pub cache: Option<PathBuf>,
+    /// Where kitbag keeps what it has to remember, and which variable names it.
+    pub state: Option<Sourced<PathBuf>>,
     /// What `~/` means.
     pub home: Option<PathBuf>,
     /// The variables `KITBAG_*`.
@@ -28,8 +30,9 @@ pub struct Places {
 impl Places {
     /// The usual places: `KITBAG_WORKSPACE`, `KITBAG_CONFIG` or
     /// `$XDG_CONFIG_HOME/kitbag/config.toml`, `KITBAG_CACHE_DIR` or
-    /// `$XDG_CACHE_HOME/kitbag`, with `~/.config` and `~/.cache` where the XDG
-    /// variables are not set to an absolute path.
+    /// `$XDG_CACHE_HOME/kitbag`, `KITBAG_STATE_DIR` or `$XDG_STATE_HOME/kitbag`, with
+    /// `~/.config`, `~/.cache` and `~/.local/state` where the XDG variables are not set
+    /// to an absolute path.
     ///
     /// `variables` are those of the environment.
     ///
@@ -58,6 +61,10 @@ impl Places {
         let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| file.exists()));
         let cache = path("KITBAG_CACHE_DIR")
             .or_else(|| base("XDG_CACHE_HOME", ".cache").map(|base| base.join("kitbag")));
+        let named = path("KITBAG_STATE_DIR")
+            .map(|value| Sourced { value, origin: Origin::environment("KITBAG_STATE_DIR") });
+        let usual = || base("XDG_STATE_HOME", ".local/state").map(|base| base.join("kitbag"));
+        let state = named.or_else(|| usual().map(Sourced::default));
         let workspace = path("KITBAG_WORKSPACE")
             .map(|value| Sourced { value, origin: Origin::environment("KITBAG_WORKSPACE") });
         let environment = variables
@@ -73,6 +80,7 @@ impl Places {
             user_file: user_file.map(absolute),
             config_dir,
             cache: cache.map(absolute),
+            state: state.map(|state| state.map(absolute)),
             home,
             environment,
         }
@@ -81,7 +89,7 @@ impl Places {
     /// What no tool may write to, whatever it is granted. The usual places are among
     /// it wherever the environment puts them: another process may have another one.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
-        let usual = [".config/kitbag", ".cache/kitbag"];
+        let usual = [".config/kitbag", ".cache/kitbag", ".local/state/kitbag"];
         let usual = self.home.iter().flat_map(|home| usual.map(|place| home.join(place)));
         let named = [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten();
         named.cloned().chain(usual).collect()
@@ -102,7 +110,11 @@ mod tests {
         let places = places(&[("HOME", "/home/ada")]);
         assert_eq!(places.cache, Some("/home/ada/.cache/kitbag".into()));
         assert_eq!(places.config_dir, Some("/home/ada/.config/kitbag".into()));
+        let state = Sourced::default("/home/ada/.local/state/kitbag".into());
+        assert_eq!(places.state, Some(state));
         assert_eq!(places.user_file, None);
+        let own = places.own();
+        assert!(own.contains(&"/home/ada/.local/state/kitbag".into()), "{own:?}");
     }
 
     #[test]
@@ -117,6 +129,8 @@ mod tests {
             ("HOME", "/home/ada"),
             ("XDG_CACHE_HOME", "/cache"),
             ("KITBAG_CACHE_DIR", "/mine"),
+            ("XDG_STATE_HOME", "/state"),
+            ("KITBAG_STATE_DIR", "/mine/state"),
             ("KITBAG_CONFIG", "/etc/kitbag.toml"),
             ("KITBAG_WORKSPACE", "/work"),
             ("UNRELATED", "x"),
@@ -124,7 +138,9 @@ mod tests {
         assert_eq!(places.cache, Some("/mine".into()));
         assert_eq!(places.user_file, Some("/etc/kitbag.toml".into()));
         assert_eq!(places.workspace.map(|workspace| workspace.value), Some("/work".into()));
-        assert_eq!(places.environment.len(), 3);
+        let origin = Origin::environment("KITBAG_STATE_DIR");
+        assert_eq!(places.state, Some(Sourced { value: "/mine/state".into(), origin }));
+        assert_eq!(places.environment.len(), 4);
     }
 
     #[test]

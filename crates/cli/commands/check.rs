@@ -42,9 +42,11 @@ impl Args {
                 exit: Exit::Configuration,
             });
         }
+        let mut warnings = Vec::new();
         let (mut tools, mut topics) = (0, 0);
         if let Some(kitbag) = &kitbag {
             let toolbox = kitbag.toolbox();
+            warnings.extend(toolbox.config().warnings.iter().map(ToString::to_string));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
                 about: "configuration".into(),
                 text: ignored.to_string(),
@@ -70,8 +72,11 @@ impl Args {
                         continue;
                     }
                 }
-                let schemas = toolbox.tool(name.as_str()).and_then(|tool| tool.check_schemas());
-                problems.extend(schemas.err().map(|error| Problem::of_tool(name, error)));
+                let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+                    warnings.extend(tool.missing_grants());
+                    tool.check_schemas()
+                });
+                problems.extend(checked.err().map(|error| Problem::of_tool(name, error)));
             }
             for topic in toolbox.topics() {
                 topics += 1;
@@ -85,7 +90,7 @@ impl Args {
                 }
             }
         }
-        report(&problems, tools, topics, global.json)?;
+        report(&problems, &warnings, tools, topics, global.json)?;
         // The first of the kinds in the order of the exit codes.
         Ok(problems
             .iter()
@@ -97,6 +102,7 @@ impl Args {
 
 fn report(
     problems: &[Problem],
+    warnings: &[String],
     tools: usize,
     topics: usize,
     as_json: bool,
@@ -108,7 +114,11 @@ fn report(
             "tools": tools,
             "topics": topics,
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+            "warnings": warnings,
         }));
+    }
+    for warning in warnings {
+        output::note(&format!("warning: {}", printable(warning)));
     }
     for problem in problems {
         let text = match &*problem.about {

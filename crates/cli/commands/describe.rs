@@ -70,14 +70,14 @@ fn as_text(tool: &Tool) -> String {
         section("Output", &schema.origin, &pretty(&schema.value));
     }
     let is_builtin = matches!(tool.source, ToolSource::Builtin { .. });
-    let requests: Vec<_> = tool.requested_grants.requests().collect();
-    // A built-in has exactly what it asks for; which directory that is depends on the
-    // call.
-    let per_call = if is_builtin { &requests[..] } else { &[] };
-    section("Grants", tool.grants.origin(), &tool.grants.value.lines(per_call).join("\n"));
-    if !is_builtin && !requests.is_empty() {
-        let requests: Vec<_> = requests.iter().map(ToString::to_string).collect();
-        section("Would like", &Origin::Tool, &requests.join("\n"));
+    let requests = tool.requested_grants.requests();
+    // A built-in has what it asks for; which directory that is may depend on the call.
+    let (per_call, requested): (Vec<_>, Vec<_>) =
+        requests.partition(|request| is_builtin && request.is_given_by_call());
+    section("Grants", tool.grants.origin(), &tool.grants.value.lines(&per_call).join("\n"));
+    if !requested.is_empty() {
+        let requested: Vec<_> = requested.iter().map(ToString::to_string).collect();
+        section("Would like", &Origin::Tool, &requested.join("\n"));
     }
     let limits = &tool.limits;
     section("Memory", &limits.memory.origin, &limits.memory.value.to_string());

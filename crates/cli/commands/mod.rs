@@ -86,7 +86,11 @@ impl Global {
     /// command, and the system is quicker at it.
     fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
         let kitbag = self.builder().limits(limits.into()).single_call().build()?;
-        if let Some(ignored) = &kitbag.toolbox().config().ignored {
+        let config = kitbag.toolbox().config();
+        for warning in &config.warnings {
+            output::note(&format!("warning: {warning}"));
+        }
+        if let Some(ignored) = &config.ignored {
             output::note(&format!("warning: {ignored}"));
         }
         Ok(Box::leak(Box::new(kitbag)))

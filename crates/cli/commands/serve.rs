@@ -141,6 +141,9 @@ impl Args {
             builder = builder.memory(memory);
         }
         let toolbox = builder.build()?.toolbox().clone();
+        for warning in &toolbox.config().warnings {
+            tracing::warn!("{warning}");
+        }
         if let Some(ignored) = &toolbox.config().ignored {
             tracing::warn!("{ignored}");
         }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use kitbag_contract::{ByteSize, FileId, Limits, ToolName};
+use kitbag_contract::{ByteSize, FileId, ToolName};
 use kitbag_files::{Guard, GuardedPaths, Owners, id_of};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 use rustix::fs::stat;
@@ -13,7 +12,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::discover::{DIRECTORY, TOOLS};
+use crate::error::Diagnostic;
 use crate::file::SourceFile;
+use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::trust::IgnoredWorkspace;
 
@@ -30,10 +31,15 @@ pub struct Config {
     pub ignored: Option<IgnoredWorkspace>,
     /// Whose configuration counts although another user can change it.
     pub trust: Trust,
+    /// What is most likely a mistake and changes nothing: variables that mean nothing.
+    pub warnings: Vec<Diagnostic>,
+    /// Where kitbag keeps what it has to remember, outside of every workspace. `None`:
+    /// nowhere.
+    pub state: Option<Sourced<PathBuf>>,
     /// The files that were read, the weakest layer first.
     pub files: Vec<SourceFile>,
     /// What the files of the workspace may set a limit to, at most.
-    pub ceiling: Ceiling,
+    pub ceiling: EffectiveLimits,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// What a server may take altogether. Default 2 GiB.
@@ -61,7 +67,7 @@ pub struct Tool {
     pub description: Option<Sourced<String>>,
     /// What it may reach. Host directories are canonical and exist, unless the tool is
     /// not enabled. Default: for a local tool the workspace, read-only, at
-    /// `/workspace`; nothing for a built-in.
+    /// `/workspace`; for a built-in the same where it asks for it, else nothing.
     pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
@@ -97,39 +103,6 @@ pub struct ToolGrants {
     pub value: Grants,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
-}
-
-/// Limits that are in effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EffectiveLimits {
-    /// Memory of one call. Default 64 MiB.
-    pub memory: Sourced<ByteSize>,
-    /// Time of one call. Default 30 s.
-    pub time: Sourced<Duration>,
-    /// Size of what one call answers. Default 1 MiB.
-    pub output: Sourced<ByteSize>,
-    /// What one call writes to files. Default 1 GiB.
-    pub written: Sourced<ByteSize>,
-    /// Instructions of one call. `None`: they are not counted.
-    pub fuel: Option<Sourced<u64>>,
-}
-
-/// What the files of a workspace may set a limit to, at most.
-///
-/// The person's own file, the environment and the command line are not bound by
-/// it; a default is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ceiling {
-    /// Memory of one call. Default 64 MiB.
-    pub memory: Sourced<ByteSize>,
-    /// Time of one call. Default 30 s.
-    pub time: Sourced<Duration>,
-    /// Size of what one call answers. Default 1 MiB.
-    pub output: Sourced<ByteSize>,
-    /// What one call writes to files. Default 1 GiB.
-    pub written: Sourced<ByteSize>,
-    /// Instructions of one call. `None`: any budget, and none where none is set.
-    pub fuel: Option<Sourced<u64>>,
 }
 
 /// What the user trusts by name.
@@ -210,7 +183,10 @@ impl Config {
     /// What none of its tools changes, whatever it is granted.
     pub fn guard(&self) -> Guard {
         let mut paths = GuardedPaths {
-            own: own_directories(&self.root.value, &self.protected),
+            own: own_directories(
+                &self.root.value,
+                self.protected.iter().chain(self.state.as_ref().map(|state| &state.value)),
+            ),
             files: self.files.iter().map(|file| file.path().to_owned()).collect(),
             topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
             granted: vec![self.root.value.clone()],
@@ -243,10 +219,13 @@ impl Config {
 
 /// The directories of kitbag's own: those that the caller named, and that of the
 /// workspace, which may be a link.
-pub(crate) fn own_directories(root: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn own_directories<'a>(
+    root: &Path,
+    protected: impl IntoIterator<Item = &'a PathBuf>,
+) -> Vec<PathBuf> {
     let directory = root.join(DIRECTORY);
     let tools = directory.join(TOOLS);
-    [directory, tools].into_iter().chain(protected.iter().cloned()).collect()
+    [directory, tools].into_iter().chain(protected.into_iter().cloned()).collect()
 }
 
 /// The directories that some of these tools may write.
@@ -258,13 +237,6 @@ pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item =
 }
 
 impl ToolGrants {
-    /// What a tool has that nothing is granted by configuration.
-    pub(crate) fn of_tool() -> Self {
-        let value = Grants::default();
-        let origins = value.kinds().map(|kind| (kind.key(), Origin::Tool)).into();
-        Self { value, origins }
-    }
-
     /// Sets the grants of a kind.
     pub(crate) fn set<T: Kind>(
         &mut self,
@@ -288,42 +260,9 @@ impl ToolGrants {
 
 static DEFAULT: Origin = Origin::Default;
 
-impl EffectiveLimits {
-    /// The values alone.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            memory: self.memory.value,
-            time: self.time.value,
-            output: self.output.value,
-            written: self.written.value,
-            fuel: self.fuel.as_ref().map(|fuel| fuel.value),
-        }
-    }
-}
-
-impl Default for EffectiveLimits {
-    fn default() -> Self {
-        let Limits { memory, time, output, written, fuel } = Limits::default();
-        Self {
-            memory: Sourced::default(memory),
-            time: Sourced::default(time),
-            output: Sourced::default(output),
-            written: Sourced::default(written),
-            fuel: fuel.map(Sourced::default),
-        }
-    }
-}
-
 impl Default for Trust {
     fn default() -> Self {
         Self { directories: Sourced::default(Vec::new()) }
-    }
-}
-
-impl Default for Ceiling {
-    fn default() -> Self {
-        let EffectiveLimits { memory, time, output, written, fuel } = EffectiveLimits::default();
-        Self { memory, time, output, written, fuel }
     }
 }
 

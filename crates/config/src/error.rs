@@ -216,6 +216,17 @@ pub enum Problem {
         /// The component of the one in `.kitbag/tools/`, as it is shown.
         other: PathBuf,
     },
+    /// A tool in `.kitbag/tools/` is said to be in another file, which is not there.
+    #[error(
+        "this file does not exist, and `{tool}` is the component `{}`; remove `wasm`",
+        shown_path(other)
+    )]
+    MissingWasm {
+        /// The name of the tool.
+        tool: String,
+        /// Its component in `.kitbag/tools/`, as it is shown.
+        other: PathBuf,
+    },
     /// A manifest stands there without the tool it describes.
     #[error("describes a tool that is not there; `{}` is missing", shown_path(missing))]
     NoComponent {
@@ -335,6 +346,21 @@ pub enum Problem {
     SameGuestPath {
         /// The path of both.
         guest: String,
+    },
+    /// A directory would stand where a built-in finds what each of its calls is given.
+    #[error(
+        "`{}` overlaps `{}`, which each call of the built-in `{builtin}` is given by itself; use \
+         another guest path",
+        shown(guest),
+        shown(own)
+    )]
+    GivenByCall {
+        /// The guest path of the grant.
+        guest: String,
+        /// The guest path of what the call is given.
+        own: String,
+        /// The built-in.
+        builtin: String,
     },
     /// Two grants overlap and differ in what they allow.
     #[error(
@@ -668,7 +694,6 @@ fn actual_type(actual: &Option<&'static str>, only: &str) -> String {
 fn fixed(key: &str) -> &'static str {
     match key {
         "parameters" => "it brings its own",
-        "grants" => "it has what it needs",
         _ => "its component is part of kitbag",
     }
 }

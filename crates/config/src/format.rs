@@ -8,12 +8,14 @@
 
 use std::num::NonZeroU64;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use crate::config::ParameterType;
+use crate::file::SourceFile;
+use crate::limit_set::LimitSet;
 use crate::resolve::grants::GrantsConfig;
-use crate::written::{AnyValue, Table, Written};
+use crate::written::{AnyValue, At, Table, Written};
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
 /// knows.
@@ -26,8 +28,9 @@ pub(crate) struct ConfigFile {
     pub(crate) limits: Option<LimitsConfig>,
     /// What the files of a workspace may set a limit to, at most. Only your own
     /// file has this table; what you set there yourself may be higher.
-    #[schemars(title = "Ceilings of the limits")]
-    pub(crate) ceiling: Option<CeilingConfig>,
+    #[serde(default)]
+    #[schemars(title = "Ceilings of the limits", schema_with = "ceiling_schema")]
+    pub(crate) ceiling: Option<LimitsConfig>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]
@@ -71,7 +74,7 @@ pub(crate) struct ToolConfig {
     /// The arguments that a local tool takes, by name. Default: what the tool
     /// says of itself.
     pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
-    /// What a local tool may reach.
+    /// What the tool may reach.
     pub(crate) grants: Option<Written<GrantsConfig>>,
     /// What one call may use up. Default: the limits of all tools.
     pub(crate) limits: Option<LimitsConfig>,
@@ -138,29 +141,6 @@ pub(crate) struct LimitsConfig {
     pub(crate) fuel: Option<Written<NonZeroU64>>,
 }
 
-/// What the files of a workspace may set a limit to, at most.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Ceiling")]
-pub(crate) struct CeilingConfig {
-    /// Memory of the call: a number and a unit, such as `64MiB`.
-    #[schemars(extend("default" = "64MiB"))]
-    pub(crate) memory: Option<Written<String>>,
-    /// Time from start to end: a number and a unit, such as `30s` or `500ms`.
-    #[schemars(extend("default" = "30s"))]
-    pub(crate) time: Option<Written<String>>,
-    /// Size of what the tool answers: a number and a unit, such as `1MiB`.
-    #[schemars(extend("default" = "1MiB"))]
-    pub(crate) output: Option<Written<String>>,
-    /// Size of what the tool writes to files in a call: a number and a unit, such as
-    /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
-    #[schemars(extend("default" = "1GiB"))]
-    pub(crate) written: Option<Written<String>>,
-    /// WebAssembly instructions of the call: a positive integer, such as
-    /// `1000000`. Also the budget of a tool that has none. Default: no ceiling.
-    pub(crate) fuel: Option<Written<NonZeroU64>>,
-}
-
 /// What the user trusts although other users can change it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -213,4 +193,32 @@ pub(crate) struct TopicConfig {
     /// them, and not through a link either; they beat `learned`.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
+}
+
+impl LimitsConfig {
+    /// What a file says of each limit.
+    pub(crate) fn at<'a>(
+        &'a self,
+        file: &'a SourceFile,
+    ) -> LimitSet<Option<At<'a, String>>, Option<At<'a, String>>, Option<At<'a, NonZeroU64>>> {
+        let at = |written: &'a Option<Written<String>>| Some(written.as_ref()?.at(file));
+        LimitSet {
+            memory: at(&self.memory),
+            time: at(&self.time),
+            output: at(&self.output),
+            written: at(&self.written),
+            fuel: self.fuel.as_ref().map(|fuel| fuel.at(file)),
+        }
+    }
+}
+
+/// A ceiling has the form of a limit; only of fuel there is something else to say.
+fn ceiling_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = LimitsConfig::json_schema(generator);
+    if let Some(fuel) = schema.pointer_mut("/properties/fuel/description") {
+        *fuel = "WebAssembly instructions of the call: a positive integer, such as `1000000`. \
+                 Also the budget of a tool that has none. Default: no ceiling."
+            .into();
+    }
+    schema
 }

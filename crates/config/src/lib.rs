@@ -15,7 +15,9 @@
 //! is an error. Only the person's own file raises or lowers it, under
 //! `[ceiling]`, and neither that file nor variables nor flags are bound by it.
 //!
-//! The configuration of a workspace that another user can change is not read, and
+//! What a workspace's files say counts without anybody being asked, so a cloned
+//! repository's does too; `[ceiling]` and `[trust]` alone are not theirs. Only the
+//! configuration of a workspace that another user can change is not read, and
 //! [`Config::ignored`] says why; `[trust]` in the person's own file names the
 //! workspaces that count all the same. Running tools is left to `kitbag-host`.
 //!
@@ -31,7 +33,7 @@
 //!
 //! let config = load(&Sources {
 //!     start: directory.path().to_owned(),
-//!     builtins: &["learn"],
+//!     builtins: &["learn".into()],
 //!     ..Sources::default()
 //! })?;
 //! let time = &config.tools["learn"].limits.time;
@@ -47,6 +49,7 @@ mod error;
 mod file;
 mod format;
 mod key;
+mod limit_set;
 mod origin;
 mod parse;
 mod resolve;
@@ -58,16 +61,17 @@ mod trust;
 mod written;
 
 pub use config::{
-    Ceiling, Config, EffectiveLimits, LocalTool, Parameter, ParameterType, Parameters, Tool,
-    ToolGrants, ToolSource, Topic, Trust,
+    Config, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolGrants, ToolSource, Topic,
+    Trust,
 };
 pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
 pub use file::{Layer, SourceFile};
 pub use kitbag_files::Distrust;
+pub use limit_set::{EffectiveLimits, LimitFlags, LimitSet};
 pub use origin::{Origin, Sourced};
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
-pub use sources::{LimitFlags, Sources, VARIABLES};
+pub use sources::{BuiltinTool, Sources, VARIABLES};
 pub use trust::IgnoredWorkspace;
 
 use error::Report;

@@ -1,14 +1,11 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
-use std::time::Duration;
-
 use kitbag_contract::{ByteSize, format_duration};
 use serde_json::Value;
 
-use crate::config::{
-    Ceiling, Config, EffectiveLimits, Parameter, Parameters, Tool, ToolSource, Topic,
-};
+use crate::config::{Config, Parameter, Parameters, Tool, ToolSource, Topic};
 use crate::key::KeyPath;
+use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 
 /// A value that is in effect.
@@ -24,14 +21,17 @@ pub struct Row {
 
 impl Config {
     /// Every value that is in effect, defaults among them: the workspace, the
-    /// ceilings, the limits of all tools, the server, the tools by name, the topics by id.
+    /// state directory, the ceilings, the limits of all tools, the server, the tools by name, the topics by id.
     ///
     /// What has neither a value nor a default has no row.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Rows(Vec::new());
         let root = &KeyPath::ROOT;
         rows.add(root.key("workspace"), &self.root, |path| path.to_string_lossy().into());
-        rows.ceiling(&root.key("ceiling"), &self.ceiling);
+        if let Some(state) = &self.state {
+            rows.add(root.key("state"), state, |path| path.to_string_lossy().into());
+        }
+        rows.limits(&root.key("ceiling"), &self.ceiling);
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });
@@ -133,34 +133,23 @@ impl Rows {
         }
     }
 
-    fn ceiling(&mut self, key: &KeyPath<'_>, ceiling: &Ceiling) {
-        self.size(key.key("memory"), &ceiling.memory);
-        self.time(key.key("time"), &ceiling.time);
-        self.size(key.key("output"), &ceiling.output);
-        self.size(key.key("written"), &ceiling.written);
-        self.fuel(key, &ceiling.fuel);
-    }
-
     fn limits(&mut self, key: &KeyPath<'_>, limits: &EffectiveLimits) {
-        self.size(key.key("memory"), &limits.memory);
-        self.time(key.key("time"), &limits.time);
-        self.size(key.key("output"), &limits.output);
-        self.size(key.key("written"), &limits.written);
-        self.fuel(key, &limits.fuel);
-    }
-
-    fn fuel(&mut self, key: &KeyPath<'_>, fuel: &Option<Sourced<u64>>) {
-        if let Some(fuel) = fuel {
-            self.add(key.key("fuel"), fuel, |fuel| (*fuel).into());
-        }
+        limits.clone().map(
+            &mut (self, key),
+            |(rows, key), limit, size| rows.size(key.key(limit), &size),
+            |(rows, key), limit, time| {
+                rows.add(key.key(limit), &time, |time| format_duration(*time).to_string().into());
+            },
+            |(rows, key), limit, fuel| {
+                if let Some(fuel) = fuel {
+                    rows.add(key.key(limit), &fuel, |fuel| (*fuel).into());
+                }
+            },
+        );
     }
 
     fn size(&mut self, key: KeyPath<'_>, size: &Sourced<ByteSize>) {
         self.add(key, size, |size| size.to_string().into());
-    }
-
-    fn time(&mut self, key: KeyPath<'_>, time: &Sourced<Duration>) {
-        self.add(key, time, |time| format_duration(*time).to_string().into());
     }
 
     fn topic(&mut self, key: &KeyPath<'_>, topic: &Topic) {

@@ -1,17 +1,17 @@
 //! What the caller hands over: this crate asks nobody else.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use kitbag_contract::ByteSize;
+use kitbag_policy::RequestedGrants;
 
+use crate::limit_set::LimitFlags;
 use crate::origin::Sourced;
 
 /// Every variable of the environment that means something to kitbag.
 ///
-/// Any other name that starts with `KITBAG_` is an error. The first four are
-/// read here; the last three are for the caller to act on.
-pub const VARIABLES: [&str; 8] = [
+/// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
+/// here; the others are for the caller to act on.
+pub const VARIABLES: [&str; 9] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
@@ -20,6 +20,7 @@ pub const VARIABLES: [&str; 8] = [
     "KITBAG_WORKSPACE",
     "KITBAG_CONFIG",
     "KITBAG_CACHE_DIR",
+    "KITBAG_STATE_DIR",
 ];
 
 /// Where configuration comes from, and what it is measured against.
@@ -36,6 +37,9 @@ pub struct Sources<'a> {
     /// Where the person's own `config.toml` would be, whether it exists or not;
     /// absolute. It is not read: messages name it where `user_file` is `None`.
     pub usual_user_file: Option<PathBuf>,
+    /// Where kitbag keeps what it has to remember, and by what; absolute. `None`:
+    /// nowhere. No tool may change it.
+    pub state: Option<Sourced<PathBuf>>,
     /// What `~/` stands for; absolute.
     pub home: Option<PathBuf>,
     /// The variables of the environment that start with `KITBAG_`, with their
@@ -43,27 +47,29 @@ pub struct Sources<'a> {
     pub environment: Vec<(String, String)>,
     /// Limits given on the command line.
     pub flags: LimitFlags,
-    /// The names of the built-in tools.
-    pub builtins: &'a [&'a str],
+    /// The built-in tools.
+    pub builtins: &'a [BuiltinTool<'a>],
     /// Directories and files that no tool may change, such as the compile cache
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.
     pub protected: Vec<PathBuf>,
 }
 
-/// Limits given on the command line. They hold for every tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitFlags {
-    /// `--memory`.
-    pub memory: Option<ByteSize>,
-    /// `--time`.
-    pub time: Option<Duration>,
-    /// `--output`.
-    pub output: Option<ByteSize>,
-    /// `--written`.
-    pub written: Option<ByteSize>,
-    /// `--fuel`; at least 1.
-    pub fuel: Option<u64>,
+/// A built-in tool, as far as configuration has to know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuiltinTool<'a> {
+    /// Its own name.
+    pub name: &'a str,
+    /// What it asks to be granted. Without configuration it gets the workspace to read,
+    /// where it asks for that; what lies elsewhere is given to its calls.
+    pub requested: RequestedGrants,
+}
+
+impl<'a> From<&'a str> for BuiltinTool<'a> {
+    /// A tool that asks for nothing.
+    fn from(name: &'a str) -> Self {
+        Self { name, ..Self::default() }
+    }
 }
 
 impl Sources<'_> {

@@ -165,6 +165,8 @@ impl FromStr for ByteSize {
         // divides the size.
         let bytes = match text.strip_suffix(" bytes") {
             Some(number) => number.parse().ok(),
+            // Without a unit it would be so many bytes, which is hardly ever meant.
+            None if text.ends_with(|last: char| last.is_ascii_digit() || last == '.') => None,
             None => text.parse().ok().map(|size: bytesize::ByteSize| size.as_u64()),
         };
         bytes
@@ -236,7 +238,7 @@ mod tests {
         check("64 MiB", "64 MiB");
         check("1GiB", "1 GiB");
         check("1536KiB", "1536 KiB");
-        check("1000", "1000 bytes");
+        check("1000B", "1000 bytes");
         check("1kb", "1000 bytes");
         check("1000 bytes", "1000 bytes");
     }
@@ -253,9 +255,21 @@ mod tests {
 
     #[test]
     fn what_is_no_size_is_refused() {
-        for text in
-            ["", "MiB", "64 potatoes", "-1", "0", "1e99GiB", "0 bytes", "1 MiB bytes", " bytes"]
-        {
+        for text in [
+            "",
+            "MiB",
+            "64 potatoes",
+            "-1",
+            "0",
+            "1e99GiB",
+            "0 bytes",
+            "1 MiB bytes",
+            " bytes",
+            // Without a unit.
+            "32",
+            "1.5",
+            "1.",
+        ] {
             assert_eq!(text.parse::<ByteSize>(), Err(ParseLimitError::Size(text.into())));
         }
     }

@@ -24,50 +24,72 @@ fn is_first(bytes: &'static [u8]) -> bool {
     seen.insert(bytes.as_ptr().addr())
 }
 
-/// A component that this very build compiled to native code and embedded.
+/// A component that is part of the binary, most often with the native code that this
+/// very build compiled it to.
 #[derive(Clone, Copy)]
 pub struct EmbeddedArtifact {
     name: &'static str,
-    plain: &'static [u8],
-    metered: &'static [u8],
+    /// For calls without fuel. `None`: compiled at the first use, and kept in the cache.
+    native: Option<&'static [u8]>,
+    /// What it was made from: calls with fuel need other native code.
+    component: &'static [u8],
 }
 
 impl EmbeddedArtifact {
-    /// Names an embedded artifact.
+    /// Names an embedded component and its native code.
     ///
     /// # Safety
     ///
-    /// Both are, unchanged, what [`Host::precompile`] of this version of kitbag
-    /// returned for [`Metering::Off`] and [`Metering::Fuel`], and start at a page
-    /// boundary. They are native code, run without any further check.
+    /// `native` is, unchanged, what [`Host::precompile`] of this version of kitbag
+    /// returned for `component`, and starts at a page boundary. It is native code, run
+    /// without any further check.
     ///
     /// [`Host::precompile`]: crate::Host::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
     pub const unsafe fn new(
         name: &'static str,
-        plain: &'static [u8],
-        metered: &'static [u8],
+        native: &'static [u8],
+        component: &'static [u8],
     ) -> Self {
-        Self { name, plain, metered }
+        Self { name, native: Some(native), component }
     }
 
-    /// The name of the built-in tool.
+    /// Names an embedded component without native code, which is compiled like that of
+    /// a file: at its first use, and kept in the cache.
+    pub const fn uncompiled(name: &'static str, component: &'static [u8]) -> Self {
+        Self { name, native: None, component }
+    }
+
+    /// The name of the component.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The size of the native code that runs without fuel, in bytes.
+    /// The size of its native code, in bytes.
     pub fn size(&self) -> usize {
-        self.plain.len()
+        self.native.map_or(0, <[u8]>::len)
     }
 
-    /// Turns the artifact into a component, the first time without copying it.
+    /// What it was made from.
+    pub(crate) fn component(&self) -> &'static [u8] {
+        self.component
+    }
+
+    /// Turns the native code into a component, the first time without copying it.
+    /// `None` where there is none for that.
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        metering: Metering,
+    ) -> Option<wasmtime::Result<Component>> {
+        match metering {
+            Metering::Off => self.native.map(|native| Self::load_native(engine, native)),
+            Metering::Fuel => None,
+        }
+    }
+
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
-    pub(crate) fn load(&self, engine: &Engine, metering: Metering) -> wasmtime::Result<Component> {
-        let bytes = match metering {
-            Metering::Off => self.plain,
-            Metering::Fuel => self.metered,
-        };
+    fn load_native(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Component> {
         if IN_PLACE && is_first(bytes) {
             // SAFETY: by the contract of `new` the bytes are an artifact of this
             // build, and being `'static` and shared they outlive the component
@@ -120,7 +142,7 @@ impl fmt::Debug for EmbeddedArtifact {
 
 impl PartialEq for EmbeddedArtifact {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.plain, other.plain)
+        std::ptr::eq(self.component, other.component)
     }
 }
 
@@ -128,6 +150,6 @@ impl Eq for EmbeddedArtifact {}
 
 impl std::hash::Hash for EmbeddedArtifact {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.plain.as_ptr().hash(state);
+        self.component.as_ptr().hash(state);
     }
 }

@@ -57,6 +57,47 @@ struct Loaded {
     memory: Option<Reservation>,
 }
 
+/// The bytes that a component is compiled from.
+pub(crate) trait Content {
+    /// As messages name it.
+    fn path(&self) -> &Path;
+
+    /// The key of the bytes in the cache.
+    fn key(&mut self, metering: Metering) -> Result<Key, LoadError>;
+
+    /// The bytes, which a file may have changed since.
+    fn read(&mut self) -> Result<Vec<u8>, LoadError>;
+}
+
+impl Content for Opened<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
+        Self::key(self, metering)
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        Self::read(self)
+    }
+}
+
+impl Content for EmbeddedArtifact {
+    fn path(&self) -> &Path {
+        Path::new(self.name())
+    }
+
+    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
+        let key = Key::of(self.component(), metering);
+        Ok(key.map_err(|error| LoadError::from_io(Content::path(self), &error))?.0)
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>, LoadError> {
+        Ok(self.component().to_vec())
+    }
+}
+
 /// How a component is compiled that has to be.
 pub(crate) struct Compilation<'a> {
     /// The program that is started for it.
@@ -106,6 +147,11 @@ impl Component {
         Arc::strong_count(&self.0) == 1
     }
 
+    /// Whether its code takes memory, since it is not part of this binary.
+    pub(crate) fn has_code_of_its_own(&self) -> bool {
+        self.0.memory.is_some()
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         self.0.instance.engine()
     }
@@ -124,33 +170,35 @@ impl Component {
         engines: &Engines<'_>,
         artifact: EmbeddedArtifact,
         metering: Metering,
-    ) -> Result<Self, LoadError> {
-        let component = artifact.load(engines.first, metering).map_err(|error| {
+    ) -> Option<Result<Self, LoadError>> {
+        let component = artifact.load(engines.first, metering)?.map_err(|error| {
             LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
-        })?;
-        let linked = link(&component);
-        let linked =
-            linked.map_err(|problem| LoadError::invalid(Path::new(artifact.name()), problem))?;
-        Ok(Self(Arc::new(linked)))
+        });
+        Some(component.and_then(|component| {
+            let invalid = |problem| LoadError::invalid(Path::new(artifact.name()), problem);
+            Ok(Self(Arc::new(link(&component).map_err(invalid)?)))
+        }))
     }
 
-    pub(crate) fn file(
+    /// A component from the cache, or compiled now.
+    pub(crate) fn compiled(
         engines: &Engines<'_>,
-        mut opened: Opened<'_>,
+        mut content: impl Content,
         metering: Metering,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
         reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
-        let (path, mut problems) = (opened.path, Vec::new());
+        let (path, mut problems) = (content.path().to_owned(), Vec::new());
+        let path = &*path;
         if let Some(cache) = cache
             && let Some(cached) =
-                Self::cached(engines, path, cache, opened.key(metering)?, &reserve, &mut problems)?
+                Self::cached(engines, path, cache, content.key(metering)?, &reserve, &mut problems)?
         {
             return Ok(cached);
         }
-        let content = opened.read()?;
+        let content = content.read()?;
         let wait = compiling.wait(path, content.len() as u64);
         // Of what is compiled: the file may have been written since.
         let key_of = |content: &[u8]| {

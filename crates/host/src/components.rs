@@ -53,12 +53,13 @@ impl Components {
         reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
     }
 
-    /// Drops the components of files that nothing but their slot holds.
+    /// Drops the components that were compiled and that nothing but their slot holds.
     fn drop_idle(&self) {
         for metering in [Metering::Off, Metering::Fuel] {
-            for (source, slot) in &*self.slots(metering) {
-                if let (ComponentSource::File(_), Ok(mut held)) = (source, slot.0.try_lock())
+            for slot in self.slots(metering).values() {
+                if let Ok(mut held) = slot.0.try_lock()
                     && let Some((_, Ok(component))) = &*held
+                    && component.has_code_of_its_own()
                     && component.is_idle()
                 {
                     *held = None;
@@ -128,14 +129,29 @@ impl Components {
         }
         let (stamp, component) = match source {
             ComponentSource::Embedded(artifact) => {
-                (stamp, Component::embedded(engines, *artifact, metering))
+                let embedded = Component::embedded(engines, *artifact, metering);
+                let compiled = || {
+                    let reserve =
+                        |component: &_| self.reserve(Path::new(artifact.name()), component);
+                    let compiled = Component::compiled(
+                        engines, *artifact, metering, cache, compiling, describe, reserve,
+                    );
+                    compiled.map_err(|error| match error {
+                        LoadError::NoCompiler => {
+                            LoadError::BuiltinUncompiled { name: artifact.name(), metering }
+                        }
+                        error => error,
+                    })
+                };
+                (stamp, embedded.unwrap_or_else(compiled))
             }
             ComponentSource::File(file) => {
                 let opened = Opened::new(file)?;
                 let stamp = opened.stamp;
                 let reserve = |component: &_| self.reserve(&file.path, component);
-                let loaded =
-                    Component::file(engines, opened, metering, cache, compiling, describe, reserve);
+                let loaded = Component::compiled(
+                    engines, opened, metering, cache, compiling, describe, reserve,
+                );
                 (Some(stamp), loaded)
             }
         };

@@ -9,6 +9,8 @@ use kitbag_contract::{ByteSize, LimitKind, format_duration};
 use kitbag_files::{Distrust, OpenError, OwnerError};
 use kitbag_policy::Reach;
 
+use crate::engines::Metering;
+
 /// A call that did not end with an answer of the tool.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -154,6 +156,26 @@ pub enum LoadError {
          what another kitbag of the same version has compiled into the cache"
     )]
     NoCompiler,
+    /// A built-in tool has no native code for such a call, and this build has no compiler.
+    #[error(
+        "the built-in `{name}` has to be compiled {}, this kitbag was built without the feature \
+         `compiler`, and the cache has no entry for it; use a kitbag with a compiler, which also \
+         fills the cache{}",
+        match metering {
+            Metering::Off => "first",
+            Metering::Fuel => "to count its instructions",
+        },
+        match metering {
+            Metering::Off => "",
+            Metering::Fuel => ", or remove the limit `fuel`",
+        }
+    )]
+    BuiltinUncompiled {
+        /// The name of its component.
+        name: &'static str,
+        /// Whether it is to count its instructions.
+        metering: Metering,
+    },
     /// It would have to be compiled, and as many components are being compiled as
     /// may be at once.
     #[error("busy: as many components are being compiled as may be at once; try again later")]
@@ -400,5 +422,21 @@ fn advice(imports: &[String]) -> String {
             .into()
     } else {
         "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_in_without_native_code_names_the_compiler_and_the_cache() {
+        let error = LoadError::BuiltinUncompiled { name: "learn", metering: Metering::Fuel };
+        assert_eq!(
+            error.to_string(),
+            "the built-in `learn` has to be compiled to count its instructions, this kitbag was \
+             built without the feature `compiler`, and the cache has no entry for it; use a kitbag \
+             with a compiler, which also fills the cache, or remove the limit `fuel`"
+        );
     }
 }

@@ -133,9 +133,14 @@ impl RequestedDirectory {
 }
 
 impl PathRequest {
+    /// Whether it is about the workspace.
+    pub fn is_workspace(&self) -> bool {
+        self.guest.as_str() == WORKSPACE_GUEST_PATH
+    }
+
     /// What would allow it, as an entry of a list of directories in TOML.
     fn as_entry(&self) -> String {
-        let host = if self.guest.as_str() == WORKSPACE_GUEST_PATH { "." } else { "DIRECTORY" };
+        let host = if self.is_workspace() { "." } else { "DIRECTORY" };
         let guest = self.guest.as_str().replace('\\', "\\\\").replace('"', "\\\"");
         format!("{{ host = \"{host}\", guest = \"{guest}\", mode = \"{}\" }}", self.access)
     }

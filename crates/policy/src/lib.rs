@@ -148,6 +148,14 @@ impl Request {
             Self::Path(_) => Reach::Directory,
         }
     }
+
+    /// Whether a built-in that asks for it is given it call by call, since what it is
+    /// depends on the call.
+    pub fn is_given_by_call(&self) -> bool {
+        match self {
+            Self::Path(request) => !request.is_workspace(),
+        }
+    }
 }
 
 impl fmt::Display for Request {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use kitbag_config::{Config, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_config::{BuiltinTool, Config, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
@@ -43,10 +43,23 @@ pub use tool::{KnownTool, Summary, Tool};
 pub struct Builtin {
     /// Its own name.
     pub name: &'static str,
-    /// Its native code.
+    /// Its component, which may have other tools, too.
     pub artifact: EmbeddedArtifact,
-    /// What it says of itself, as the JSON of [`kitbag_contract::Description`].
+    /// What the component says of itself, as the JSON of
+    /// [`kitbag_contract::Description`].
     pub description: &'static str,
+    /// What the tool asks to be granted, as the JSON of
+    /// [`kitbag_policy::RequestedGrants`]. Of the workspace it gets what it asks to read
+    /// where configuration says nothing.
+    pub grants: &'static str,
+}
+
+impl Builtin {
+    /// The tool as configuration has to know it.
+    pub fn declaration(&self) -> BuiltinTool<'static> {
+        let requested = serde_json::from_str(self.grants).unwrap_or_default();
+        BuiltinTool { name: self.name, requested }
+    }
 }
 
 /// The tools of one configuration, ready to be called.

@@ -11,7 +11,7 @@ use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{
     Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
 };
-use kitbag_policy::{Grants, RequestedGrants};
+use kitbag_policy::{Grants, MissingGrant, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
@@ -107,6 +107,26 @@ impl Tool {
     fn schemas(&self) -> impl Iterator<Item = (&'static str, &Schema)> {
         let output = self.output_schema.as_ref().map(|schema| ("output", &schema.value));
         [("input", &self.input_schema.value)].into_iter().chain(output)
+    }
+
+    /// What it says it would like and is not granted, each with what would grant it. A
+    /// tool may do without; where it fails, this may be why.
+    pub fn missing_grants(&self) -> impl Iterator<Item = String> + '_ {
+        let is_builtin = matches!(self.source, ToolSource::Builtin { .. });
+        let missing = self.requested_grants.missing(&self.grants.value);
+        let missing =
+            missing.filter(move |(request, _)| !(is_builtin && request.is_given_by_call()));
+        missing.map(|(request, MissingGrant { key, entry })| {
+            let (tool, origin) = (&self.name, self.grants.origin_of(key));
+            // A list replaces the default, which a tool would lose by it.
+            let kept = self.grants.value.kinds().into_iter().find(|kind| kind.key() == key);
+            let replaces = kept.is_some_and(|kind| !kind.is_empty()) && *origin == Origin::Default;
+            let besides = if replaces { ", which replaces the default" } else { "" };
+            format!(
+                "tool `{tool}` asks for `{request}`, which it is not granted; to grant it, add \
+                 `{entry}` to `tools.{tool}.grants.{key}`{besides}"
+            )
+        })
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,

@@ -16,18 +16,19 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
 
-use ceiling::Ceilings;
+use ceiling::{ceilings, lowered};
 use kitbag_contract::FileId;
 use kitbag_files::{Guard, GuardedPaths, Link, OpenError, check_file_system, locate};
 
-use crate::config::{Config, EffectiveLimits, own_directories};
+use crate::config::{Config, own_directories};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::file::SourceFile;
 use crate::key::KeyPath;
+use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::Sourced;
 use crate::parse::Damage;
-use crate::sources::Sources;
+use crate::sources::{BuiltinTool, Sources};
 use crate::written::{At, Part, Written};
 
 /// Merges and checks what was read.
@@ -42,7 +43,7 @@ pub(crate) fn resolve(
     let Read { workspace, ignored, trust, files, configs, found, damage } = read;
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
-    let ceilings = Ceilings::new(&configs, &damage, report);
+    let ceilings = ceilings(&configs, &damage, report);
     let mut resolver = Resolver {
         bases: path::Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
@@ -55,7 +56,10 @@ pub(crate) fn resolve(
         is_ignored: ignored.is_some(),
         directories: HashMap::new(),
         guard: Guard::new(GuardedPaths {
-            own: own_directories(&root.value, &sources.protected),
+            own: own_directories(
+                &root.value,
+                sources.protected.iter().chain(sources.state.as_ref().map(|state| &state.value)),
+            ),
             ..GuardedPaths::default()
         }),
         linked: Vec::new(),
@@ -65,20 +69,22 @@ pub(crate) fn resolve(
         .iter()
         .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
         .collect();
-    let lowered = ceilings.over(EffectiveLimits::default());
+    let lowered = lowered(EffectiveLimits::default(), &ceilings);
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let tools = resolver.tools(&configs, &found, &limits);
     resolver.check_links(&tools);
     let topics = resolver.topics(&configs);
-    let limits = overrides.over(limits);
-    let ceiling = ceilings.into_ceiling();
+    let limits = limits.under(&overrides.limits);
+    let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();
     Config {
         root,
         has_workspace: exists,
         ignored,
         trust,
+        warnings: overrides.unknown.clone(),
+        state: sources.state.clone(),
         files,
         ceiling,
         limits,
@@ -92,11 +98,11 @@ pub(crate) fn resolve(
 /// What resolving needs to know, and what it has found out so far.
 struct Resolver<'a> {
     bases: path::Bases<'a>,
-    builtins: &'a [&'a str],
+    builtins: &'a [BuiltinTool<'a>],
     files: &'a [SourceFile],
     damage: &'a Damage,
     overrides: &'a Overrides,
-    ceilings: &'a Ceilings,
+    ceilings: &'a KnownLimits,
     /// The person's own file, for messages.
     own_file: Option<&'a Path>,
     canonical_root: &'a Path,

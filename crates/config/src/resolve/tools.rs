@@ -11,13 +11,15 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::value::json;
 use super::{Resolver, all, copied, last, path};
-use crate::config::{EffectiveLimits, LocalTool, Tool, ToolGrants, ToolSource};
+use crate::config::{LocalTool, Tool, ToolSource};
 use crate::discover::FoundTool;
 use crate::error::Problem;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
 use crate::key::KeyPath;
+use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
+use crate::sources::BuiltinTool;
 use crate::text::{did_you_mean, known_words};
 use crate::written::{At, Part, Span, Written, merge};
 
@@ -32,7 +34,7 @@ struct Candidate<'a> {
     parts: Vec<Part<'a, ToolConfig>>,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
     /// All tools. `limits` are those of a tool that has none of its own.
     pub(super) fn tools(
         &mut self,
@@ -65,6 +67,15 @@ impl Resolver<'_> {
         tools
     }
 
+    /// The built-in of a name.
+    fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
+        self.builtins.iter().find(|builtin| builtin.name == name)
+    }
+
+    fn builtin_names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        self.builtins.iter().map(|builtin| builtin.name)
+    }
+
     /// Adds the built-ins that nobody mentioned. One that was given another
     /// name has it instead of its own, also where it is then taken away.
     fn add_builtins(&mut self, tools: &mut BTreeMap<ToolName, Tool>, limits: &EffectiveLimits) {
@@ -75,23 +86,24 @@ impl Resolver<'_> {
                 ToolSource::Local(_) => None,
             })
             .collect();
-        for builtin in self.builtins.iter().filter(|builtin| !renamed.contains(**builtin)) {
-            let name = match ToolName::new(*builtin) {
+        let builtins = self.builtins;
+        for builtin in builtins.iter().filter(|builtin| !renamed.contains(builtin.name)) {
+            let name = match ToolName::new(builtin.name) {
                 Ok(name) => name,
                 Err(error) => {
                     self.report.origin(Origin::Default, error, None);
                     continue;
                 }
             };
-            let own_name = Sourced::default((*builtin).to_owned());
+            let own_name = Sourced::default(builtin.name.to_owned());
             tools.entry(name.clone()).or_insert_with(|| Tool {
                 name,
                 source: Sourced::default(ToolSource::Builtin { name: own_name }),
                 enable: Sourced::default(true),
                 title: None,
                 description: None,
-                grants: ToolGrants::of_tool(),
-                limits: self.overrides.over(limits.clone()),
+                grants: self.default_grants(builtin),
+                limits: limits.clone().under(&self.overrides.limits),
                 answers: BTreeMap::new(),
             });
         }
@@ -112,10 +124,11 @@ impl Resolver<'_> {
                 .local(candidate, &path)
                 .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
         };
-        let grants = match &source {
-            Some(Sourced { value: ToolSource::Builtin { .. }, .. }) => ToolGrants::of_tool(),
-            _ => self.grants(parts, enable.value),
+        let builtin = match &source {
+            Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
+            _ => None,
         };
+        let grants = self.grants(parts, enable.value, builtin);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
@@ -129,7 +142,7 @@ impl Resolver<'_> {
             title: copied(parts, |tool| tool.title.as_ref()),
             description: copied(parts, |tool| tool.description.as_ref()),
             grants,
-            limits: self.overrides.over(limits),
+            limits: limits.under(&self.overrides.limits),
             answers,
         })
     }
@@ -154,7 +167,7 @@ impl Resolver<'_> {
     fn kind(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Sourced<SourceConfig> {
         let Candidate { name, found, tables, .. } = candidate;
         let tool = name.to_string();
-        let is_builtin = self.builtins.contains(&name.as_str());
+        let is_builtin = self.named(name.as_str()).is_some();
         let source = last(tables, |tool| tool.source.as_ref());
         if let Some(found) = found {
             let origin = Origin::Found { path: found.shown.clone() };
@@ -179,7 +192,7 @@ impl Resolver<'_> {
         }
         let at = tables[0].at;
         if !self.damage.covers(&path.key("source")) {
-            let hint = did_you_mean(nearest(name.as_str(), self.builtins.iter().copied()));
+            let hint = did_you_mean(nearest(name.as_str(), self.builtin_names()));
             self.report.at_with(at, Problem::NoSource { tool }, hint);
         }
         at.sourced(SourceConfig::Local)
@@ -188,27 +201,25 @@ impl Resolver<'_> {
     fn builtin(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<ToolSource> {
         let Candidate { name, tables, parts, .. } = candidate;
         self.fixed(parts, "parameters", candidate, |tool| tool.parameters.as_ref());
-        self.fixed(parts, "grants", candidate, |tool| tool.grants.as_ref());
         self.fixed(parts, "wasm", candidate, |tool| tool.wasm.as_ref());
 
         let written = last(tables, |tool| tool.builtin.as_ref());
         let builtin = written.map_or(name.as_str(), |at| at.value.as_str());
-        let is_known = self.builtins.contains(&builtin);
+        let is_known = self.named(builtin).is_some();
         let at = written.map(|at| at.with(builtin));
         let source = last(tables, |tool| tool.source.as_ref()).map(|at| at.with(builtin));
         if let Some(at) = at.or(source)
             && !is_known
             && !self.damage.covers(&path.key("builtin"))
         {
-            let builtins = self.builtins.iter().copied();
-            let hint = did_you_mean(nearest(builtin, builtins.clone()))
-                .or_else(|| known_words("built-in tools", builtins));
+            let hint = did_you_mean(nearest(builtin, self.builtin_names()))
+                .or_else(|| known_words("built-in tools", self.builtin_names()));
             self.report.at_with(at, Problem::UnknownBuiltin { name: builtin.to_owned() }, hint);
         }
         if let Some(at) = at
             && is_known
             && builtin != name.as_str()
-            && self.builtins.contains(&name.as_str())
+            && self.named(name.as_str()).is_some()
         {
             let (tool, builtin) = (name.to_string(), builtin.to_owned());
             self.report.at(at, Problem::TakenName { tool, builtin });
@@ -219,12 +230,12 @@ impl Resolver<'_> {
     }
 
     /// Refuses a key that means nothing for a built-in.
-    fn fixed<'a, T: 'a>(
+    fn fixed<'b, T: 'b>(
         &mut self,
-        parts: &[Part<'a, ToolConfig>],
+        parts: &[Part<'b, ToolConfig>],
         key: &'static str,
         candidate: &Candidate<'_>,
-        field: impl Fn(&'a ToolConfig) -> Option<&'a Written<T>>,
+        field: impl Fn(&'b ToolConfig) -> Option<&'b Written<T>>,
     ) {
         for at in all(parts, field) {
             self.report.at(at, Problem::FixedByBuiltin { tool: candidate.name.to_string(), key });
@@ -256,8 +267,12 @@ impl Resolver<'_> {
         }
         match (found, wasm) {
             (Some(found), Some((at, path))) if !is_same_file(&found.wasm, &path) => {
-                let other = found.shown.to_path_buf();
-                self.report.at(at, Problem::TwoTools { tool: name.to_string(), other });
+                let (tool, other) = (name.to_string(), found.shown.to_path_buf());
+                let problem = match path.try_exists() {
+                    Ok(false) => Problem::MissingWasm { tool, other },
+                    _ => Problem::TwoTools { tool, other },
+                };
+                self.report.at(at, problem);
                 None
             }
             (Some(found), _) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kitbag_config::{Ceiling, LimitFlags, load, load_faulty};
+use kitbag_config::{EffectiveLimits, LimitFlags, load, load_faulty};
 use kitbag_contract::{ByteSize, Limits};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
@@ -32,7 +32,7 @@ fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
 #[test]
 fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
     let fixture = Fixture::new(
-        "[limits]\nmemory = \"65MiB\"\ntime = \"30001ms\"\noutput = \"1048577\"\n\
+        "[limits]\nmemory = \"65MiB\"\ntime = \"30001ms\"\noutput = \"1048577B\"\n\
          written = \"2GiB\"\n[tools.learn.limits]\nmemory = \"1GiB\"\n",
     )
     .file("w/.kitbag/tools/count.wasm", "")
@@ -119,7 +119,10 @@ fn only_a_file_of_ones_own_may_hold_a_ceiling() {
     );
     let (config, _) = load_faulty(&fixture.sources());
     let config = config.unwrap();
-    assert_eq!((config.ceiling, config.limits.limits()), (Ceiling::default(), Limits::default()));
+    assert_eq!(
+        (config.ceiling, config.limits.limits()),
+        (EffectiveLimits::default(), Limits::default())
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What a local tool may reach.
 
-use kitbag_config::{Config, load};
+use kitbag_config::{BuiltinTool, Config, Sourced, Sources, load};
+use kitbag_policy::RequestedGrants;
 
-use crate::support::{Fixture, check_problems_of, check_rows, problems};
+use crate::support::{Fixture, check_problems, check_problems_of, check_rows, problems};
 
 /// A workspace with directories, and a tool `t` with these grants.
 fn fixture(filesystem: &str) -> Fixture {
@@ -294,4 +295,72 @@ fn a_tool_holds_a_bounded_number_of_directories() {
         &list(65),
         &["C:4:21: 65 directories are granted, and 64 is the most; grant one that holds them"],
     );
+}
+
+#[test]
+fn a_built_in_takes_grants_like_any_tool() {
+    let granted = |config: &str| {
+        let fixture = Fixture::new(config).directory("w/docs");
+        let config = fixture.load();
+        let tool = &config.tools["learn"];
+        let lines = tool.grants.value.lines(&[]).join("; ");
+        fixture.redact(&format!("{lines} [{}]", tool.grants.origin()))
+    };
+    assert_eq!(granted(""), "no directory, no environment, no network [the tool itself]");
+    assert_eq!(granted("[tools.learn]\n"), granted(""));
+    assert_eq!(
+        granted("[tools.learn]\ngrants.filesystem = [{ host = \"docs\", guest = \"/docs\" }]\n"),
+        "ro  /docs ← /t/w/docs; no environment, no network [.kitbag/config.toml:2:21]",
+    );
+    assert_eq!(
+        granted("[tools.learn]\ngrants.filesystem = []\n"),
+        "no directory, no environment, no network [.kitbag/config.toml:2:21]",
+    );
+    check_problems(
+        "[tools.learn]\ngrants.filesystem = [{ host = \".\", guest = \"/subjects/in\" }]\n",
+        &[
+            "C:2:22: `/subjects/in` overlaps `/subjects`, which each call of the built-in `learn` is \
+           given by itself; use another guest path",
+        ],
+    );
+}
+
+#[test]
+fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_where_you_say_so() {
+    let grants = |requested: serde_json::Value, config: &str| {
+        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+        let builtins = [BuiltinTool { name: "edit", requested }];
+        let fixture = Fixture::new(config);
+        let sources = Sources { builtins: &builtins, ..fixture.sources() };
+        let config = load(&sources).unwrap();
+        fixture.redact(&config.tools["edit"].grants.value.lines(&[]).join("; "))
+    };
+    let reads = serde_json::json!({ "filesystem": [{ "guest": "/workspace" }] });
+    let writes = serde_json::json!({ "filesystem": [{ "guest": "/workspace", "mode": "rw" }] });
+    let (none, read) = ("no directory, no environment, no network", "ro  /workspace ← /t/w");
+    assert_eq!(grants(reads.clone(), ""), format!("{read}; no environment, no network"));
+    assert_eq!(grants(writes.clone(), ""), none);
+    assert_eq!(grants(reads, "[tools.edit]\ngrants.filesystem = []\n"), none);
+    assert_eq!(
+        grants(
+            writes,
+            "[tools.edit]\n\
+             grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n"
+        ),
+        "rw  /workspace ← /t/w; no environment, no network",
+    );
+}
+
+#[test]
+fn the_state_directory_is_never_granted_for_writing() {
+    let fixture = Fixture::new(
+        "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n\
+         grants.filesystem = [{ host = \"../state/in\", guest = \"/in\", mode = \"rw\" }]\n",
+    )
+    .directory("state/in");
+    let with = |state| load(&Sources { state, ..fixture.sources() });
+    assert!(with(None).is_ok());
+    let state = Sourced::default(fixture.path("state"));
+    let error = fixture.redact(&with(Some(state)).unwrap_err().to_string());
+    assert!(error.contains("no tool may change `/t/state`"), "{error}");
 }

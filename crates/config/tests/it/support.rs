@@ -2,12 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use kitbag_config::{Config, ConfigErrors, Sources, load};
+use kitbag_config::{BuiltinTool, Config, ConfigErrors, Sources, load};
+use kitbag_policy::RequestedGrants;
 use tempfile::TempDir;
 
-/// The built-in tools of every test.
-pub(crate) const BUILTINS: [&str; 2] = ["learn", "notes"];
+/// The built-in tools of every test: one that is given a directory by each call, and one
+/// that asks for nothing.
+pub(crate) static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
+    let requested = serde_json::json!({ "filesystem": [{ "guest": "/subjects" }] });
+    let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+    [BuiltinTool { name: "learn", requested }, "notes".into()]
+});
 
 /// A temporary directory with a workspace `w`, a home directory `h` and
 /// whatever else a test puts there.
@@ -83,7 +90,7 @@ impl Fixture {
             usual_user_file: self.has_home.then(|| self.path("h/config.toml")),
             home: self.has_home.then(|| self.path("h")),
             environment: self.environment.clone(),
-            builtins: &BUILTINS,
+            builtins: &*BUILTINS,
             ..Sources::default()
         }
     }

@@ -68,11 +68,10 @@ fn a_built_in_that_is_renamed_has_its_own_name_no_longer() {
 #[test]
 fn what_a_built_in_brings_along_cannot_be_configured() {
     check_problems(
-        "[tools.learn]\nwasm = \"learn.wasm\"\nparameters.a.type = \"string\"\ngrants.filesystem = []\n",
+        "[tools.learn]\nwasm = \"learn.wasm\"\nparameters.a.type = \"string\"\n",
         &[
             "C:2:8: built-in tool `learn` takes no `wasm`: its component is part of kitbag; remove the key",
             "C:3:1: built-in tool `learn` takes no `parameters`: it brings its own; remove the key",
-            "C:4:1: built-in tool `learn` takes no `grants`: it has what it needs; remove the key",
         ],
     );
 }
@@ -295,7 +294,11 @@ fn a_table_may_name_the_component_that_was_found_and_no_other() {
     check(&fixture("[tools.a]\nwasm = \"link.wasm\"\n"), names);
     check(&fixture("[tools.a]\nwasm = \"x/../.kitbag/tools/a.wasm\"\n").directory("w/x"), names);
     let two = "two tools are named `a`: this one and `.kitbag/tools/a.wasm`; give one of them another name";
-    check_problems_of(&fixture("[tools.a]\nwasm = \"b.wasm\"\n"), &[&format!("C:2:8: {two}")]);
+    let other = fixture("[tools.a]\nwasm = \"b.wasm\"\n").file("w/b.wasm", "");
+    check_problems_of(&other, &[&format!("C:2:8: {two}")]);
+    let missing = "C:2:8: this file does not exist, and `a` is the component `.kitbag/tools/a.wasm`; \
+                   remove `wasm`";
+    check_problems_of(&fixture("[tools.a]\nwasm = \"b.wasm\"\n"), &[missing]);
     check_problems_of(&fixture("[tools.a]\nsource = \"builtin\"\n"), &[&format!("C:2:10: {two}")]);
 }
 
@@ -303,7 +306,8 @@ fn a_table_may_name_the_component_that_was_found_and_no_other() {
 fn a_built_in_of_the_caller_must_have_a_name_too() {
     let fixture = Fixture::empty();
     let mut sources = fixture.sources();
-    sources.builtins = &["no name"];
+    let builtins = ["no name".into()];
+    sources.builtins = &builtins;
     let errors = kitbag_config::load(&sources).unwrap_err().to_string();
     assert!(errors.starts_with("default: `no name` is not a tool name"), "{errors}");
 }

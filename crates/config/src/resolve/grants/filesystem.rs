@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Guard, GuardedPaths, Link, repository_above};
-use kitbag_policy::{Access, DirectoryGrant, GuestPath};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, RequestedDirectory};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::config::{Tool, writable};
 use crate::error::Problem;
 use crate::file::SourceFile;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::resolve::Resolver;
+use crate::sources::BuiltinTool;
 use crate::written::{At, Span, Written};
 
 /// The most directories that one tool is granted. Each takes a handle of the
@@ -65,9 +66,16 @@ impl Resolver<'_> {
         &mut self,
         mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
         is_enabled: bool,
+        builtin: Option<&BuiltinTool<'_>>,
     ) -> Sourced<Vec<DirectoryGrant>> {
         let Some(effective) = layers.pop() else {
-            return Sourced::default(self.workspace_grant());
+            return match builtin {
+                None => Sourced::default(self.workspace_grant()),
+                Some(builtin) if reads_workspace(builtin) => {
+                    Sourced { value: self.workspace_grant(), origin: Origin::Tool }
+                }
+                Some(_) => Sourced { value: Vec::new(), origin: Origin::Tool },
+            };
         };
         // A weaker layer has no say, but must be right all the same.
         for weaker in layers {
@@ -81,6 +89,9 @@ impl Resolver<'_> {
             .iter()
             .map(|grant| self.grant(grant.at(effective.file), is_enabled))
             .collect();
+        if let Some(builtin) = builtin {
+            self.check_given_by_call(&grants, builtin);
+        }
         if count > most {
             self.report.at(effective, Problem::TooManyGrants { count, most });
         } else {
@@ -93,6 +104,18 @@ impl Resolver<'_> {
             }
         }
         effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
+    }
+
+    /// Refuses grants where a built-in finds what its calls are given.
+    fn check_given_by_call(&mut self, grants: &[Grant<'_>], builtin: &BuiltinTool<'_>) {
+        for grant in grants {
+            let Some(guest) = &grant.guest else { continue };
+            let mut own = given_by_call(builtin);
+            let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
+            let (guest, own) = (guest.to_string(), own.to_string());
+            let builtin = builtin.name.to_owned();
+            self.report.at(grant.at, Problem::GivenByCall { guest, own, builtin });
+        }
     }
 
     /// What a tool gets that says nothing of files.
@@ -168,6 +191,18 @@ impl Resolver<'_> {
         });
         Grant { at, host, identity, guest, access, is_enabled }
     }
+}
+
+/// Whether a built-in asks to read the workspace.
+fn reads_workspace(builtin: &BuiltinTool<'_>) -> bool {
+    let mut requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
+    requests.any(|request| request.is_workspace() && request.access == Access::ReadOnly)
+}
+
+/// Where a built-in finds what its calls are given.
+fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
+    let requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
+    requests.filter(|request| !request.is_workspace()).map(|request| request.guest)
 }
 
 impl Grant<'_> {

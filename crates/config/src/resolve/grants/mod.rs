@@ -12,31 +12,40 @@ use self::filesystem::DirectoryGrantConfig;
 use super::{Resolver, all};
 use crate::config::ToolGrants;
 use crate::format::ToolConfig;
+use crate::sources::BuiltinTool;
 use crate::written::{At, Part, Written};
 
-/// What a local tool may reach. What is not granted is not there.
+/// What a tool may reach. What is not granted is not there.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Grants")]
 pub(crate) struct GrantsConfig {
-    /// Directories. Default: the workspace, read-only, at `/workspace`. Any
-    /// list, even an empty one, replaces that.
+    /// Directories. Default for a local tool: the workspace, read-only, at
+    /// `/workspace`; a built-in has what it needs. Any list, even an empty one, replaces
+    /// that.
     #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
     pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
 }
 
 impl Resolver<'_> {
     /// What a tool may reach. Whether it is there is looked at only where the tool is
-    /// enabled.
+    /// enabled. A built-in has its declaration as its default.
     pub(super) fn grants(
         &mut self,
         parts: &[Part<'_, ToolConfig>],
         is_enabled: bool,
+        builtin: Option<&BuiltinTool<'_>>,
     ) -> ToolGrants {
         let mut grants = ToolGrants::default();
         let filesystem = layers(parts, |grants| grants.filesystem.as_ref());
-        grants.set(|grants| &mut grants.directories, self.directories(filesystem, is_enabled));
+        let filesystem = self.directories(filesystem, is_enabled, builtin);
+        grants.set(|grants| &mut grants.directories, filesystem);
         grants
+    }
+
+    /// What a built-in may reach of which configuration says nothing.
+    pub(super) fn default_grants(&mut self, builtin: &BuiltinTool<'_>) -> ToolGrants {
+        self.grants(&[], true, Some(builtin))
     }
 }
 

@@ -1,0 +1,28 @@
+//! The variables of the environment, as the help shows them.
+
+/// What each variable says, for the end of the help.
+pub(crate) const HELP: &str = "\
+Environment:
+  KITBAG_WORKSPACE       the workspace, like --workspace
+  KITBAG_CONFIG          your own config.toml [default: $XDG_CONFIG_HOME/kitbag/config.toml]
+  KITBAG_CACHE_DIR       compiled tools [default: $XDG_CACHE_HOME/kitbag]
+  KITBAG_STATE_DIR       what kitbag has to remember [default: $XDG_STATE_HOME/kitbag]
+  KITBAG_LIMITS_MEMORY   the limits of every tool, like the options of `kitbag run`
+  KITBAG_LIMITS_TIME
+  KITBAG_LIMITS_OUTPUT
+  KITBAG_LIMITS_WRITTEN
+  KITBAG_LIMITS_FUEL";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_every_variable() {
+        let shown = HELP.split_whitespace().filter(|word| word.starts_with("KITBAG_"));
+        let (mut shown, mut known) = (shown.collect::<Vec<_>>(), kitbag::config::VARIABLES);
+        shown.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(shown, known);
+    }
+}

@@ -1,0 +1,115 @@
+//! The limits of a call, with what is known of each: one set for what is in effect, for
+//! ceilings, for flags and for whatever lies between.
+
+use std::time::Duration;
+
+use kitbag_contract::{ByteSize, Limits};
+
+use crate::origin::Sourced;
+
+/// A value for each limit. The parameters say what is known of a size, of a time and of
+/// a budget of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSet<S, T, F> {
+    /// Memory of one call. Default 64 MiB.
+    pub memory: S,
+    /// Time of one call. Default 30 s.
+    pub time: T,
+    /// Size of what one call answers. Default 1 MiB.
+    pub output: S,
+    /// What one call writes to files. Default 1 GiB.
+    pub written: S,
+    /// Instructions of one call. Default: they are not counted.
+    pub fuel: F,
+}
+
+/// Limits that are in effect, or the most that the files of a workspace may set them to.
+/// Without `fuel`, instructions are not counted, and any budget may be set.
+///
+/// A ceiling binds a workspace's files and the defaults, and neither the person's own
+/// file nor the environment nor the command line.
+pub type EffectiveLimits = LimitSet<Sourced<ByteSize>, Sourced<Duration>, Option<Sourced<u64>>>;
+
+/// Limits given on the command line; they hold for every tool. `fuel` is at least 1.
+pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>>;
+
+/// Limits as far as they are known, and from where.
+pub(crate) type KnownLimits =
+    LimitSet<Option<Sourced<ByteSize>>, Option<Sourced<Duration>>, Option<Sourced<u64>>>;
+
+impl<S, T, F> LimitSet<S, T, F> {
+    /// Makes another set of this one; each function is given `context`, the key of the
+    /// limit and what is known of it.
+    pub(crate) fn map<C, S2, T2, F2>(
+        self,
+        context: &mut C,
+        size: fn(&mut C, &'static str, S) -> S2,
+        time: fn(&mut C, &'static str, T) -> T2,
+        fuel: fn(&mut C, &'static str, F) -> F2,
+    ) -> LimitSet<S2, T2, F2> {
+        LimitSet {
+            memory: size(context, "memory", self.memory),
+            time: time(context, "time", self.time),
+            output: size(context, "output", self.output),
+            written: size(context, "written", self.written),
+            fuel: fuel(context, "fuel", self.fuel),
+        }
+    }
+
+    /// Puts what another set knows of each limit beside what this one knows.
+    pub(crate) fn zip<S2, T2, F2>(
+        self,
+        other: LimitSet<S2, T2, F2>,
+    ) -> LimitSet<(S, S2), (T, T2), (F, F2)> {
+        LimitSet {
+            memory: (self.memory, other.memory),
+            time: (self.time, other.time),
+            output: (self.output, other.output),
+            written: (self.written, other.written),
+            fuel: (self.fuel, other.fuel),
+        }
+    }
+}
+
+impl EffectiveLimits {
+    /// The values alone.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            memory: self.memory.value,
+            time: self.time.value,
+            output: self.output.value,
+            written: self.written.value,
+            fuel: self.fuel.as_ref().map(|fuel| fuel.value),
+        }
+    }
+
+    /// What is known of others, over these.
+    pub(crate) fn under(self, others: &KnownLimits) -> Self {
+        self.zip(others.clone()).map(
+            &mut (),
+            |(), _, (limit, other)| other.unwrap_or(limit),
+            |(), _, (limit, other)| other.unwrap_or(limit),
+            |(), _, (limit, other)| other.or(limit),
+        )
+    }
+}
+
+impl Default for EffectiveLimits {
+    fn default() -> Self {
+        let Limits { memory, time, output, written, fuel } = Limits::default();
+        Self {
+            memory: Sourced::default(memory),
+            time: Sourced::default(time),
+            output: Sourced::default(output),
+            written: Sourced::default(written),
+            fuel: fuel.map(Sourced::default),
+        }
+    }
+}
+
+impl<S, T, F> Default for LimitSet<Option<S>, Option<T>, Option<F>> {
+    /// Nothing is known of any of them.
+    fn default() -> Self {
+        Self { memory: None, time: None, output: None, written: None, fuel: None }
+    }
+}

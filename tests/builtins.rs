@@ -1,0 +1,68 @@
+//! Built-in tools as such: several of one component, and what configuration says of them.
+
+use std::fs;
+
+use kitbag::config::{Sources, load};
+use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Metering};
+use kitbag::toolbox::Builtin;
+use kitbag::{Toolbox, ToolboxError};
+
+use crate::support::{Workspace, guest};
+
+/// The tools of a guest, as if its component were part of the binary.
+fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
+    let path = guest(component);
+    let content: &'static [u8] = fs::read(&path).unwrap().leak();
+    let host = Host::new(HostOptions::default());
+    let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off).unwrap();
+    let description = serde_json::to_string(loaded.description().unwrap()).unwrap().leak();
+    let artifact = EmbeddedArtifact::uncompiled("several", content);
+    let tool = |name: &&'static str| Builtin { name, artifact, description, grants: "{}" };
+    tools.iter().map(tool).collect::<Vec<_>>().leak()
+}
+
+fn toolbox(workspace: &Workspace, builtins: &'static [Builtin]) -> Toolbox {
+    let declared: Vec<_> = builtins.iter().map(Builtin::declaration).collect();
+    let sources = Sources { start: workspace.root(), builtins: &declared, ..Sources::default() };
+    Toolbox::new(Host::new(HostOptions::default()), load(&sources).unwrap(), builtins)
+}
+
+#[test]
+fn one_component_serves_several_tools() {
+    let workspace = Workspace::new();
+    workspace.config("[tools.text]\nsource = \"builtin\"\nbuiltin = \"test_simple_text\"\n");
+    let tools = ["test_simple_text", "test_error_handling"];
+    let toolbox = toolbox(&workspace, builtins("conformance", &tools));
+    let listed: Vec<_> = toolbox.summaries().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(listed, ["test_error_handling", "text"]);
+    let description = |name: &str| toolbox.tool(name).unwrap().description.unwrap().value;
+    assert_eq!(description("text"), "A text.");
+    assert_eq!(description("test_error_handling"), "An error.");
+    assert!(matches!(toolbox.tool("test_simple_text"), Err(ToolboxError::UnknownTool { .. })));
+    // The component is compiled once for all of them.
+    let (text, error) =
+        (toolbox.load("text").unwrap(), toolbox.load("test_error_handling").unwrap());
+    assert!(text.identity() == error.identity());
+}
+
+#[test]
+fn a_built_in_is_narrowed_renamed_and_taken_away_by_configuration() {
+    let workspace = Workspace::new();
+    workspace.file("notes/rules.md", "Be kind.\n");
+    let knowledge = "[knowledge.team]\nsubjects = \"notes\"\n";
+    workspace.config(&format!(
+        "{knowledge}[tools.study]\nsource = \"builtin\"\nbuiltin = \"learn\"\n\
+         limits.output = \"40B\"\n\
+         grants.filesystem = [{{ host = \"notes\", guest = \"/more\" }}]\n"
+    ));
+    let run = workspace.run(&["run", "study", "topic=team", "subjects=rules"]);
+    assert_eq!((run.code, &*run.stdout), (0, "Be kind.\n"), "{}", run.shown());
+    assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
+    let described = workspace.run(&["describe", "study"]).stdout;
+    for line in ["  ro  /more ← <workspace>/notes", "  ro  /subjects ← as the call says"] {
+        assert!(described.contains(line), "{described}");
+    }
+    workspace.config(&format!("{knowledge}[tools.learn]\nenable = false\n"));
+    assert_eq!(workspace.run(&["list"]).stdout, "");
+    assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
+}
