@@ -195,12 +195,13 @@ pub(crate) struct TopicConfig {
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
 }
 
+/// Limits as a file says them.
+pub(crate) type WrittenLimits<'a> =
+    LimitSet<Option<At<'a, String>>, Option<At<'a, String>>, Option<At<'a, NonZeroU64>>>;
+
 impl LimitsConfig {
     /// What a file says of each limit.
-    pub(crate) fn at<'a>(
-        &'a self,
-        file: &'a SourceFile,
-    ) -> LimitSet<Option<At<'a, String>>, Option<At<'a, String>>, Option<At<'a, NonZeroU64>>> {
+    pub(crate) fn at<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
         let at = |written: &'a Option<Written<String>>| Some(written.as_ref()?.at(file));
         LimitSet {
             memory: at(&self.memory),
