@@ -408,10 +408,10 @@ fn a_cache_of_somebody_else_is_never_used() {
         let cache = cache.to_str().unwrap();
         let run = workspace.run_with(&["run", "odd"], "", &[("KITBAG_CACHE_DIR", cache)]);
         assert_eq!((run.code, &*run.stdout), (0, "ok\n"), "{}", run.shown());
-        assert_eq!(run.stderr.contains("owned by somebody else"), !expected.is_empty());
+        assert_eq!(run.stderr.contains("owned by another user"), !expected.is_empty());
         assert!(run.stderr.contains(expected), "{}", run.stderr);
     };
-    let directory = "is not used: it is owned by somebody else";
+    let directory = "is not used: it is owned by another user";
     if !rustix::process::geteuid().is_root() {
         // Nobody but root can give something away; this is root's own.
         return check(Path::new("/usr"), directory);
@@ -420,7 +420,7 @@ fn a_cache_of_somebody_else_is_never_used() {
     let give_away = |path: &Path| std::os::unix::fs::chown(path, Some(1), None).unwrap();
     let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap().path();
     give_away(&entry);
-    check(workspace.cache(), "was owned by somebody else; it was compiled again and replaced");
+    check(workspace.cache(), "was owned by another user; it was compiled again and replaced");
     check(workspace.cache(), "");
     give_away(workspace.cache());
     check(workspace.cache(), directory);

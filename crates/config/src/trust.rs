@@ -1,5 +1,5 @@
-//! Whose files count: a workspace's configuration is read only where nobody but the
-//! caller and root can have written it, or where the caller has named the workspace.
+//! Whose files count: a workspace's configuration is read only where no user but
+//! the caller and root can have written it, or where the caller has named the workspace.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ impl Trust {
     }
 }
 
-/// Looks whether nobody but the caller and root can have written the user's own file,
+/// Checks that no user but the caller and root can have written the user's own file,
 /// where it was opened, or can put another one into its place.
 ///
 /// # Errors

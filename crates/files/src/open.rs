@@ -100,7 +100,7 @@ impl Located {
 /// # Errors
 ///
 /// [`OpenError::Link`] for a link at any place, [`OpenError::Kernel`] for a
-/// directory that is none to be granted.
+/// directory of a file system that cannot be granted.
 pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // With both flags a link at the end would be opened itself.
@@ -159,7 +159,7 @@ pub(crate) fn open_by_hand(
 /// # Errors
 ///
 /// [`OpenError::Io`] where it leads nowhere, [`OpenError::Kernel`] for a link
-/// that is none of a person's.
+/// of procfs, which leads where its text does not.
 pub fn locate(path: &Path) -> Result<Located, OpenError> {
     let is_plain = path.components().all(|part| part != Component::ParentDir);
     if is_plain {

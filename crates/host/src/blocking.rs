@@ -32,7 +32,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallErro
 }
 
 /// Does work that waits: on this thread, or on one of its own where this one
-/// belongs to somebody's runtime, in which waiting would panic.
+/// belongs to a runtime of the caller, in which waiting would panic.
 pub(crate) fn waiting<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if Handle::try_current().is_err() {
         return Ok(work());

@@ -9,30 +9,25 @@
 
 mod compile_lock;
 mod entry;
+mod key;
+mod private;
 mod prune;
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use blake3::Hasher;
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, renameat, unlinkat,
-};
+use rustix::fs::{FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use self::compile_lock::CompileLock;
 pub(crate) use self::entry::{Entry, Verified};
+use self::key::EXTENSION;
+pub(crate) use self::key::Key;
+use self::private::{PARTIAL, make_private, private, write_whole};
 use crate::described::Described;
-use crate::engines::{Metering, SETTINGS};
-
-/// What an entry's file name ends in.
-const EXTENSION: &str = ".kitbag";
-
-/// What the name of a file that is being written starts with.
-const PARTIAL: &str = ".partial-";
+use crate::wait::Wait;
 
 /// A private directory of compiled components.
 #[derive(Clone, Debug)]
@@ -92,42 +87,14 @@ pub struct CacheError {
     pub source: io::Error,
 }
 
-/// What names an entry: the component's content under one engine.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key([u8; 32]);
-
-impl Key {
-    /// The key of a component with this content, and how long the content is.
-    ///
-    /// # Errors
-    ///
-    /// Where the content cannot be read.
-    pub(crate) fn of(content: impl Read, metering: Metering) -> io::Result<(Self, u64)> {
-        let mut hasher = Hasher::new();
-        for part in [
-            env!("CARGO_PKG_VERSION"),
-            SETTINGS,
-            match metering {
-                Metering::Off => "",
-                Metering::Fuel => "fuel",
-            },
-            std::env::consts::ARCH,
-            std::env::consts::OS,
-        ] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        let before = hasher.count();
-        hasher.update_reader(content)?;
-        Ok((Self(*hasher.finalize().as_bytes()), hasher.count() - before))
-    }
-
-    fn file_name(self) -> String {
-        format!("{self}{EXTENSION}")
-    }
-}
-
 impl DiskCache {
+    /// The most bytes that all entries keep together: 2 GiB, which is a thousand tools
+    /// of the usual size.
+    pub const MAX_BYTES: u64 = prune::MAX_BYTES;
+
+    /// How long an entry is kept that is not used: 30 days.
+    pub const MAX_AGE: Duration = prune::MAX_AGE;
+
     /// Names the directory; nothing is read or made before the first use.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
@@ -151,8 +118,8 @@ impl DiskCache {
     }
 
     /// Removes every entry, finished or not, and returns those it removed.
-    /// Other files are left alone. Whoever waits for an entry that is being made
-    /// then makes one too.
+    /// Other files are left alone. A process that waits for an entry that is being compiled
+    /// then compiles it itself.
     ///
     /// # Errors
     ///
@@ -177,7 +144,7 @@ impl DiskCache {
         let Some(directory) = self.open(false)? else { return Ok(None) };
         let name = key.file_name();
         let problem = |reason| self.distrust(key, reason);
-        // Not blocking, for the case that somebody has put a FIFO there.
+        // Not blocking: there may be a FIFO in its place.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match openat(&directory, &name, flags, Mode::empty()) {
             Ok(file) => file,
@@ -188,6 +155,14 @@ impl DiskCache {
         let stat = private(&file, FileType::RegularFile).map_err(problem)?;
         prune::touch(&file, &stat);
         Entry::open(key, file.into()).map(Some).map_err(problem)
+    }
+
+    /// Waits until no other process compiles the entry of a key.
+    ///
+    /// The entry may be there afterwards, with the lock or without it. `None` means
+    /// that another process has compiled it, or that no lock can be had.
+    pub(crate) fn lock(&self, key: Key, wait: &Wait<'_>) -> Option<CompileLock> {
+        CompileLock::acquire(self.open(true).ok()??, key, wait)
     }
 
     /// Says why an entry is not used.
@@ -269,74 +244,6 @@ impl DiskCache {
     fn error(&self, action: &'static str, source: io::Error) -> CacheError {
         CacheError { path: self.path.clone(), action, source }
     }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Looks at a file or directory that has to be ours alone, or says what is wrong with
-/// it.
-fn private(fd: impl AsFd, kind: FileType) -> Result<Stat, String> {
-    let stat = fstat(fd).map_err(|error| io::Error::from(error).to_string())?;
-    if FileType::from_raw_mode(stat.st_mode) != kind {
-        return Err("of another kind".into());
-    }
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err("owned by somebody else".into());
-    }
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    if mode.intersects(Mode::WGRP | Mode::WOTH) {
-        return Err(format!("writable by others (mode {:03o})", mode.bits() & 0o777));
-    }
-    // Reading it would tell others which tools are used; only the directory's
-    // mode decides that.
-    if kind == FileType::Directory && mode.intersects(Mode::RWXG | Mode::RWXO) {
-        return Err(format!("open to others (mode {:03o})", mode.bits() & 0o777));
-    }
-    Ok(stat)
-}
-
-/// Makes a directory that is ours alone, and what is missing above it.
-fn make_private(path: &Path) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    match mkdirat(rustix::fs::CWD, path, Mode::RWXU) {
-        // Another process was faster; whose it is is checked next.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Writes a file beside its place and moves it there.
-fn write_whole(directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let partial = format!("{PARTIAL}{}-{number}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let open = || openat(directory, &partial, flags, Mode::RUSR | Mode::WUSR);
-    let file = match open() {
-        // Left behind by a process that had our number and was killed.
-        Err(Errno::EXIST) => {
-            unlinkat(directory, &partial, AtFlags::empty())?;
-            open()?
-        }
-        other => other?,
-    };
-    let mut file = File::from(file);
-    let written = parts
-        .iter()
-        .try_for_each(|part| file.write_all(part))
-        .and_then(|()| Ok(fsync(&file)?))
-        .and_then(|()| Ok(renameat(directory, &partial, directory, name)?));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = unlinkat(directory, &partial, AtFlags::empty());
-    }
-    written
 }
 
 #[cfg(test)]

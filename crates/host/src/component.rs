@@ -104,7 +104,7 @@ pub(crate) struct Compilation<'a> {
     pub(crate) program: Option<&'a Path>,
     /// What it reserves its memory from.
     pub(crate) memory: &'a MemoryBudget,
-    /// Who hears how long it takes.
+    /// Where its progress is reported.
     pub(crate) audience: &'a Audience,
     /// What gives it up.
     pub(crate) cancellation: &'a Cancellation,

@@ -99,7 +99,7 @@ impl<'a> Opened<'a> {
     }
 
     /// The key of its content. The file is read a piece at a time and never
-    /// mapped: whoever builds it anew in its place would end this process.
+    /// mapped: a build that writes it in place would end this process.
     pub(crate) fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
         let key = Key::of(self.content()?, metering);
         let (key, length) = key.map_err(|error| LoadError::from_io(self.path, &error))?;

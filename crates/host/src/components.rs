@@ -24,7 +24,7 @@ pub(crate) struct Components {
     slots: [Mutex<HashMap<ComponentSource, Arc<Slot>>>; 2],
 }
 
-/// The place of one component. Whoever comes first loads it, the others wait.
+/// The slot of one component. The first call that needs it loads it; the others wait.
 #[derive(Default)]
 struct Slot(Mutex<Held>);
 
@@ -86,8 +86,8 @@ impl Components {
         slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A component that is in memory, unless its file has changed or somebody
-    /// loads it just now.
+    /// A component that is in memory, unless its file has changed or
+    /// another call is loading it.
     pub(crate) fn loaded(&self, source: &ComponentSource, metering: Metering) -> Option<Component> {
         let slot = {
             let slots = self.slots(metering);
@@ -155,8 +155,8 @@ impl Components {
                 (Some(stamp), loaded)
             }
         };
-        // What is no tool stays none while the file is the same; anything else
-        // that went wrong may go right the next time.
+        // An invalid component stays invalid while its file is the same; any other error
+        // may be gone the next time.
         if matches!(component, Ok(_) | Err(LoadError::Invalid { .. })) {
             *slot = Some((stamp, component.clone()));
         }
@@ -165,7 +165,7 @@ impl Components {
 }
 
 impl Slot {
-    /// Waits until nobody else loads the component, of which the audience hears.
+    /// Waits until no other call is loading the component, and reports that.
     fn take(
         &self,
         source: &ComponentSource,

@@ -58,7 +58,7 @@ pub(crate) fn config(metering: Metering) -> Config {
         // Deadlines and cancellation; see `timer`.
         .epoch_interruption(true)
         .consume_fuel(metering == Metering::Fuel)
-        // Nobody sees a guest's native addresses, and both take space and time.
+        // A guest's native addresses are never shown, and both take space and time.
         .generate_address_map(false)
         .native_unwind_info(false)
         // Said outright because `WASMTIME_BACKTRACE_DETAILS` in a user's

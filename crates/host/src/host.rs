@@ -33,7 +33,7 @@ use crate::timer::{Cancellation, Timer};
 #[derive(Clone)]
 pub struct Host(Arc<Inner>);
 
-/// What a [`Host`] is told by whoever makes it.
+/// How a [`Host`] is set up.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
     /// Where compiled components are kept. Default: nowhere.
@@ -82,7 +82,7 @@ impl Host {
         }))
     }
 
-    /// What this host was told.
+    /// How this host was set up.
     pub fn options(&self) -> &HostOptions {
         &self.0.options
     }
@@ -247,8 +247,7 @@ impl Host {
         let work = move || {
             IS_OURS.set(true);
             let done = work();
-            // Held until the work has ended, whether or not somebody still waits
-            // for it.
+            // Held until the work has ended, whether or not its caller still waits.
             drop(place);
             let _ = sender.send(done);
         };
@@ -264,7 +263,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`LoadError::Invalid`] where it is no component that kitbag can run.
+    /// [`LoadError::Invalid`] where kitbag cannot run the component.
     ///
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]

@@ -79,7 +79,7 @@ impl Threads {
 }
 
 impl Drop for Threads {
-    /// Those that still run end with their calls; nobody waits for them.
+    /// Those that still run end with their calls; dropping this does not wait for them.
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.calls.notify_all();
@@ -123,7 +123,7 @@ impl Shared {
                         let _ = self.have_next(&mut state);
                     }
                     drop(state);
-                    // Whoever waits for it hears of it, as what it holds is dropped.
+                    // Its caller is notified, since what the job holds is dropped.
                     let _ = catch_unwind(AssertUnwindSafe(job));
                     state = self.lock();
                     match self.take(&mut state) {

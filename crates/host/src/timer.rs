@@ -66,7 +66,7 @@ pub(crate) struct Watch {
 pub(crate) enum Reason {
     /// Its time is up.
     Deadline = 1,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled = 2,
 }
 
@@ -159,7 +159,7 @@ impl Timer {
     ) -> io::Result<Watched<'a>> {
         let shared = &self.shared;
         let watch = Arc::new(Watch::default());
-        // A limit beyond what the clock can express is no limit.
+        // A limit beyond what the clock can express does not apply.
         let due = Instant::now().checked_add(time).unwrap_or_else(far_future);
         let signalled = cancellation.0.signal.is_some().then(|| cancellation.clone());
         let number =
@@ -167,8 +167,8 @@ impl Timer {
         let watched = Watched { watch, number, shared, cancellation };
         self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
-        // Looked at after the call is on the list: whoever cancels in between
-        // finds it there, and whoever cancelled before is seen here.
+        // Checked after the call is on the list: a cancellation in between finds it
+        // there, and one from before is found here.
         if cancellation.is_cancelled() {
             shared.interrupt(number, Reason::Cancelled);
         }

@@ -1,6 +1,6 @@
-//! Somebody's wait for a component that is compiled, here or by another process.
+//! Waiting for a component to compile, in this process or in another.
 //!
-//! It has an end, and whoever listens hears of it meanwhile.
+//! A wait is bounded in time, can be cancelled, and reports its progress.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -11,14 +11,14 @@ use kitbag_contract::ByteSize;
 use crate::report::{Audience, Compiling};
 use crate::timer::Cancellation;
 
-/// How long a compilation may take, and how long anybody waits for another's.
+/// How long a compilation may take, and how long one waits for that of another process.
 pub(crate) const TIME: Duration = Duration::from_secs(60);
 
-/// From when on it is told, which after this happens at each whole second. Most
+/// When a wait is reported first; from then on it is at each whole second. Most
 /// components are compiled before that.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How soon a wait is over that is cancelled.
+/// How soon a wait ends that is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How often something is looked at, at first and in the end.
@@ -31,7 +31,7 @@ pub(crate) struct Wait<'a> {
     audience: &'a Audience,
     cancellation: &'a Cancellation,
     start: Instant,
-    /// When it is told next, from the start.
+    /// When it is reported next, from the start.
     due: Cell<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Wait<'a> {
         Self { path, size, audience, cancellation, start: Instant::now(), due }
     }
 
-    /// Whether nobody wants to wait any longer.
+    /// Whether the wait was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancellation.is_cancelled()
     }
@@ -58,7 +58,8 @@ impl<'a> Wait<'a> {
     }
 
     /// Waits until `step` has what it waits for, and no longer than `time` or until it
-    /// is cancelled. A step takes no longer than it is told; there is always one.
+    /// is cancelled. A step takes no longer than its argument says; there is
+    /// always one.
     pub(crate) fn until<T>(
         &self,
         time: Duration,
@@ -75,8 +76,8 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// As [`until`](Self::until), for something that tells nobody that it has come
-    /// about and has to be looked at: often at first, and then more seldom.
+    /// As [`until`](Self::until), for a condition that has to be polled: often at first,
+    /// and then less often.
     pub(crate) fn poll<T>(&self, time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let [mut pause, longest] = PAUSES;
         self.until(time, |slice| {
@@ -89,7 +90,7 @@ impl<'a> Wait<'a> {
         })
     }
 
-    /// How long there is nothing to tell.
+    /// How long until the next report.
     fn quiet(&self) -> Duration {
         match self.audience.is_empty() {
             true => Duration::MAX,
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
     use crate::report::Listener;
 
-    /// Writes down what it hears.
+    /// Records what it receives.
     #[derive(Default)]
     struct Notes(Mutex<Vec<(String, Duration)>>);
 
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_after_half_a_second_and_then_at_each_second() {
+    fn a_wait_is_reported_after_half_a_second_and_then_at_each_second() {
         let notes = Arc::<Notes>::default();
         let audience = Audience::new(Arc::<Notes>::clone(&notes));
         let never = Cancellation::default();
@@ -133,7 +134,7 @@ mod tests {
             std::thread::sleep(slice);
             None
         };
-        // One wait after the other is one wait for whoever listens.
+        // Several waits in a row are one wait for the listener.
         assert_eq!(wait.until(Duration::from_millis(300), sleep), None);
         assert_eq!(*notes.0.lock().unwrap(), []);
         assert_eq!(wait.until(Duration::from_millis(800), sleep), None);
@@ -158,7 +159,7 @@ mod tests {
             None::<()>
         });
         assert_eq!(never, None);
-        // With nobody who listens nothing interrupts it.
+        // Without a listener nothing interrupts it.
         assert!(slices[0] <= time && slices.len() <= 3, "{slices:?}");
         // Nor does it go on when it is cancelled.
         let mut steps = 0;

@@ -12,7 +12,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::{DiskCache, Key, private};
+use super::key::Key;
+use super::private::private;
 use crate::wait::{TIME, Wait};
 
 /// What the name of a lock file starts with.
@@ -30,13 +31,12 @@ pub(super) fn is_lock(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-impl DiskCache {
-    /// Waits until no other process compiles the entry of a key.
+impl CompileLock {
+    /// Waits until no other process has the lock of a key in the cache's directory.
     ///
-    /// The entry may be there afterwards, with the lock or without it. `None` means
-    /// that another process has compiled it, or that no lock can be had.
-    pub(crate) fn lock(&self, key: Key, wait: &Wait<'_>) -> Option<CompileLock> {
-        let directory = self.open(true).ok()??;
+    /// `None` where another process has compiled the entry meanwhile, or no lock can be
+    /// had.
+    pub(super) fn acquire(directory: OwnedFd, key: Key, wait: &Wait<'_>) -> Option<Self> {
         let name = format!("{PREFIX}{key}");
         // Writable, since some file systems lock nothing else; not blocking, since
         // there may be a FIFO in its place.
@@ -56,7 +56,7 @@ impl DiskCache {
                 Err(_) => Some(false),
             }
         });
-        is_ours?.then_some(CompileLock { directory, name, file })
+        is_ours?.then_some(Self { directory, name, file })
     }
 }
 

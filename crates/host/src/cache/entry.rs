@@ -11,7 +11,7 @@ use std::fs::File;
 use blake3::{Hash, Hasher};
 use memmap2::{Mmap, MmapOptions};
 
-use super::Key;
+use super::key::Key;
 use crate::described::Described;
 
 /// What an entry ends in: what it is, and the version of its layout.
@@ -114,9 +114,9 @@ fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
 #[expect(unsafe_code, reason = "mapping what is verified and then loaded as native code")]
 fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: nothing changes or shortens the file while it is mapped. It lies in
-    // a directory that only we may enter, belongs to us, and nobody else may write
+    // a directory that only we may enter, belongs to us, and no other user may write
     // it. What we write we write under another name, whole, and move here; an entry
-    // that is replaced or removed stays what it is for whoever has it open. Another
+    // that is replaced or removed stays what it is for a process that has it open. Another
     // program of the same user could do otherwise; it could as well write an entry
     // that verifies, since the digest holds no secret, or change this process.
     unsafe { MmapOptions::new().map_copy_read_only(file) }

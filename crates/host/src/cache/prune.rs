@@ -12,19 +12,17 @@ use rustix::fs::{
     unlinkat,
 };
 
-use super::{DiskCache, EXTENSION, PARTIAL};
+use super::key::EXTENSION;
+use super::private::PARTIAL;
 
-/// A day, within which a use is not noted again, and after which nobody still writes.
+/// A day, within which a use is not noted again, and after which no process still writes.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl DiskCache {
-    /// The most bytes that all entries keep together: 2 GiB, which is a thousand tools
-    /// of the usual size.
-    pub const MAX_BYTES: u64 = 2 << 30;
+/// The most bytes that all entries keep together.
+pub(super) const MAX_BYTES: u64 = 2 << 30;
 
-    /// How long an entry is kept that is not used: 30 days.
-    pub const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-}
+/// How long an entry is kept that is not used.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A file that may be removed.
 struct Candidate {
@@ -62,7 +60,7 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
             continue;
         }
         // What a process left that was killed as it wrote.
-        let max_age = if name.starts_with(PARTIAL) { DAY } else { DiskCache::MAX_AGE };
+        let max_age = if name.starts_with(PARTIAL) { DAY } else { MAX_AGE };
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
         if age(&stat) > max_age && name != kept {
@@ -74,7 +72,7 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
     }
     entries.sort_by(|a, b| (a.used, &a.name).cmp(&(b.used, &b.name)));
     for candidate in entries.iter().filter(|candidate| candidate.name != kept) {
-        if total <= DiskCache::MAX_BYTES {
+        if total <= MAX_BYTES {
             return;
         }
         remove(directory, candidate);

@@ -1,10 +1,11 @@
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::time::Duration;
 
 use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
+use crate::engines::Metering;
 use crate::report::Audience;
 use crate::timer::Cancellation;
 use crate::wait::Wait;

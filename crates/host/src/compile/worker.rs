@@ -1,10 +1,10 @@
 //! A process that compiles one component and ends.
 //!
 //! Compiling takes what a component makes it take: here that ends at limits of
-//! memory and time that the kernel holds, and with whoever waits for it. The
+//! memory and time that the kernel enforces, and with the process that waits for it. The
 //! component goes in through standard input, and a frame comes back through standard
-//! output: a byte that says what it holds, its length, and that many bytes. It is no
-//! sandbox: what the process makes is executed.
+//! output: a byte that says what it holds, its length, and that many bytes. This is
+//! not a sandbox: its output is executed.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -24,7 +24,9 @@ use rustix::process::{
     setrlimit,
 };
 
-use super::{Compiled, STACK_BYTES, Share, artifact};
+use super::compiled::Compiled;
+use super::in_process::{STACK_BYTES, artifact};
+use super::share::Share;
 use crate::engines::{Metering, SETTINGS};
 use crate::error::{InvalidComponent, LoadError};
 use crate::limits::COMPONENT_BYTES;
@@ -133,7 +135,7 @@ impl Worker {
                 let received = std::mem::take(&mut self.received);
                 let text = || String::from_utf8_lossy(&received).into_owned();
                 match kind {
-                    ARTIFACT => Ok(Compiled(received)),
+                    ARTIFACT => Ok(Compiled::new(received)),
                     REFUSED => invalid(InvalidComponent::Compile(text())),
                     _ => Err(LoadError::Engine(text())),
                 }
@@ -339,9 +341,9 @@ fn limit(parent: Pid, threads: usize, memory: u64) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have ended before.
     if getppid() != Some(parent) {
-        return Err(io::Error::other("whoever started this has ended"));
+        return Err(io::Error::other("the process that started this has ended"));
     }
-    // No higher than whoever started kitbag wants it.
+    // Never above a limit that kitbag itself was started with.
     let set = |resource, value: u64| {
         let Rlimit { current, maximum } = getrlimit(resource);
         let value = Some([current, maximum].into_iter().flatten().fold(value, u64::min));

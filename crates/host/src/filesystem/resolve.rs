@@ -2,7 +2,7 @@
 //!
 //! The walk opens one component after the other without following links, and
 //! expands links itself, so every name that the path passes through is seen.
-//! What it answers is an open directory and one name in it; whoever changes a
+//! What it answers is an open directory and one name in it; a party that changes a
 //! link or a directory behind its back changes nothing about that.
 
 use std::collections::VecDeque;

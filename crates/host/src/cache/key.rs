@@ -1,0 +1,52 @@
+//! What names an entry of the cache.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use blake3::Hasher;
+
+use crate::engines::{Metering, SETTINGS};
+
+/// What an entry's file name ends in.
+pub(super) const EXTENSION: &str = ".kitbag";
+
+/// What names an entry: the component's content under one engine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key(pub(super) [u8; 32]);
+
+impl Key {
+    /// The key of a component with this content, and how long the content is.
+    ///
+    /// # Errors
+    ///
+    /// Where the content cannot be read.
+    pub(crate) fn of(content: impl Read, metering: Metering) -> io::Result<(Self, u64)> {
+        let mut hasher = Hasher::new();
+        for part in [
+            env!("CARGO_PKG_VERSION"),
+            SETTINGS,
+            match metering {
+                Metering::Off => "",
+                Metering::Fuel => "fuel",
+            },
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+        ] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let before = hasher.count();
+        hasher.update_reader(content)?;
+        Ok((Self(*hasher.finalize().as_bytes()), hasher.count() - before))
+    }
+
+    pub(super) fn file_name(self) -> String {
+        format!("{self}{EXTENSION}")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -1,0 +1,63 @@
+//! Running the compiler on threads of this process.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use super::compiled::Compiled;
+use crate::engines::{Metering, config};
+use crate::error::InvalidComponent;
+use crate::wait::Wait;
+
+/// The stack of a thread that compiles, which is what a main thread has.
+pub(super) const STACK_BYTES: usize = 8 << 20;
+
+/// Compiles on as many threads, and waits for that.
+///
+/// # Errors
+///
+/// Where no threads or no engine can be had.
+pub(super) fn artifact(
+    content: &[u8],
+    metering: Metering,
+    target: Option<&str>,
+    threads: usize,
+) -> Result<Result<Compiled, InvalidComponent>, String> {
+    let engine = engine(metering, target).map_err(|error| format!("{error:#}"))?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK_BYTES)
+        .thread_name(|_| "kitbag-compile".into())
+        .build()
+        .map_err(|error| error.to_string())?;
+    let artifact = pool.install(|| engine.precompile_component(content));
+    Ok(artifact.map(Compiled::new).map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
+}
+
+/// The engine for one compilation.
+fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = config(metering);
+    config.enable_compiler(true);
+    if let Some(target) = target {
+        config.target(target)?;
+    }
+    wasmtime::Engine::new(&config)
+}
+
+/// Does work on a thread of its own, and waits for it no longer than this. A
+/// panic in there is an error like another. Fails where no thread can be had.
+pub(super) fn within<T: Send + 'static>(
+    wait: &Wait<'_>,
+    time: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<Result<T, InvalidComponent>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::Builder::new().name("kitbag-compile".into()).spawn(move || sender.send(work()))?;
+    let ended = wait.until(time, |slice| match receiver.recv_timeout(slice) {
+        Ok(done) => Some(Ok(done)),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            Some(Err(InvalidComponent::Compile("the compiler panicked".into())))
+        }
+    });
+    Ok(ended.unwrap_or(Err(InvalidComponent::TooSlow { limit: time })))
+}

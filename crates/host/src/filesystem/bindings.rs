@@ -1,0 +1,462 @@
+//! `wasi:filesystem` as a guest calls it.
+
+use std::fs::File as SystemFile;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use kitbag_contract::ENTRY_BYTES;
+use kitbag_files::Change;
+use rustix::fs::{FileType, Mode, OFlags, ftruncate, openat};
+use rustix::io::Errno;
+use wasmtime::component::{HasData, Resource};
+use wasmtime_wasi::FsPerms;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
+    ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
+    NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
+
+use super::change::{Guarded, above};
+use super::listing::Listing;
+use super::quota::{self, CountedStream};
+use super::resolve::{Found, from_errno, resolve};
+
+/// Names the data behind `wasi:filesystem` for the linker.
+pub(crate) struct GuardedFilesystem;
+
+impl HasData for GuardedFilesystem {
+    type Data<'a> = Guarded<'a>;
+}
+
+impl Guarded<'_> {
+    fn file(&self, fd: &Resource<Descriptor>) -> FsResult<Arc<SystemFile>> {
+        match self.wasi.table.get(fd)? {
+            Descriptor::File(file) => Ok(Arc::clone(&file.file)),
+            Descriptor::Dir(_) => Err(ErrorCode::IsDirectory.into()),
+        }
+    }
+
+    /// Puts a stream into a file behind the count of what is written to it.
+    fn counted(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        file: Arc<SystemFile>,
+        position: Option<u64>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self.wasi.table.delete(stream)?;
+        let stream = CountedStream::new(stream, file, position, Arc::clone(self.quota));
+        let stream: DynOutputStream = Box::new(stream);
+        Ok(self.wasi.table.push(stream)?)
+    }
+}
+
+/// Opens what is a regular file or a directory, and nothing else. Tells whether
+/// it is a directory.
+fn open_ordinary(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    mode: OpenMode,
+    oflags: OpenFlags,
+) -> FsResult<Found> {
+    let access = match (mode.contains(OpenMode::READ), mode.contains(OpenMode::WRITE)) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        (_, false) => OFlags::RDONLY,
+    };
+    // Not blocking: it may have become a FIFO since it was looked at.
+    let mut flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    flags.set(OFlags::CREATE, oflags.contains(OpenFlags::CREATE));
+    let is_exclusive = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+    flags.set(OFlags::EXCL, is_exclusive);
+    flags.set(OFlags::DIRECTORY, oflags.contains(OpenFlags::DIRECTORY));
+    let opened = openat(parent, name, flags, Mode::from_raw_mode(0o666));
+    let opened = opened.map_err(|error| match error {
+        // A FIFO that is written and that nothing reads, or a socket.
+        Errno::NXIO => ErrorCode::Unsupported.into(),
+        error => from_errno(error),
+    })?;
+    let found = Found::of(name.to_owned(), opened)?;
+    match is_ordinary(found.kind()) {
+        true => Ok(found),
+        false => Err(ErrorCode::Unsupported.into()),
+    }
+}
+
+fn is_ordinary(kind: FileType) -> bool {
+    matches!(kind, FileType::RegularFile | FileType::Directory)
+}
+
+impl preopens::Host for Guarded<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let mut directories = Vec::with_capacity(self.granted.preopens.len());
+        for (directory, name) in &self.granted.preopens {
+            let fd = self.wasi.table.push(Descriptor::Dir(directory.clone()))?;
+            directories.push((fd, name.clone()));
+        }
+        Ok(directories)
+    }
+}
+
+impl Host for Guarded<'_> {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        self.wasi.convert_error_code(error)
+    }
+
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<IoError>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
+        self.wasi.filesystem_error_code(error)
+    }
+}
+
+impl HostDescriptor for Guarded<'_> {
+    async fn open_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        oflags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        let dir = self.dir(&fd)?;
+        let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        if flags.intersects(sync) {
+            return Err(ErrorCode::Unsupported.into());
+        }
+        let creates = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
+        if oflags.contains(OpenFlags::DIRECTORY) && oflags.intersects(creates) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        let writes = oflags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE)
+            || flags.contains(DescriptorFlags::WRITE);
+        let reads =
+            flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
+        let mut mode = OpenMode::empty();
+        mode.set(OpenMode::READ, reads);
+        mode.set(OpenMode::WRITE, writes);
+
+        let target = resolve(&dir.dir, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let kind = target.found.as_ref().map(Found::kind);
+        if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileType::Symlink) {
+            return Err(ErrorCode::Unsupported.into());
+        }
+        let mut lock = None;
+        if writes {
+            if dir.perms == FsPerms::ReadOnly {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+            let change = if kind.is_some() { Change::Content } else { Change::Put };
+            lock = self.check(&dir, &target, change).await?;
+            if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
+                self.quota.take(ENTRY_BYTES)?;
+            }
+        }
+        let parent_id = target.parent();
+        let parent = match target.directories.last() {
+            Some(parent) => parent.handle.as_fd(),
+            None => dir.dir.as_fd(),
+        };
+        let opened = open_ordinary(parent, &target.name, mode, oflags)?;
+        drop(lock);
+        // It may be another one than was found before.
+        opened.check(parent_id.device)?;
+        let is_directory = opened.kind() == FileType::Directory;
+        if writes {
+            let id = Some(opened.id());
+            if self.granted.table().forbids(parent_id, &target.name, id, Change::Content) {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+            if oflags.contains(OpenFlags::TRUNCATE) {
+                ftruncate(&opened.handle, 0).map_err(from_errno)?;
+            }
+        }
+        let opened = match is_directory {
+            true => {
+                // Whatever is opened through it later inherits this.
+                let perms = if target.is_guarded { FsPerms::ReadOnly } else { dir.perms };
+                Descriptor::Dir(Dir::new(opened.handle.into(), perms, mode, true))
+            }
+            false => {
+                // So that what was opened for reading keeps its times, too.
+                let perms = if writes { dir.perms } else { FsPerms::ReadOnly };
+                Descriptor::File(File::new(opened.handle.into(), perms, mode, true))
+            }
+        };
+        Ok(self.wasi.table.push(opened)?)
+    }
+
+    async fn create_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
+        self.quota.take(ENTRY_BYTES)?;
+        let changing = self.changing(&fd, &path, false, Change::NewDirectory).await?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.create_directory_at(place.parent(), place.name()).await;
+        self.leave(place, result)
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let changing = self.changing(&fd, &path, follow, Change::Content).await?;
+        let place = self.place_of(changing)?;
+        let flags = PathFlags::empty();
+        let result =
+            self.wasi.set_times_at(place.parent(), flags, place.name(), accessed, modified).await;
+        self.leave(place, result)
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        old_path_flags: PathFlags,
+        old_path: String,
+        new_fd: Resource<Descriptor>,
+        new_path: String,
+    ) -> FsResult<()> {
+        // The old path counts as changed: a second name for a protected file
+        // would be a way to write it.
+        self.quota.take(ENTRY_BYTES)?;
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
+        let (from, to) = (old.parent(), new.parent());
+        let result = self.wasi.link_at(from, old_path_flags, old.name(), to, new.name()).await;
+        let result = self.leave(new, result);
+        self.leave(old, result)
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        old_path: String,
+        new_fd: Resource<Descriptor>,
+        new_path: String,
+    ) -> FsResult<()> {
+        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
+        let result = self.wasi.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
+        let result = self.leave(new, result);
+        self.leave(old, result)
+    }
+
+    async fn symlink_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        target: String,
+        path: String,
+    ) -> FsResult<()> {
+        self.quota.take(ENTRY_BYTES)?;
+        let changing = self.changing(&fd, &path, false, Change::Put).await?;
+        self.check_link(&target, &changing)?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.symlink_at(place.parent(), target, place.name()).await;
+        self.leave(place, result)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.unlink_file_at(place.parent(), place.name()).await;
+        self.leave(place, result)
+    }
+
+    async fn remove_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
+        let changing = self.changing(&fd, &path, false, Change::Remove).await?;
+        let place = self.place_of(changing)?;
+        let result = self.wasi.remove_directory_at(place.parent(), place.name()).await;
+        self.leave(place, result)
+    }
+
+    // What follows works on what is open already, or changes nothing.
+
+    async fn advise(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+        length: Filesize,
+        advice: Advice,
+    ) -> FsResult<()> {
+        self.wasi.advise(fd, offset, length, advice).await
+    }
+
+    async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.wasi.sync_data(fd).await
+    }
+
+    async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.wasi.sync(fd).await
+    }
+
+    async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
+        self.wasi.get_flags(fd).await
+    }
+
+    async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
+        self.wasi.get_type(fd).await
+    }
+
+    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        if let Descriptor::File(file) = self.wasi.table.get(&fd)? {
+            self.quota.take(quota::growth(&file.file, size)?)?;
+        }
+        self.wasi.set_size(fd, size).await
+    }
+
+    async fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        if let Descriptor::Dir(dir) = self.wasi.table.get(&fd)? {
+            let dir = dir.clone();
+            let table = self.granted.table();
+            if above(&dir.dir, table)?.iter().any(|it| table.seals(&it.handle, it.id())) {
+                return Err(ErrorCode::NotPermitted.into());
+            }
+        }
+        self.wasi.set_times(fd, accessed, modified).await
+    }
+
+    async fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        length: Filesize,
+        offset: Filesize,
+    ) -> FsResult<(Vec<u8>, bool)> {
+        self.wasi.read(fd, length, offset).await
+    }
+
+    async fn write(
+        &mut self,
+        fd: Resource<Descriptor>,
+        bytes: Vec<u8>,
+        offset: Filesize,
+    ) -> FsResult<Filesize> {
+        if let Descriptor::File(file) = self.wasi.table.get(&fd)? {
+            let hole = quota::growth(&file.file, offset)?;
+            self.quota.take(hole.saturating_add(bytes.len() as u64))?;
+        }
+        self.wasi.write(fd, bytes, offset).await
+    }
+
+    async fn read_directory(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DirectoryEntryStream>> {
+        let listing = self.wasi.table.push(Listing::open(&self.dir(&fd)?)?)?;
+        Ok(Resource::new_own(listing.rep()))
+    }
+
+    async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
+        self.wasi.stat(fd).await
+    }
+
+    async fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
+        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let flags = PathFlags::empty();
+        let result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
+        self.leave(place, result)
+    }
+
+    async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
+        let place = self.looking(&fd, &path, false)?;
+        let result = self.wasi.readlink_at(place.parent(), place.name()).await;
+        self.leave(place, result)
+    }
+
+    fn read_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynInputStream>> {
+        self.wasi.read_via_stream(fd, offset)
+    }
+
+    fn write_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let file = self.file(&fd)?;
+        let stream = self.wasi.write_via_stream(fd, offset)?;
+        self.counted(stream, file, Some(offset))
+    }
+
+    fn append_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let file = self.file(&fd)?;
+        let stream = self.wasi.append_via_stream(fd)?;
+        self.counted(stream, file, None)
+    }
+
+    async fn is_same_object(
+        &mut self,
+        a: Resource<Descriptor>,
+        b: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
+        self.wasi.is_same_object(a, b).await
+    }
+
+    async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
+        self.wasi.metadata_hash(fd).await
+    }
+
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
+        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let flags = PathFlags::empty();
+        let result = self.wasi.metadata_hash_at(place.parent(), flags, place.name()).await;
+        self.leave(place, result)
+    }
+
+    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        HostDescriptor::drop(&mut self.wasi, fd)
+    }
+}
+
+impl HostDirectoryEntryStream for Guarded<'_> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        self.wasi.table.get(&listing(&stream))?.next()
+    }
+
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.wasi.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
+    }
+}
+
+/// What stands in the table behind the guest's handle.
+fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<Listing> {
+    Resource::new_borrow(stream.rep())
+}

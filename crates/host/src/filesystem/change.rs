@@ -1,0 +1,218 @@
+//! What a call is about to change or to look at, resolved to a directory and a name in
+//! it, and compared with what no tool changes.
+
+use std::fs::File as SystemFile;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kitbag_files::{Change, GuardTable, is_part_of_repository};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, openat};
+use rustix::io::Errno;
+use wasmtime::component::Resource;
+use wasmtime_wasi::FsPerms;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::granted::Granted;
+use super::quota::Quota;
+use super::resolve::{Found, HANDLE, Target, from_errno, leads_out, resolve};
+
+/// How many directories above one are looked at for the granted one that it is
+/// in. A tool cannot name a longer path.
+const DEPTH: usize = 4096;
+
+/// `wasi:filesystem` with the guard in front of wasmtime-wasi's own.
+pub(crate) struct Guarded<'a> {
+    pub(crate) wasi: WasiFilesystemCtxView<'a>,
+    pub(crate) granted: &'a mut Granted,
+    pub(crate) quota: &'a Arc<Quota>,
+}
+
+impl Guarded<'_> {
+    pub(super) fn dir(&self, fd: &Resource<Descriptor>) -> FsResult<Dir> {
+        match self.wasi.table.get(fd)? {
+            Descriptor::Dir(dir) => Ok(dir.clone()),
+            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    /// Resolves a path that is about to be changed, and refuses it where no tool
+    /// changes it.
+    ///
+    /// The answer is what the operation runs on instead: the directory that
+    /// holds the last component, opened, and that component, which the
+    /// operation must not follow. So what was checked is what is changed.
+    pub(super) async fn changing(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        follow: bool,
+        change: Change,
+    ) -> FsResult<Changing> {
+        let dir = self.dir(fd)?;
+        if dir.perms == FsPerms::ReadOnly {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let target = resolve(&dir.dir, path, follow)?;
+        let lock = self.check(&dir, &target, change).await?;
+        Ok(Changing { dir, target, lock })
+    }
+
+    /// Refuses a change that no tool makes. Where two calls could make it together,
+    /// the answer is a lock that the other one waits for.
+    pub(super) async fn check(
+        &mut self,
+        dir: &Dir,
+        target: &Target,
+        change: Change,
+    ) -> FsResult<Option<SystemFile>> {
+        let table = self.granted.table();
+        let above = above(&dir.dir, table)?;
+        let parent = target.directories.last().or(above.first()).ok_or(ErrorCode::NotPermitted)?;
+        let mut directories = above.iter().chain(&target.directories);
+        let is_directory = |found: &&Found| found.kind() == FileType::Directory;
+        let found = target.found.as_ref();
+        let is_forbidden = target.is_guarded
+            || directories.any(|directory| table.seals(&directory.handle, directory.id()))
+            || found.filter(is_directory).is_some_and(|it| table.seals(&it.handle, it.id()))
+            || table.forbids(target.parent(), &target.name, found.map(Found::id), change);
+        if is_forbidden {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let is_put = matches!(change, Change::NewDirectory | Change::Put);
+        if !is_put || !is_part_of_repository(&target.name) {
+            return Ok(None);
+        }
+        let lock = lock(parent.handle.as_fd()).await?;
+        match self.granted.table().completes_repository(&parent.handle, &target.name) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(Some(lock)),
+        }
+    }
+
+    /// Refuses a link that would lead out of the granted directory.
+    pub(super) fn check_link(&mut self, link: &str, at: &Changing) -> FsResult<()> {
+        let above = above(&at.dir.dir, self.granted.table())?;
+        match leads_out(link, above.len() - 1 + at.target.directories.len()) {
+            true => Err(ErrorCode::NotPermitted.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for what is moved or gets a second name, where it is a link.
+    pub(super) fn check_moved_link(&mut self, old: &Changing, new: &Changing) -> FsResult<()> {
+        match &old.target.found {
+            Some(found) if found.kind() == FileType::Symlink => {
+                self.check_link(&found.link()?, new)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Puts the directory of a resolved path where wasmtime-wasi finds it.
+    pub(super) fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Place> {
+        let parent = match target.directories.pop() {
+            Some(parent) => Dir::new(parent.handle.into(), dir.perms, dir.open_mode, true),
+            None => dir.clone(),
+        };
+        let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
+        Ok(Place { parent, name: target.name, _lock: None })
+    }
+
+    /// The same for what is about to be changed.
+    pub(super) fn place_of(&mut self, changing: Changing) -> FsResult<Place> {
+        let place = self.place(&changing.dir, changing.target)?;
+        Ok(Place { _lock: changing.lock, ..place })
+    }
+
+    /// The same for what is moved, or gets a second name, and where to.
+    pub(super) async fn moving(
+        &mut self,
+        (fd, path): (&Resource<Descriptor>, &str),
+        (new_fd, new_path): (&Resource<Descriptor>, &str),
+    ) -> FsResult<(Place, Place)> {
+        // Only one of them is locked, so that no two calls wait for each other.
+        let old = self.changing(fd, path, false, Change::Remove).await?;
+        let new = self.changing(new_fd, new_path, false, Change::Put).await?;
+        self.check_moved_link(&old, &new)?;
+        Ok((self.place_of(old)?, self.place_of(new)?))
+    }
+
+    /// The same for what is only looked at.
+    pub(super) fn looking(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        follow: bool,
+    ) -> FsResult<Place> {
+        let dir = self.dir(fd)?;
+        let target = resolve(&dir.dir, path, follow)?;
+        self.place(&dir, target)
+    }
+
+    /// Gives a place back after the operation on it, whatever came of that.
+    pub(super) fn leave<T>(&mut self, place: Place, result: FsResult<T>) -> FsResult<T> {
+        self.wasi.table.delete(place.parent)?;
+        result
+    }
+}
+
+/// Locks a directory for one change in it, and waits for the call that has it locked:
+/// no longer than its own call may take, since that ends whatever it waits for.
+async fn lock(directory: BorrowedFd<'_>) -> FsResult<SystemFile> {
+    /// A change takes less; another program may hold the lock for longer.
+    const PAUSE: Duration = Duration::from_millis(1);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let lock = openat(directory, ".", flags, Mode::empty()).map_err(from_errno)?;
+    // There are file systems that lock no directories.
+    while flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(lock.into())
+}
+
+/// What is about to be changed, and may be.
+pub(super) struct Changing {
+    dir: Dir,
+    target: Target,
+    lock: Option<SystemFile>,
+}
+
+/// A checked place in a directory.
+pub(super) struct Place {
+    parent: Resource<Descriptor>,
+    name: String,
+    _lock: Option<SystemFile>,
+}
+
+impl Place {
+    pub(super) fn parent(&self) -> Resource<Descriptor> {
+        Resource::new_borrow(self.parent.rep())
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// A directory and those above it, up to the granted one. It is looked for by
+/// going up, since a directory may have been moved since it was opened.
+pub(super) fn above(directory: &SystemFile, table: &GuardTable) -> FsResult<Vec<Found>> {
+    let up = |from: BorrowedFd<'_>, name: &str| {
+        let handle = openat(from, name, HANDLE | OFlags::DIRECTORY, Mode::empty());
+        Found::of(String::new(), handle.map_err(from_errno)?)
+    };
+    let mut above = vec![up(directory.as_fd(), ".")?];
+    while let Some(last) = above.last()
+        && !table.is_root(last.id())
+    {
+        let next = up(last.handle.as_fd(), "..")?;
+        if next.id() == last.id() || above.len() == DEPTH {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        above.push(next);
+    }
+    Ok(above)
+}
