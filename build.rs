@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
-use kitbag_host::{ComponentSource, Host, HostOptions, Metering};
+use kitbag_host::{ComponentSource, Host, HostOptions, Metering, RunContext};
 
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several.
@@ -239,7 +239,11 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         let native = out.join(format!("{name}.artifact"));
         fs::write(&native, artifact).map_err(|error| failed("written", &error))?;
         let component = host
-            .component(&ComponentSource::File(wasm.clone().into()), Metering::Off)
+            .component(
+                &ComponentSource::File(wasm.clone().into()),
+                Metering::Off,
+                &RunContext::default(),
+            )
             .map_err(|error| failed("described", &error))?;
         let description = component
             .description()

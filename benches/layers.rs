@@ -13,9 +13,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use kitbag::contract::{Action, Limits};
-use kitbag::host::{Call, ComponentSource, Metering};
+use kitbag::host::{Call, ComponentSource, Metering, RunContext};
 use kitbag::policy::Grants;
-use kitbag::{Cancellation, Kitbag, Outcome};
+use kitbag::{Kitbag, Outcome};
 use kitbag_contract::bindings::{RunParameters, RunResult, types};
 use serde_json::json;
 use wasmtime::component::{Component, InstancePre, Linker};
@@ -34,8 +34,9 @@ fn main() {
     let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
     let kitbag = builder.build().unwrap();
     let host = kitbag.toolbox().host();
-    let component = host.component(&ComponentSource::File(echo.into()), Metering::Off).unwrap();
-    let cancellation = Cancellation::default();
+    let context = RunContext::default();
+    let component =
+        host.component(&ComponentSource::File(echo.into()), Metering::Off, &context).unwrap();
 
     println!("{:14} {:>16} {:>22} {:>22}", "echo of", "wasmtime alone", "host", "toolbox");
     for (bytes, calls) in [(100, 500), (10_000, 200), (100_000, 50), (1_000_000, 20)] {
@@ -53,7 +54,7 @@ fn main() {
         for _ in 0..ROUNDS {
             times[0].push(each(calls, || alone.call(&call.arguments)));
             times[1].push(each(calls, || {
-                let completion = host.call_blocking(&component, &call, &cancellation);
+                let completion = host.call_blocking(&component, &call, &context);
                 assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
             }));
             // Made before, since a caller hands them over.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kitbag::config::LimitFlags;
-use kitbag::{Answered, Cancellation, Completion, Concurrency, Kitbag, Outcome};
+use kitbag::{Cancellation, Completion, Concurrency, Kitbag, Outcome};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::memory::resident_kib;
 use crate::support::workspace::{Workspace, unsaid_tool};
-use crate::support::{CommandLine, percentile, processors};
+use crate::support::{CommandLine, complete, percentile, processors};
 
 const ROUNDS: u64 = 500;
 const PARKED: usize = 1000;
@@ -77,9 +77,7 @@ fn kitbag(workspace: &Workspace, time: Duration, calls: usize) -> Kitbag {
 }
 
 fn call(kitbag: &Kitbag, arguments: &Value, cancellation: &Cancellation) -> Completion {
-    let nobody = |_: &kitbag::Question| Ok(Answered::Nobody);
-    let toolbox = kitbag.toolbox();
-    toolbox.call_blocking("probe", arguments.clone().into(), cancellation, nobody).unwrap()
+    complete(kitbag, "probe", arguments.clone(), cancellation)
 }
 
 /// Cancels a call in its midst, and takes the time until it has ended.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, ByteSize, Limits};
-use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, inspect_file};
+use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
 use kitbag::policy::Grants;
-use kitbag::{Arguments, Cancellation, Kitbag, Outcome};
+use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -105,7 +105,7 @@ items = { type = "integer" }
         }
     };
     KITBAG.with(|(_, kitbag)| {
-        if let Err(error) = kitbag.toolbox().prepare("t", given, Action::Run) {
+        if let Err(error) = kitbag.toolbox().check("t", given) {
             let text = error.to_string();
             assert!(text.contains("arguments") || text.contains("limit"), "{text}");
         }
@@ -123,7 +123,8 @@ pub(crate) fn component(data: &[u8]) {
         let path = workspace.path().join("tool.wasm");
         fs::write(&path, data).expect("the file is ours");
         let inspected = inspect_file(&path);
-        let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off);
+        let context = RunContext::default();
+        let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off, &context);
         let Ok(component) = loaded else { return };
         assert!(inspected.is_ok(), "what runs can be inspected");
         let call = Call {
@@ -139,7 +140,7 @@ pub(crate) fn component(data: &[u8]) {
                 ..Limits::default()
             },
         };
-        let completion = host.call_blocking(&component, &call, &Cancellation::default());
+        let completion = host.call_blocking(&component, &call, &context);
         assert!(completion.usage.memory.as_u64() <= 16 << 20);
     });
 }
@@ -172,10 +173,10 @@ pub(crate) fn learn(data: &[u8]) {
     let arguments = serde_json::json!({ "topic": "t", "subjects": pattern });
     let arguments = Arguments::json(arguments);
     KITBAG.with(|(_, kitbag)| {
-        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
-        let toolbox = kitbag.toolbox();
-        let completion = toolbox.call_blocking("learn", arguments, &Cancellation::default(), ask);
-        let answer = match completion.expect("the arguments fit").result.expect("learn answers") {
+        let (invocation, context) = (Invocation::tool("learn", arguments), CallContext::default());
+        let ended = kitbag.toolbox().call_blocking(invocation, context, &mut NoAnswers);
+        let Ok(completion) = ended.expect("the arguments fit").completion();
+        let answer = match completion.result.expect("learn answers") {
             Outcome::Success(content) => content,
             Outcome::Error(error) => error.message,
             Outcome::NeedsInput(_) => panic!("learn asks nothing"),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use kitbag::config::{Sources, load};
-use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Metering};
+use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Metering, RunContext};
 use kitbag::toolbox::Builtin;
 use kitbag::{Toolbox, ToolboxError};
 
@@ -14,7 +14,9 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
     let path = guest(component);
     let content: &'static [u8] = fs::read(&path).unwrap().leak();
     let host = Host::new(HostOptions::default());
-    let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off).unwrap();
+    let loaded = host
+        .component(&ComponentSource::File(path.into()), Metering::Off, &RunContext::default())
+        .unwrap();
     let description = serde_json::to_string(loaded.description().unwrap()).unwrap().leak();
     let artifact = EmbeddedArtifact::uncompiled("several", content);
     let tool = |name: &&'static str| Builtin { name, artifact, description, grants: "{}" };

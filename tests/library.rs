@@ -76,11 +76,8 @@ fn a_call_works_inside_a_runtime_of_any_kind() {
     // Waiting for a call inside a runtime blocks it, and does not panic.
     bare.block_on(async {
         let cancellation = kitbag::Cancellation::default();
-        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
-        let toolbox = kitbag.toolbox();
-        let completion =
-            toolbox.call_blocking("probe", arguments().into(), &cancellation, ask).unwrap();
-        assert_eq!(completion.result.unwrap(), Outcome::Success("sleep 1 ms: awake".into()));
+        let outcome = kitbag.call_blocking("probe", arguments(), &cancellation).unwrap();
+        assert_eq!(outcome, Outcome::Success("sleep 1 ms: awake".into()));
     });
 }
 
@@ -152,10 +149,8 @@ fn a_cancelled_call_says_so() {
             handle.cancel();
         });
         let arguments = json!({ "do": action, "ms": 60_000 });
-        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
-        let completion =
-            kitbag.toolbox().call_blocking("probe", arguments.into(), &cancellation, ask).unwrap();
-        assert_eq!(completion.result.unwrap_err().to_string(), "cancelled");
+        let error = kitbag.call_blocking("probe", arguments, &cancellation).unwrap_err();
+        assert_eq!(error.to_string(), "cancelled");
         cancel.join().unwrap();
     }
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::support::Workspace;
+use crate::support::{CallInTest, Workspace};
 
 /// One test at a time: they count what the whole process holds.
 fn alone() -> MutexGuard<'static, ()> {
@@ -126,10 +126,7 @@ fn calls_on_two_threads_do_not_wait_for_each_other() {
     let _alone = alone();
     let workspace = Workspace::with_probe("");
     let kitbag = kitbag(&workspace, 2, 0);
-    let call = || {
-        let (nobody, ask) = (Cancellation::default(), |_: &_| Ok(kitbag::Answered::Nobody));
-        kitbag.toolbox().call_blocking("probe", echo("x").into(), &nobody, ask).unwrap().result
-    };
+    let call = || kitbag.call_blocking("probe", echo("x"), &Cancellation::default());
     call().unwrap();
     let waits = || getrusage(UsageWho::RUSAGE_SELF).unwrap().voluntary_context_switches();
     let before = waits();
@@ -168,10 +165,8 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
         // Who waits on a thread can give up too.
         let cancellation = Cancellation::default();
         cancellation.cancel();
-        let ask = |_: &kitbag::Question| Ok(kitbag::Answered::Nobody);
-        let toolbox = kitbag.toolbox();
-        let given_up = toolbox.call_blocking("probe", echo("x").into(), &cancellation, ask);
-        assert_eq!(given_up.unwrap().result.unwrap_err().to_string(), "cancelled");
+        let given_up = kitbag.call_blocking("probe", echo("x"), &cancellation);
+        assert_eq!(given_up.unwrap_err().to_string(), "cancelled");
         let_go(&workspace, 1).await;
         assert!(matches!(first.await.unwrap().unwrap(), Outcome::Success(_)));
         assert!(matches!(second.await.unwrap(), Outcome::Success(_)));
@@ -183,10 +178,8 @@ fn a_call_that_blocks_its_thread_takes_a_place_too() {
     let _alone = alone();
     let workspace = gathering();
     let kitbag = kitbag(&workspace, 1, 0);
-    let call = |arguments: Value| {
-        let (nobody, ask) = (Cancellation::default(), |_: &_| Ok(kitbag::Answered::Nobody));
-        kitbag.toolbox().call_blocking("probe", arguments.into(), &nobody, ask).unwrap().result
-    };
+    let call =
+        |arguments: Value| kitbag.call_blocking("probe", arguments, &Cancellation::default());
     std::thread::scope(|scope| {
         let arguments = json!({ "do": "gather", "path": "/here/first", "until": "/here/go" });
         let first = scope.spawn(|| call(arguments));

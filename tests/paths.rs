@@ -44,12 +44,12 @@ fn a_built_in_and_a_local_tool_have_the_same_outcomes() {
 
 /// Calls the local copy through the host, past the schema of its arguments.
 fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
-    use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering};
+    use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext};
     let kitbag = workspace.kitbag();
     let tool = kitbag.toolbox().tool("local").unwrap();
     let host = Host::new(HostOptions::default());
-    let component =
-        host.component(&ComponentSource::File(guest("learn").into()), Metering::Off).unwrap();
+    let (source, context) = (ComponentSource::File(guest("learn").into()), RunContext::default());
+    let component = host.component(&source, Metering::Off, &context).unwrap();
     let call = Call {
         // The name stands in the answer, so both go by one.
         name: "builtin".into(),
@@ -60,7 +60,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
         guard: std::sync::Arc::default(),
         limits: tool.limits.limits(),
     };
-    match host.call_blocking(&component, &call, &kitbag::Cancellation::default()).result.unwrap() {
+    match host.call_blocking(&component, &call, &context).result.unwrap() {
         kitbag::Outcome::Success(content) => content,
         kitbag::Outcome::Error(error) => format!("error: {}", error.message),
         kitbag::Outcome::NeedsInput(question) => question.text,

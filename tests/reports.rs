@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use kitbag::contract::{Action, Media, Resource, ResourceBody, ResourceLink};
 use kitbag::{
-    Answer, Arguments, Cancellation, Content, Kitbag, Listener, LogLevel, Outcome, Progress,
+    Answer, AnswerError, CallContext, Completion, Content, EventSink, FrontEnd, Invocation, Kitbag,
+    Listener, LogLevel, NoAnswers, Outcome, Progress, Question, Reply,
 };
 use serde_json::{Value, json};
 
@@ -14,6 +15,35 @@ use crate::support::{CallInTest, Heard, Workspace, block_on, crafted, guest, sna
 
 fn emitted(kitbag: &Kitbag, arguments: Value) -> Vec<Content> {
     block_on(kitbag.complete("probe", arguments)).unwrap().emitted
+}
+
+/// Calls a tool on this thread, with a listener and a front end of its own.
+fn complete<F: FrontEnd>(
+    kitbag: &Kitbag,
+    tool: &str,
+    arguments: Value,
+    heard: &Arc<Heard>,
+    front_end: &mut F,
+) -> Completion {
+    let context = CallContext::default().with_events(EventSink::new(Arc::<Heard>::clone(heard)));
+    let invocation = Invocation::tool(tool, arguments);
+    let ended = kitbag.toolbox().call_blocking(invocation, context, front_end).unwrap();
+    ended.completion().unwrap_or_else(|_| panic!("the front end refused"))
+}
+
+/// Answers every question with yes.
+struct Yes {
+    asked: u32,
+}
+
+impl FrontEnd for Yes {
+    type Refusal = std::convert::Infallible;
+
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+        self.asked += 1;
+        let (value, origin) = (Answer::Json(true.into()), kitbag::config::Origin::Caller);
+        Ok(Reply::Answer(kitbag::config::Sourced { value, origin }))
+    }
 }
 
 fn image(bytes: usize) -> Content {
@@ -117,19 +147,10 @@ fn progress_rises_over_all_the_runs_of_a_call() {
         [(Workspace::with_probe(preset), true), (Workspace::with_probe(""), false)]
     {
         let heard = Arc::<Heard>::default();
-        let arguments =
-            Arguments::json(json!({ "do": "progress", "steps": ["1", "2"], "then": "ask" }));
-        let kitbag = workspace.kitbag();
-        let mut session = kitbag.toolbox().prepare("probe", arguments, Action::Run).unwrap();
-        session.listen(Arc::<Heard>::clone(&heard));
-        let mut completion = session.run(&Cancellation::default()).unwrap();
-        if !is_preset {
-            let Ok(Outcome::NeedsInput(question)) = &completion.result else { panic!() };
-            let (value, origin) = (Answer::Json(true.into()), kitbag::config::Origin::Caller);
-            let answer = kitbag::config::Sourced { value, origin };
-            session.answer(question, answer).unwrap();
-            completion = session.run(&Cancellation::default()).unwrap();
-        }
+        let arguments = json!({ "do": "progress", "steps": ["1", "2"], "then": "ask" });
+        let mut front_end = Yes { asked: 0 };
+        let completion = complete(&workspace.kitbag(), "probe", arguments, &heard, &mut front_end);
+        assert_eq!(front_end.asked, u32::from(!is_preset));
         assert_eq!(completion.result.unwrap(), Outcome::Success("progress: 2 steps".into()));
         let expected = vec![progress(1.0, None, None), progress(2.0, None, None)];
         assert_eq!(heard.take(), (vec![], expected));
@@ -141,14 +162,9 @@ fn one_call_may_have_a_listener_of_its_own() {
     let workspace = Workspace::with_probe("");
     let kitbag = workspace.kitbag();
     let heard = Arc::<Heard>::default();
-    let call = |listener: Option<Arc<dyn Listener>>| {
-        let arguments = Arguments::json(json!({ "do": "log" }));
-        let nobody = |_| async { Ok(kitbag::Answered::Nobody) };
-        block_on(kitbag.toolbox().call_with_listener("probe", arguments, listener, nobody)).unwrap()
-    };
-    call(Some(Arc::<Heard>::clone(&heard)));
+    complete(&kitbag, "probe", json!({ "do": "log" }), &heard, &mut NoAnswers);
     assert_eq!(heard.take().0, [(LogLevel::Info, "hello".to_owned())]);
-    call(None);
+    block_on(kitbag.call("probe", json!({ "do": "log" }))).unwrap();
     assert_eq!(heard.take().0, []);
 }
 
@@ -164,11 +180,11 @@ fn nothing_is_heard_or_taken_while_a_tool_describes_itself_or_renders_a_call() {
     let tool = kitbag.toolbox().tool("probe").unwrap();
     let description = tool.description.unwrap().value;
     assert!(description.contains(REFUSED), "{description}");
-    let arguments = Arguments::json(json!({ "do": "emit" }));
-    let mut session =
-        kitbag.toolbox().prepare("probe", arguments, Action::FormatArguments).unwrap();
-    session.listen(Arc::<Heard>::clone(&heard));
-    let completion = session.run(&Cancellation::default()).unwrap();
+    let invocation = Invocation::tool("probe", json!({ "do": "emit" }));
+    let invocation = invocation.with_action(Action::FormatArguments);
+    let context = CallContext::default().with_events(EventSink::new(Arc::<Heard>::clone(&heard)));
+    let ended = kitbag.toolbox().call_blocking(invocation, context, &mut NoAnswers).unwrap();
+    let Ok(completion) = ended.completion();
     let rendered = format!("probe emit (0 directories); {REFUSED}");
     assert_eq!(completion.result.unwrap(), Outcome::Success(rendered));
     assert_eq!(completion.emitted, []);

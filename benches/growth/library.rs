@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use kitbag::config::LimitFlags;
 use kitbag::contract::ByteSize;
-use kitbag::{Answered, Cancellation, Concurrency, Kitbag, Outcome, Places};
+use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
 
 use crate::series::Point;
-use crate::support::median;
 use crate::support::memory::{peak_kib, resident_kib};
 use crate::support::workspace::Workspace;
+use crate::support::{complete, median};
 
 /// Tells a copy of this benchmark what to measure: this, the work's name, the size
 /// and the rounds.
@@ -115,12 +115,10 @@ fn call(work: Work, size: usize, rounds: usize) -> (Duration, u64) {
     };
     let kitbag = kitbag(1);
     let once = || {
-        let (arguments, cancellation) = (arguments.clone().into(), Cancellation::default());
-        let nobody = |_: &_| Ok(Answered::Nobody);
+        let (arguments, cancellation) = (arguments.clone(), Cancellation::default());
         let start = Instant::now();
-        let completion = kitbag.toolbox().call_blocking("probe", arguments, &cancellation, nobody);
+        let completion = complete(&kitbag, "probe", arguments, &cancellation);
         let elapsed = start.elapsed();
-        let completion = completion.unwrap();
         assert!(matches!(&completion.result, Ok(Outcome::Success(_))), "{:?}", completion.result);
         elapsed
     };

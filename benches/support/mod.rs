@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use kitbag::{Answered, Cancellation, Kitbag, Outcome};
+use kitbag::{CallContext, Cancellation, Completion, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 
 /// What stands behind `--` of `cargo bench`, without the options that cargo adds.
@@ -68,9 +68,20 @@ pub(crate) fn processors() -> usize {
 
 /// Calls a tool in the library, which answers with success.
 pub(crate) fn call(kitbag: &Kitbag, tool: &str, arguments: Value) {
-    let nobody = |_: &_| Ok(Answered::Nobody);
-    let cancellation = Cancellation::default();
-    let completion = kitbag.toolbox().call_blocking(tool, arguments.into(), &cancellation, nobody);
-    let completion = completion.unwrap();
+    let completion = complete(kitbag, tool, arguments, &Cancellation::default());
     assert!(matches!(completion.result, Ok(Outcome::Success(_))), "{completion:?}");
+}
+
+/// Calls a tool in the library on this thread.
+pub(crate) fn complete(
+    kitbag: &Kitbag,
+    tool: &str,
+    arguments: Value,
+    cancellation: &Cancellation,
+) -> Completion {
+    let invocation = Invocation::tool(tool, arguments);
+    let context = CallContext::default().with_cancellation(cancellation.clone());
+    let ended = kitbag.toolbox().call_blocking(invocation, context, &mut NoAnswers);
+    let Ok(completion) = ended.unwrap().completion();
+    completion
 }

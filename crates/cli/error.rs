@@ -232,7 +232,9 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
     match error {
         ToolboxError::UnknownTool { .. }
         | ToolboxError::Disabled { .. }
-        | ToolboxError::Arguments { .. } => Exit::Usage,
+        | ToolboxError::Arguments { .. }
+        | ToolboxError::Declined { .. }
+        | ToolboxError::State(_) => Exit::Usage,
         ToolboxError::Answer { origin, .. } => match origin {
             kitbag::config::Origin::File { .. } => Exit::Configuration,
             _ => Exit::Usage,

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 ///
 /// Without a thread of its own: the handler writes a byte into a pipe, and
 /// whatever watches over the call's deadline watches over the pipe too.
+#[derive(Clone)]
 pub(crate) struct Interrupt {
     cancellation: Cancellation,
     leave: Arc<AtomicBool>,
@@ -33,13 +34,10 @@ impl Interrupt {
         &self.cancellation
     }
 
-    /// Does something that there is no need to end in order, such as to wait
-    /// for a person: Ctrl-C ends the process meanwhile.
-    pub(crate) fn leave_during<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.leave.store(true, Ordering::SeqCst);
-        let result = work();
-        self.leave.store(false, Ordering::SeqCst);
-        result
+    /// Whether Ctrl-C ends the process at once: where there is nothing that has to end
+    /// in order, as while a tool is compiled or a person is asked.
+    pub(crate) fn set_leave(&self, leave: bool) {
+        self.leave.store(leave, Ordering::SeqCst);
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kitbag::contract::text::{printable, shown};
-use kitbag::host::Audience;
-use kitbag::{Compiling, Listener, LogLevel, Progress};
+use kitbag::{Compiling, EventSink, Listener, LogLevel, Progress};
 
+use crate::interrupt::Interrupt;
 use crate::output;
 
 /// How long a line of progress stands at least. A tool may tell of a thousand
@@ -24,6 +24,8 @@ pub(crate) struct Screen {
     logs: bool,
     progress: bool,
     line: Mutex<Line>,
+    /// Ctrl-C, from the time on that the tool runs.
+    interrupt: Option<Interrupt>,
 }
 
 /// The line of progress, which is the last one on the terminal.
@@ -38,14 +40,19 @@ impl Screen {
     /// person sits there and no program listens.
     pub(crate) fn new(verbose: bool, as_json: bool) -> Self {
         let progress = io::stderr().is_terminal() && !as_json;
-        Self { logs: verbose, progress, line: Mutex::default() }
+        Self { logs: verbose, progress, line: Mutex::default(), interrupt: None }
+    }
+
+    /// The same for a call that `interrupt` cancels.
+    pub(crate) fn of_call(verbose: bool, as_json: bool, interrupt: &Interrupt) -> Self {
+        Self { interrupt: Some(interrupt.clone()), ..Self::new(verbose, as_json) }
     }
 
     /// Does something for which tools may have to be compiled, and shows how long that
     /// takes.
-    pub(crate) fn during<T>(as_json: bool, work: impl FnOnce(&Audience) -> T) -> T {
+    pub(crate) fn during<T>(as_json: bool, work: impl FnOnce(EventSink) -> T) -> T {
         let screen = Arc::new(Self::new(false, as_json));
-        let result = work(&Audience::new(Arc::<Self>::clone(&screen)));
+        let result = work(EventSink::new(Arc::<Self>::clone(&screen)));
         screen.clear();
         result
     }
@@ -83,6 +90,13 @@ impl Listener for Screen {
         if self.progress {
             let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
             line.rewrite(&short(compiling.to_string()));
+        }
+    }
+
+    fn started(&self) {
+        self.clear();
+        if let Some(interrupt) = &self.interrupt {
+            interrupt.set_leave(false);
         }
     }
 }

@@ -34,6 +34,7 @@
 mod builtins;
 mod places;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -45,14 +46,18 @@ use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
-    self as contract, Answer, AnswerType, Content, ErrorInfo, LogLevel, Outcome, Progress, Question,
+    self as contract, Answer, AnswerError, AnswerType, Content, ErrorInfo, LogLevel, Outcome,
+    Progress, Question,
 };
-pub use kitbag_host::{self as host, Cancellation, Compiling, Completion, Concurrency, Listener};
+pub use kitbag_host::{
+    self as host, Cancellation, Compiling, Completion, Concurrency, EventSink, Listener,
+};
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
 pub use kitbag_policy as policy;
 pub use kitbag_toolbox::{
-    self as toolbox, Answered, Arguments, Summary, Tool, Toolbox, ToolboxError,
+    self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NoAnswers, Reply,
+    Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
 
@@ -133,26 +138,40 @@ impl Kitbag {
         tool: &str,
         arguments: impl Into<Arguments>,
     ) -> Result<Completion, ToolboxError> {
-        let ask = |question: Question| {
-            let asked = self.on_question.as_ref().map(|ask| ask(question));
-            async move {
-                let answer = match asked {
-                    Some(asked) => asked.await,
-                    None => None,
-                };
-                Ok(match answer {
-                    Some(value) => Answered::With(Sourced { value, origin: Origin::Caller }),
-                    None => Answered::Nobody,
-                })
-            }
-        };
-        let listener = self.listener.clone();
-        self.toolbox.call_with_listener(tool, arguments.into(), listener, ask).await
+        let invocation = Invocation::tool(tool, arguments);
+        let events = self.listener.clone().map(EventSink::new).unwrap_or_default();
+        let context = CallContext::default().with_events(events);
+        let mut front_end = Callback(self.on_question.clone());
+        let Ok(completion) =
+            self.toolbox.call(invocation, context, &mut front_end).await?.completion();
+        Ok(completion)
     }
 
     /// The tools, and everything else that can be asked of them.
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
+    }
+}
+
+/// Puts questions to the callback of [`Builder::on_question`].
+struct Callback(Option<OnQuestion>);
+
+impl FrontEnd for Callback {
+    type Refusal = Infallible;
+
+    async fn ask(
+        &mut self,
+        question: &Question,
+        _: Option<&AnswerError>,
+    ) -> Result<Reply, Infallible> {
+        let answer = match &self.0 {
+            Some(ask) => ask(question.clone()).await,
+            None => None,
+        };
+        Ok(match answer {
+            Some(value) => Reply::Answer(Sourced { value, origin: Origin::Caller }),
+            None => Reply::Unanswered,
+        })
     }
 }
 
@@ -250,8 +269,8 @@ impl Builder {
     }
 
     /// Who hears what tools tell while they run: log messages and progress, of
-    /// every call alike; and how long one takes that has to be compiled first. [`Toolbox::call_with_listener`] takes one for a single
-    /// call.
+    /// every call alike; and how long one takes that has to be compiled first.
+    /// [`Toolbox::call`] takes one for a single call.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);

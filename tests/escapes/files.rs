@@ -8,7 +8,6 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kitbag::Cancellation;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
@@ -389,16 +388,18 @@ fn a_grant_of_kitbags_own_directories_is_not_given_for_writing() {
 #[test]
 fn the_host_itself_refuses_what_the_configuration_let_through() {
     use kitbag::contract::{Action, Limits};
-    use kitbag::host::{Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, Metering};
+    use kitbag::host::{
+        Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, Metering, RunContext,
+    };
     use kitbag::policy::{Access, DirectoryGrant, Grants};
     let workspace = Workspace::new();
     let own = vec![workspace.home()];
     let guard = Arc::new(Guard::new(GuardedPaths { own, ..GuardedPaths::default() }));
     let call = |host: &std::path::Path, access: Access| {
         let sandbox = Host::new(HostOptions::default());
-        let component = sandbox
-            .component(&ComponentSource::File(guest("stranger").into()), Metering::Off)
-            .unwrap();
+        let alone = RunContext::default();
+        let source = ComponentSource::File(guest("stranger").into());
+        let component = sandbox.component(&source, Metering::Off, &alone);
         let guest = "/data".parse().unwrap();
         let directories =
             vec![DirectoryGrant { host: host.to_owned(), guest, access, identity: None }];
@@ -411,7 +412,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             guard: Arc::clone(&guard),
             limits: Limits::default(),
         };
-        let completion = sandbox.call_blocking(&component, &call, &Cancellation::default());
+        let completion = sandbox.call_blocking(&component.unwrap(), &call, &alone);
         workspace.redact(&format!("{:?}", completion.result.map_err(|error| error.to_string())))
     };
     let mut text = String::new();

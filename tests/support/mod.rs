@@ -12,7 +12,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use kitbag::contract::ByteSize;
-use kitbag::{Kitbag, Listener, LogLevel, Places, Progress};
+use kitbag::{
+    CallContext, Cancellation, Invocation, Kitbag, Listener, LogLevel, NoAnswers, Outcome, Places,
+    Progress, ToolboxError,
+};
 use serde_json::Value;
 
 /// A workspace in a directory of its own, with its own home beside it.
@@ -271,16 +274,37 @@ pub(crate) fn probe(tables: &str) -> String {
 /// Calls from tests, which are not asynchronous.
 pub(crate) trait CallInTest {
     fn call_in_test(&self, tool: &str, arguments: Value) -> String;
+
+    /// Calls on this thread; a question stays open.
+    fn call_blocking(
+        &self,
+        tool: &str,
+        arguments: Value,
+        cancellation: &Cancellation,
+    ) -> Result<Outcome, ToolboxError>;
 }
 
 impl CallInTest for Kitbag {
     fn call_in_test(&self, tool: &str, arguments: Value) -> String {
         match block_on(self.call(tool, arguments)) {
-            Ok(kitbag::Outcome::Success(content)) => content,
-            Ok(kitbag::Outcome::Error(error)) => format!("error: {}", error.message),
-            Ok(kitbag::Outcome::NeedsInput(question)) => format!("question: {}", question.text),
+            Ok(Outcome::Success(content)) => content,
+            Ok(Outcome::Error(error)) => format!("error: {}", error.message),
+            Ok(Outcome::NeedsInput(question)) => format!("question: {}", question.text),
             Err(error) => format!("failed: {error}"),
         }
+    }
+
+    fn call_blocking(
+        &self,
+        tool: &str,
+        arguments: Value,
+        cancellation: &Cancellation,
+    ) -> Result<Outcome, ToolboxError> {
+        let invocation = Invocation::tool(tool, arguments);
+        let context = CallContext::default().with_cancellation(cancellation.clone());
+        let ended = self.toolbox().call_blocking(invocation, context, &mut NoAnswers)?;
+        let Ok(completion) = ended.completion();
+        Ok(completion.result?)
     }
 }
 

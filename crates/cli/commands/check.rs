@@ -55,7 +55,7 @@ impl Args {
             let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
             for name in &names {
                 tools += 1;
-                let load = |audience: &_| toolbox.load_with_audience(name.as_str(), audience);
+                let load = |events| toolbox.with_events(events).load(name.as_str());
                 match Screen::during(global.json, load) {
                     Ok(component) => {
                         warn(component.cache_problems());

@@ -27,11 +27,11 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(self.limits)?;
-        let describe = |audience: &_| kitbag.toolbox().tool_with_audience(&self.tool, audience);
+        let describe = |events| kitbag.toolbox().with_events(events).tool(&self.tool);
         let tool = Screen::during(global.json, describe)?;
         warn(&tool.cache_problems);
         if let Some(problem) = &tool.description_problem {
-            warn_description(&tool.name, problem);
+            warn_description(tool.name.as_str(), problem);
         }
         match global.json {
             true => output::json(&as_json(&tool))?,

@@ -50,7 +50,7 @@ impl Args {
         };
         warn(&definitions.cache_problems);
         for (tool, problem) in &definitions.description_problems {
-            warn_description(tool, problem);
+            warn_description(tool.as_str(), problem);
         }
         output::json(&definitions.value)?;
         for (tool, reason) in &definitions.left_out {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use kitbag::config::{LimitFlags, Origin, Sourced};
 use kitbag::contract::text::printable;
-use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel};
+use kitbag::contract::{ByteSize, parse_duration, parse_fuel};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
@@ -105,7 +105,7 @@ impl From<Limits> for LimitFlags {
 }
 
 /// Tells that a tool's description of itself cannot be used; it went on without it.
-fn warn_description(tool: &ToolName, problem: &str) {
+fn warn_description(tool: &str, problem: &str) {
     let text = format!("warning: the description of `{tool}` cannot be used: {problem}");
     output::note(&printable(&text).to_string());
 }

@@ -1,7 +1,8 @@
 //! `kitbag prompt`.
 
-use kitbag::Cancellation;
 use kitbag::contract::text::printable;
+use kitbag::host::Host;
+use kitbag::{CallContext, Caller, ToolboxError};
 use serde_json::json;
 
 use crate::commands::{Global, Limits};
@@ -16,7 +17,8 @@ pub(crate) struct Args {}
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(Limits::default())?;
-        let prompt = kitbag.toolbox().knowledge_prompt(&Cancellation::default())?;
+        let asked = || kitbag.toolbox().knowledge_prompt(CallContext::new(Caller::Host));
+        let prompt = Host::block_on(asked).map_err(ToolboxError::from).flatten()?;
         match global.json {
             true => output::json(&json!({ "prompt": prompt.text, "problems": prompt.problems }))?,
             false => output::untrusted(&prompt.text)?,

@@ -8,11 +8,11 @@ use kitbag::config::{Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::printable;
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
-use kitbag::host::{Audience, Captured};
+use kitbag::host::Captured;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
-    Answer, AnswerType, Answered, Arguments, Completion, Content, ErrorInfo, Outcome, Question,
-    ToolboxError,
+    Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
+    ErrorInfo, EventSink, FrontEnd, Invocation, Outcome, Question, Reply, ToolboxError,
 };
 use serde_json::{Map, Value, json};
 
@@ -67,49 +67,76 @@ impl Args {
         if self.without_nulls
             && let Some(arguments) = json
         {
-            let describe = |audience: &_| kitbag.toolbox().tool_with_audience(&self.tool, audience);
+            let describe = |events| kitbag.toolbox().with_events(events).tool(&self.tool);
             let tool = Screen::during(global.json, describe)?;
             json = Some(without_nulls(&tool.input_schema.value, arguments));
         }
         let arguments = Arguments { json, pairs: self.pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
-        let screen = Arc::new(Screen::new(self.verbose, global.json));
-        let audience = Audience::new(Arc::<Screen>::clone(&screen));
-        // A tool that is compiled has nothing yet that would have to end in order.
-        let session = interrupt.leave_during(|| {
-            let toolbox = kitbag.toolbox();
-            let cancellation = interrupt.cancellation();
-            let session = toolbox.prepare_with_audience(
-                &self.tool,
-                arguments,
-                action,
-                audience,
-                cancellation,
-            )?;
-            session.load().map(|()| session)
-        });
-        screen.clear();
-        let mut session = session?;
-        let completion = loop {
-            let completion = session.run(interrupt.cancellation());
-            screen.clear();
-            let completion = completion?;
-            let Ok(Outcome::NeedsInput(question)) = &completion.result else { break completion };
-            let ask = || ask(question, &self.answers, global.json);
-            match interrupt.leave_during(ask)? {
-                Answered::With(answer) => session.answer(&question.clone(), answer)?,
-                Answered::Nobody => break completion,
-            }
+        let screen = Arc::new(Screen::of_call(self.verbose, global.json, &interrupt));
+        let caller = Caller::User(rustix::process::getuid().as_raw().to_string().into());
+        let context = CallContext::new(caller)
+            .with_events(EventSink::new(Arc::<Screen>::clone(&screen)))
+            .with_cancellation(interrupt.cancellation().clone());
+        let mut terminal = Terminal {
+            answers: &self.answers,
+            as_json: global.json,
+            interrupt: &interrupt,
+            screen: &screen,
         };
-        warn(session.cache_problems());
-        if let Some(problem) = &session.tool().description_problem {
-            warn_description(&session.tool().name, problem);
+        // Until the tool runs there is nothing that would have to end in order.
+        interrupt.set_leave(true);
+        let invocation = Invocation::tool(&*self.tool, arguments).with_action(action);
+        let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
+        screen.clear();
+        let (completion, problems) = match ended? {
+            Ended::Completed(call) => (call.completion, call.problems),
+            Ended::Suspended(call) => {
+                let problems = call.problems().clone();
+                (call.completion, problems)
+            }
+            Ended::Refused(error) => return Err(error),
+        };
+        warn(&problems.cache);
+        if let Some(problem) = &problems.description {
+            warn_description(&self.tool, problem);
         }
         if self.verbose {
             show_details(&completion);
         }
         finish(completion, global.json)
+    }
+}
+
+/// Answers questions from the command line, else by asking the person at the terminal.
+struct Terminal<'a> {
+    answers: &'a [(String, String)],
+    as_json: bool,
+    interrupt: &'a Interrupt,
+    screen: &'a Screen,
+}
+
+impl FrontEnd for Terminal<'_> {
+    type Refusal = CliError;
+
+    async fn ask(
+        &mut self,
+        question: &Question,
+        _: Option<&AnswerError>,
+    ) -> Result<Reply, CliError> {
+        self.screen.clear();
+        if let Some((_, text)) = self.answers.iter().find(|(id, _)| *id == question.id) {
+            let origin = Origin::flag("--answer");
+            return Ok(Reply::Answer(Sourced { value: Answer::Text(text.clone()), origin }));
+        }
+        let is_interactive =
+            io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json;
+        if !is_interactive {
+            return Ok(Reply::Unanswered);
+        }
+        self.interrupt.set_leave(true);
+        prompt(question)
     }
 }
 
@@ -198,25 +225,8 @@ fn rounded(time: Duration) -> Duration {
     Duration::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
 }
 
-/// Finds an answer: on the command line, else with whoever sits there.
-fn ask(
-    question: &Question,
-    answers: &[(String, String)],
-    as_json: bool,
-) -> Result<Answered, CliError> {
-    if let Some((_, text)) = answers.iter().find(|(id, _)| *id == question.id) {
-        let origin = Origin::flag("--answer");
-        return Ok(Answered::With(Sourced { value: Answer::Text(text.clone()), origin }));
-    }
-    let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal() && !as_json;
-    match is_somebody_there {
-        true => prompt(question),
-        false => Ok(Answered::Nobody),
-    }
-}
-
 /// Asks on the terminal; the end of the input leaves the question unanswered.
-fn prompt(question: &Question) -> Result<Answered, CliError> {
+fn prompt(question: &Question) -> Result<Reply, CliError> {
     let answer = match &question.answer_type {
         AnswerType::Form(fields) => {
             output::note(&printable(&question.text).to_string());
@@ -225,17 +235,17 @@ fn prompt(question: &Question) -> Result<Answered, CliError> {
                 match prompt_field(field)? {
                     Typed::Answer(answer) => drop(answers.insert(field.id.clone(), answer)),
                     Typed::Nothing => {}
-                    Typed::End => return Ok(Answered::Nobody),
+                    Typed::End => return Ok(Reply::Unanswered),
                 }
             }
             Value::Object(answers)
         }
         kind => match prompt_line(&question.text, kind, question.default.as_deref(), true)? {
             Typed::Answer(answer) => answer,
-            Typed::Nothing | Typed::End => return Ok(Answered::Nobody),
+            Typed::Nothing | Typed::End => return Ok(Reply::Unanswered),
         },
     };
-    Ok(Answered::With(Sourced { value: Answer::Json(answer), origin: Origin::Caller }))
+    Ok(Reply::Answer(Sourced { value: Answer::Json(answer), origin: Origin::Caller }))
 }
 
 fn prompt_field(field: &Field) -> Result<Typed, CliError> {

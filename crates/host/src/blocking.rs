@@ -1,7 +1,6 @@
 //! Waiting on a thread, inside a runtime of the embedding program or outside.
 
 use std::cell::OnceCell;
-use std::io;
 
 use tokio::runtime::{Handle, Runtime};
 
@@ -12,12 +11,26 @@ thread_local! {
     static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
 }
 
-/// Waits on this thread, which must not be one of an executor's.
+/// Waits for a future on this thread, or on one of its own where this one belongs to
+/// a runtime, in which waiting would panic.
 ///
 /// # Errors
 ///
-/// Where the system has no timers left.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
+/// Where the system has no timers or no thread left.
+pub(crate) fn block_on<T: Send, F: Future<Output = T>>(
+    work: impl FnOnce() -> F + Send,
+) -> Result<T, CallError> {
+    if Handle::try_current().is_err() {
+        return drive(work());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || drive(work()));
+        let joined = thread.map_err(CallError::internal)?.join();
+        joined.unwrap_or_else(|_| Err(CallError::internal("the work panicked")))
+    })
+}
+
+fn drive<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
     RUNTIME.with(|slot| {
         let runtime = match slot.get() {
             Some(runtime) => runtime,
@@ -28,17 +41,5 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CallErro
             }
         };
         Ok(runtime.block_on(future))
-    })
-}
-
-/// Does work that waits: on this thread, or on one of its own where this one
-/// belongs to a runtime of the caller, in which waiting would panic.
-pub(crate) fn waiting<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    if Handle::try_current().is_err() {
-        return Ok(work());
-    }
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
-        thread.join().map_err(|_| io::Error::other("the work panicked"))
     })
 }

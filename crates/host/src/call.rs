@@ -13,16 +13,16 @@ use kitbag_policy::Grants;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
-use crate::blocking::block_on;
 use crate::budget::{MemoryBudget, Reservation};
 use crate::capture::Captured;
 use crate::component::Component;
+use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::Metering;
 use crate::error::CallError;
 use crate::guest_exit::GuestExit;
 use crate::limits::{HANDLES, exceeded};
-use crate::report::{Audience, Emitted, Reports};
+use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
 use crate::timer::{Cancellation, Timer};
 use crate::truncate::truncate_outcome;
@@ -85,40 +85,42 @@ pub struct Usage {
     pub fuel: Option<u64>,
 }
 
-/// Runs one call on this thread.
+/// Runs one call on the thread that polls it.
 ///
 /// # Errors
 ///
 /// Where the guest was not reached. How it ended otherwise is in the completion.
-pub(crate) fn run(
+pub(crate) async fn run(
     timer: &Timer,
     component: &Component,
     call: &Call,
-    cancellation: &Cancellation,
-    audience: &Audience,
+    context: &RunContext,
     memory: &MemoryBudget,
 ) -> Result<Completion, CallError> {
-    let _memory = reserve(memory, &call.limits, cancellation)?;
+    let _memory = reserve(memory, &call.limits, &context.cancellation).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
     }
     let (grants, reports) = match call.action {
-        Action::Run => (&call.grants, Reports::new(audience.clone(), call.limits.output)),
+        Action::Run => (&call.grants, Reports::new(context.events.clone(), call.limits.output)),
         // Nobody listens to how a call is rendered.
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
     let state = State::new(grants, &call.limits, &stdio, &call.guard, reports)?;
-    let context = Context { root: grants.root().to_owned(), action: call.action };
-    let parameters = (context.into(), &*call.name, &*call.arguments, &*call.answers);
+    let seen = Context { root: grants.root().to_owned(), action: call.action };
+    let parameters = (seen.into(), &*call.name, &*call.arguments, &*call.answers);
+    let guest = async |store: &mut Store<State>| {
+        let instance = component.instance().instantiate_async(&mut *store).await?;
+        let run = instance
+            .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
+        Ok(run.call_async(&mut *store, parameters).await?.0)
+    };
+    context.events.started();
+    let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let ended =
-        run_guest(timer, component.engine(), state, &call.limits, cancellation, async |store| {
-            let instance = component.instance().instantiate_async(&mut *store).await?;
-            let run = instance
-                .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
-            Ok(run.call_async(&mut *store, parameters).await?.0)
-        })?;
+        run_guest(timer, component.engine(), state, &limits, &context.cancellation, guest).await?;
     let mut usage = Usage {
         memory: ended.memory,
         emitted_bytes: ended.emitted.total_bytes,
@@ -145,7 +147,7 @@ pub(crate) fn run(
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
-pub(crate) fn describe(
+pub(crate) async fn describe(
     timer: &Timer,
     metering: Metering,
     instance: &InstancePre<State>,
@@ -164,14 +166,14 @@ pub(crate) fn describe(
         State::new(&Grants::default(), &limits, &stdio, &Arc::default(), Reports::default());
     let state = state.map_err(|_| NotNow)?;
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
-    let _memory = reserve(memory, &limits, &cancellation).map_err(|_| NotNow)?;
+    let _memory = reserve(memory, &limits, &cancellation).await.map_err(|_| NotNow)?;
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
         let instance = instance.instantiate_async(&mut *store).await?;
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
-    let ended = ended.map_err(|_| NotNow)?;
+    let ended = ended.await.map_err(|_| NotNow)?;
     match ended.result {
         Ok(text) => Ok(Described::read(&text)),
         Err(GuestExit::Stopped(_)) => Err(NotNow),
@@ -214,7 +216,7 @@ impl Completion {
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 /// Reserves the memory that a call may take, before its time begins.
-fn reserve(
+async fn reserve(
     memory: &MemoryBudget,
     limits: &Limits,
     cancellation: &Cancellation,
@@ -223,21 +225,18 @@ fn reserve(
     if let Some(reservation) = memory.reserve(bytes) {
         return Ok(reservation);
     }
-    let wait = async {
-        tokio::select! {
-            biased;
-            () = cancellation.cancelled() => Err(CallError::Cancelled),
-            waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
-                Ok(Some(reservation)) => Ok(reservation),
-                Ok(None) => Err(CallError::BeyondMemory {
-                    limit: limits.memory,
-                    memory: memory.size().unwrap_or_default(),
-                }),
-                Err(_) => Err(CallError::MemoryBusy { retry_after: MEMORY_TIME }),
-            },
-        }
-    };
-    block_on(wait)?
+    tokio::select! {
+        biased;
+        () = cancellation.cancelled() => Err(CallError::Cancelled),
+        waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
+            Ok(Some(reservation)) => Ok(reservation),
+            Ok(None) => Err(CallError::BeyondMemory {
+                limit: limits.memory,
+                memory: memory.size().unwrap_or_default(),
+            }),
+            Err(_) => Err(CallError::MemoryBusy { retry_after: MEMORY_TIME }),
+        },
+    }
 }
 
 /// How a guest ended.
@@ -251,7 +250,7 @@ struct Ended<T> {
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
-fn run_guest<T>(
+async fn run_guest<T>(
     timer: &Timer,
     engine: &Engine,
     state: State,
@@ -281,19 +280,16 @@ fn run_guest<T>(
             })
         }
     });
-    let run = async {
-        tokio::select! {
-            biased;
-            // A guest that waits in a host call, a sleep or a stream, runs no
-            // code that could look at the epoch.
-            reason = watch.ended() => Err(GuestExit::Stopped(reason)),
-            result = guest(&mut store) => result.map_err(|error| match watch.reason() {
-                Some(reason) => GuestExit::Stopped(reason),
-                None => GuestExit::Failed(error),
-            }),
-        }
+    let result = tokio::select! {
+        biased;
+        // A guest that waits in a host call, a sleep or a stream, runs no
+        // code that could look at the epoch.
+        reason = watch.ended() => Err(GuestExit::Stopped(reason)),
+        result = guest(&mut store) => result.map_err(|error| match watch.reason() {
+            Some(reason) => GuestExit::Stopped(reason),
+            None => GuestExit::Failed(error),
+        }),
     };
-    let result = block_on(run)?;
     let limiter = &store.data().limiter;
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
     let refused = limiter.refused().or(store.data().quota.refused());

@@ -120,7 +120,7 @@ fn reserve(
     }
     let mut waiting = Box::pin(memory.wait(size.as_u64()));
     let reserved = wait.until(time, |slice| {
-        let waited = crate::blocking::block_on(async {
+        let waited = crate::blocking::block_on(|| async {
             tokio::time::timeout(slice, waiting.as_mut()).await.ok()
         });
         waited.ok()??
@@ -137,16 +137,14 @@ mod tests {
 
     use super::share::MEMORY;
     use super::*;
+    use crate::context::RunContext;
     use crate::error::InvalidComponent;
     use crate::inspect::Heaviest;
-    use crate::report::Audience;
-    use crate::timer::Cancellation;
 
-    /// A wait without a listener.
+    /// A wait that is not reported.
     fn wait() -> Wait<'static> {
-        static NOBODY: Audience = Audience::NOBODY;
-        static NEVER: LazyLock<Cancellation> = LazyLock::new(Cancellation::default);
-        Wait::new(Path::new("a"), 0, &NOBODY, &NEVER)
+        static CONTEXT: LazyLock<RunContext> = LazyLock::new(RunContext::default);
+        Wait::new(Path::new("a"), 0, &CONTEXT)
     }
 
     #[test]
@@ -192,9 +190,9 @@ mod tests {
     #[test]
     fn a_compilation_waits_for_memory_until_it_is_cancelled() {
         let memory = MemoryBudget::new(ByteSize::mib(8));
-        let cancelled = Cancellation::default();
-        cancelled.cancel();
-        let given_up = Wait::new(Path::new("a"), 0, &Audience::NOBODY, &cancelled);
+        let cancelled = RunContext::default();
+        cancelled.cancellation.cancel();
+        let given_up = Wait::new(Path::new("a"), 0, &cancelled);
         let held = memory.reserve(4 << 20).unwrap();
         let size = ByteSize::mib(8);
         assert!(matches!(reserve(&given_up, &memory, size, TIME), Err(LoadError::Cancelled)));

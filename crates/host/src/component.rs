@@ -12,13 +12,12 @@ use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, DiskCache, Key};
 use crate::compile::compile;
 use crate::component_file::{ComponentFile, Opened};
+use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::{Engines, Metering};
 use crate::error::{InvalidComponent, LoadError};
 use crate::imports;
-use crate::report::Audience;
 use crate::state::State;
-use crate::timer::Cancellation;
 use crate::wait::Wait;
 
 /// Where a component comes from.
@@ -104,15 +103,13 @@ pub(crate) struct Compilation<'a> {
     pub(crate) program: Option<&'a Path>,
     /// What it reserves its memory from.
     pub(crate) memory: &'a MemoryBudget,
-    /// Where its progress is reported.
-    pub(crate) audience: &'a Audience,
-    /// What gives it up.
-    pub(crate) cancellation: &'a Cancellation,
+    /// Who learns how long it takes, and what gives it up.
+    pub(crate) context: &'a RunContext,
 }
 
 impl<'a> Compilation<'a> {
     pub(crate) fn wait(&self, path: &'a Path, size: u64) -> Wait<'a> {
-        Wait::new(path, size, self.audience, self.cancellation)
+        Wait::new(path, size, self.context)
     }
 }
 

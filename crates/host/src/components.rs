@@ -165,7 +165,7 @@ impl Components {
 }
 
 impl Slot {
-    /// Waits until no other call is loading the component, and reports that.
+    /// Waits until no other call loads the component, which is reported.
     fn take(
         &self,
         source: &ComponentSource,

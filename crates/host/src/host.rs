@@ -9,18 +9,18 @@ use tokio::sync::oneshot;
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::blocking::{block_on, waiting};
+use crate::blocking::block_on;
 use crate::budget::ServerMemory;
 use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion};
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
 use crate::components::Components;
-use crate::described::Described;
+use crate::context::RunContext;
+use crate::described::{Described, NotNow};
 use crate::engines::{Engines, Metering, config, pool};
 use crate::error::{CallError, LoadError};
-use crate::queue::{Concurrency, Queue, processors};
-use crate::report::Audience;
+use crate::queue::{Concurrency, Permit, Queue, processors};
 use crate::state::State;
 use crate::threads::Threads;
 use crate::timer::{Cancellation, Timer};
@@ -92,46 +92,32 @@ impl Host {
         self.0.plain.cell.get().is_some() || self.0.metered.cell.get().is_some()
     }
 
-    /// Finds a component: in this binary, in memory, on disk, or by compiling.
+    /// Finds a component: in this binary, in memory, on disk, or by compiling, which
+    /// the context's events tell of and its end ends. It blocks this thread meanwhile.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] names the file and what is wrong with it.
+    /// [`LoadError`] names the file and what is wrong with it; [`LoadError::Cancelled`]
+    /// is the context's end.
     pub fn component(
         &self,
         source: &ComponentSource,
         metering: Metering,
-    ) -> Result<Component, LoadError> {
-        self.component_with_audience(source, metering, &Audience::NOBODY, &Cancellation::default())
-    }
-
-    /// As [`component`](Self::component), lets somebody hear how long it takes to
-    /// compile it, and gives it up when it is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// As for [`component`](Self::component), and [`LoadError::Cancelled`].
-    pub fn component_with_audience(
-        &self,
-        source: &ComponentSource,
-        metering: Metering,
-        audience: &Audience,
-        cancellation: &Cancellation,
+        context: &RunContext,
     ) -> Result<Component, LoadError> {
         let other = || self.unpooled(metering);
         let first = self.engine(metering).map_err(LoadError::Engine)?;
         let engines = Engines { first, other: &other };
         let timer = self.timer().map_err(LoadError::Engine)?;
+        let memory = &self.0.options.memory.work;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
-            call::describe(timer, metering, instance, export, &self.0.options.memory.work)
+            let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
+            asked.unwrap_or(Err(NotNow))
         };
         let cache = self.0.options.cache.as_ref();
         let program = self.0.options.compiler.as_deref();
-        let memory = &self.0.options.memory.work;
-        let compiling = Compilation { program, memory, audience, cancellation };
-        let load =
-            || self.0.components.get(source, metering, &engines, cache, &compiling, describe);
-        waiting(load).map_err(|error| LoadError::Engine(error.to_string()))?
+        let compiling = Compilation { program, memory, context };
+        self.0.components.get(source, metering, &engines, cache, &compiling, describe)
     }
 
     /// Drops the components of all files but these as soon as no call uses them.
@@ -155,61 +141,76 @@ impl Host {
         Some(cache.load(key).ok()??.described)
     }
 
-    /// Runs one call and waits for it on this thread.
+    /// Runs one call on the thread that polls it, which a guest holds while it
+    /// computes: to be awaited within [`block_on`](Self::block_on), with a
+    /// [`permit`](Self::permit) at hand. A call may be awaited inside another.
     ///
-    /// May be called from anywhere, inside an asynchronous runtime too, where
-    /// it blocks an executor's thread for as long as the call takes, and as it
-    /// waits for a place among the calls that run.
-    pub fn call_blocking(
+    /// Where the tool is run again with an answer, the same events go on.
+    pub async fn call(
         &self,
         component: &Component,
         call: &Call,
-        cancellation: &Cancellation,
-    ) -> Completion {
-        self.call_with_audience(component, call, cancellation, &Audience::default())
-    }
-
-    /// As [`call_blocking`](Self::call_blocking), and lets somebody hear what the
-    /// tool tells while it runs. Nothing is told while a call is only rendered.
-    ///
-    /// Where the tool is run again with an answer, the same audience goes on
-    /// listening.
-    pub fn call_with_audience(
-        &self,
-        component: &Component,
-        call: &Call,
-        cancellation: &Cancellation,
-        audience: &Audience,
+        context: &RunContext,
     ) -> Completion {
         let timer = match self.timer() {
             Ok(timer) => timer,
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
-        let run = || {
-            let memory = &self.0.options.memory.work;
-            call::run(timer, component, call, cancellation, audience, memory)
-                .unwrap_or_else(Completion::failed)
+        let memory = &self.0.options.memory.work;
+        let completion = call::run(timer, component, call, context, memory).await;
+        completion.unwrap_or_else(Completion::failed)
+    }
+
+    /// As [`call`](Self::call), on this thread and with a permit of its own.
+    ///
+    /// May be called from anywhere, inside an asynchronous runtime too, where
+    /// it blocks an executor's thread for as long as the call takes, and as it
+    /// waits for a permit.
+    pub fn call_blocking(
+        &self,
+        component: &Component,
+        call: &Call,
+        context: &RunContext,
+    ) -> Completion {
+        let work = || async {
+            let _permit = self.permit(&context.cancellation).await?;
+            Ok(self.call(component, call, context).await)
         };
+        Self::block_on(work).flatten().unwrap_or_else(Completion::failed)
+    }
+
+    /// Waits for the right to run one call. `None` on the threads of
+    /// [`offload`](Self::offload), whose work has it already.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Busy`] when as many wait as may, [`CallError::Cancelled`].
+    pub async fn permit(&self, cancellation: &Cancellation) -> Result<Option<Permit>, CallError> {
         if IS_OURS.get() {
-            return run();
+            return Ok(None);
         }
-        let wait_and_run = || {
-            if let Some(_place) = self.0.queue.try_enter() {
-                return run();
-            }
-            let enter = async {
-                tokio::select! {
-                    biased;
-                    () = cancellation.cancelled() => Err(CallError::Cancelled),
-                    place = self.0.queue.enter() => place,
-                }
-            };
-            match block_on(enter) {
-                Ok(Ok(_place)) => run(),
-                Ok(Err(error)) | Err(error) => Completion::failed(error),
-            }
-        };
-        waiting(wait_and_run).unwrap_or_else(|error| Completion::failed(CallError::internal(error)))
+        if let Some(permit) = self.0.queue.try_enter() {
+            return Ok(Some(permit));
+        }
+        tokio::select! {
+            biased;
+            () = cancellation.cancelled() => Err(CallError::Cancelled),
+            permit = self.0.queue.enter() => permit.map(Some),
+        }
+    }
+
+    /// Waits for a future on this thread, with the timers that guests need.
+    ///
+    /// May be called from anywhere, inside an asynchronous runtime too, which it
+    /// blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Internal`] where the system has no timers or no thread left.
+    pub fn block_on<T: Send, F: Future<Output = T>>(
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, CallError> {
+        block_on(work)
     }
 
     /// Does work that blocks, such as loading and calling, on a thread kept for
@@ -241,14 +242,14 @@ impl Host {
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let place = self.0.queue.enter().await?;
+        let permit = self.0.queue.enter().await?;
         ready.await;
         let (sender, done) = oneshot::channel();
         let work = move || {
             IS_OURS.set(true);
             let done = work();
             // Held until the work has ended, whether or not its caller still waits.
-            drop(place);
+            drop(permit);
             let _ = sender.send(done);
         };
         self.0.threads.run(work).map_err(CallError::internal)?;
@@ -272,8 +273,8 @@ impl Host {
         content: &[u8],
         target: &str,
     ) -> Result<Vec<u8>, LoadError> {
-        let (size, cancellation) = (content.len() as u64, Cancellation::default());
-        let wait = crate::wait::Wait::new(path, size, &Audience::NOBODY, &cancellation);
+        let (size, context) = (content.len() as u64, RunContext::default());
+        let wait = crate::wait::Wait::new(path, size, &context);
         let content = content.to_owned();
         let memory = crate::budget::MemoryBudget::unlimited();
         let compiled =
@@ -342,6 +343,6 @@ impl<T> Lazy<T> {
 
 thread_local! {
     /// Whether this is one of the threads that [`Host::offload`] keeps, whose work
-    /// has its place among the calls that run.
+    /// has a permit already.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }

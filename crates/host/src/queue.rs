@@ -22,14 +22,14 @@ pub struct Concurrency {
 /// The way in.
 pub(crate) struct Queue {
     concurrency: Concurrency,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// How long a call takes, in microseconds, averaged over the last few.
     usual: AtomicU64,
 }
 
-/// A call on its way; the next one comes in when this is dropped.
-pub(crate) struct Place {
+/// The right of one call to run; the next one may when this is dropped.
+pub struct Permit {
     queue: Arc<Queue>,
     since: Instant,
     _permit: OwnedSemaphorePermit,
@@ -58,36 +58,36 @@ impl Default for Concurrency {
 
 impl Queue {
     pub(crate) fn new(concurrency: Concurrency) -> Arc<Self> {
-        let places = Semaphore::new(concurrency.calls.get().min(Semaphore::MAX_PERMITS));
+        let permits = Semaphore::new(concurrency.calls.get().min(Semaphore::MAX_PERMITS));
         Arc::new(Self {
             concurrency,
-            places: Arc::new(places),
+            permits: Arc::new(permits),
             waiting: AtomicUsize::new(0),
             usual: AtomicU64::new(0),
         })
     }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     ///
     /// # Errors
     ///
     /// [`CallError::Busy`] where as many wait as may.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Result<Place, CallError> {
-        if let Some(place) = self.try_enter() {
-            return Ok(place);
+    pub(crate) async fn enter(self: &Arc<Self>) -> Result<Permit, CallError> {
+        if let Some(permit) = self.try_enter() {
+            return Ok(permit);
         }
         let _waiting = self.wait()?;
-        let permit = Arc::clone(&self.places).acquire_owned();
-        Ok(self.place(permit.await.map_err(CallError::internal)?))
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        Ok(self.permit_of(permit.await.map_err(CallError::internal)?))
     }
 
-    /// A place that is free now.
-    pub(crate) fn try_enter(self: &Arc<Self>) -> Option<Place> {
-        Some(self.place(Arc::clone(&self.places).try_acquire_owned().ok()?))
+    /// A permit that is free now.
+    pub(crate) fn try_enter(self: &Arc<Self>) -> Option<Permit> {
+        Some(self.permit_of(Arc::clone(&self.permits).try_acquire_owned().ok()?))
     }
 
-    fn place(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Place {
-        Place { queue: Arc::clone(self), since: Instant::now(), _permit: permit }
+    fn permit_of(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Permit {
+        Permit { queue: Arc::clone(self), since: Instant::now(), _permit: permit }
     }
 
     fn wait(&self) -> Result<Waiting<'_>, CallError> {
@@ -110,7 +110,7 @@ impl Queue {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let took = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         let usual = self.queue.usual.load(Ordering::Relaxed);
@@ -141,7 +141,7 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let enter = || Box::pin(queue.enter());
         let mut first = enter();
-        let Poll::Ready(Ok(place)) = first.as_mut().poll(&mut context) else { panic!("no place") };
+        let Poll::Ready(Ok(permit)) = first.as_mut().poll(&mut context) else { panic!("no place") };
         let mut second = enter();
         assert!(second.as_mut().poll(&mut context).is_pending());
         match enter().as_mut().poll(&mut context) {
@@ -154,7 +154,7 @@ mod tests {
         drop(second);
         let mut second = enter();
         assert!(second.as_mut().poll(&mut context).is_pending());
-        drop(place);
+        drop(permit);
         assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
         assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
     }

@@ -54,6 +54,10 @@ pub trait Listener: Send + Sync {
     fn compiling(&self, compiling: &Compiling<'_>) {
         let _ = compiling;
     }
+
+    /// The tool is about to run: its component is loaded and its arguments fit. Once
+    /// for each run of a call.
+    fn started(&self) {}
 }
 
 /// A component that a call waits for. As text it is what a person is told:
@@ -68,12 +72,12 @@ pub struct Compiling<'a> {
     pub elapsed: Duration,
 }
 
-/// Who listens to a call, and what was heard so far: a tool that is run again
-/// with an answer begins neither its progress nor its log anew.
+/// Where the events of a call go, and which there were so far: a tool that is run
+/// again with an answer begins neither its progress nor its log anew.
 ///
-/// Cheap to clone; clones share what was heard. Default: nobody.
+/// Cheap to clone; clones are the same sink. Default: they are dropped.
 #[derive(Clone, Default)]
-pub struct Audience(Option<Arc<Listening>>);
+pub struct EventSink(Option<Arc<Listening>>);
 
 struct Listening {
     listener: Arc<dyn Listener>,
@@ -93,7 +97,7 @@ struct Heard {
 pub(crate) struct Reports(Option<Open>);
 
 struct Open {
-    audience: Audience,
+    events: EventSink,
     limit: ByteSize,
     emitted: Emitted,
 }
@@ -115,12 +119,9 @@ impl HasData for Reporting {
     type Data<'a> = &'a mut Reports;
 }
 
-impl Audience {
-    /// There is nobody.
-    pub(crate) const NOBODY: Self = Self(None);
-
-    /// Somebody who listens to one call, which is all the runs that it takes to
-    /// have its questions answered.
+impl EventSink {
+    /// Passes the events of one call on to a listener: of all the runs that it takes
+    /// to have its questions answered.
     pub fn new(listener: Arc<dyn Listener>) -> Self {
         Self(Some(Arc::new(Listening { listener, heard: Mutex::default() })))
     }
@@ -133,6 +134,12 @@ impl Audience {
     pub(crate) fn compiling(&self, compiling: &Compiling<'_>) {
         if let Some(listening) = &self.0 {
             listening.listener.compiling(compiling);
+        }
+    }
+
+    pub(crate) fn started(&self) {
+        if let Some(listening) = &self.0 {
+            listening.listener.started();
         }
     }
 }
@@ -193,8 +200,8 @@ impl Listening {
 impl Reports {
     /// A run that somebody may listen to, and whose content is taken up to this
     /// limit.
-    pub(crate) fn new(audience: Audience, limit: ByteSize) -> Self {
-        Self(Some(Open { audience, limit, emitted: Emitted::default() }))
+    pub(crate) fn new(events: EventSink, limit: ByteSize) -> Self {
+        Self(Some(Open { events, limit, emitted: Emitted::default() }))
     }
 
     pub(crate) fn take_emitted(&mut self) -> Emitted {
@@ -202,7 +209,7 @@ impl Reports {
     }
 
     fn listening(&self) -> Option<&Listening> {
-        self.0.as_ref()?.audience.0.as_deref()
+        self.0.as_ref()?.events.0.as_deref()
     }
 }
 
@@ -274,8 +281,8 @@ mod tests {
 
     fn listening() -> (Arc<Notes>, Arc<Listening>) {
         let notes = Arc::<Notes>::default();
-        let audience = Audience::new(Arc::clone(&notes) as Arc<dyn Listener>);
-        (notes, audience.0.unwrap())
+        let events = EventSink::new(Arc::clone(&notes) as Arc<dyn Listener>);
+        (notes, events.0.unwrap())
     }
 
     #[test]

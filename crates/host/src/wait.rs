@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use kitbag_contract::ByteSize;
 
-use crate::report::{Audience, Compiling};
-use crate::timer::Cancellation;
+use crate::context::RunContext;
+use crate::report::Compiling;
 
 /// How long a compilation may take, and how long one waits for that of another process.
 pub(crate) const TIME: Duration = Duration::from_secs(60);
@@ -28,8 +28,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2
 pub(crate) struct Wait<'a> {
     path: &'a Path,
     size: ByteSize,
-    audience: &'a Audience,
-    cancellation: &'a Cancellation,
+    context: &'a RunContext,
     start: Instant,
     /// When it is reported next, from the start.
     due: Cell<Duration>,
@@ -37,19 +36,14 @@ pub(crate) struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     /// Begins to wait for the component of this file and size.
-    pub(crate) fn new(
-        path: &'a Path,
-        size: u64,
-        audience: &'a Audience,
-        cancellation: &'a Cancellation,
-    ) -> Self {
+    pub(crate) fn new(path: &'a Path, size: u64, context: &'a RunContext) -> Self {
         let (size, due) = (ByteSize::bytes(size), Cell::new(QUIET));
-        Self { path, size, audience, cancellation, start: Instant::now(), due }
+        Self { path, size, context, start: Instant::now(), due }
     }
 
     /// Whether the wait was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled()
+        self.context.is_over()
     }
 
     /// The file, for errors.
@@ -92,7 +86,7 @@ impl<'a> Wait<'a> {
 
     /// How long until the next report.
     fn quiet(&self) -> Duration {
-        match self.audience.is_empty() {
+        match self.context.events.is_empty() {
             true => Duration::MAX,
             false => self.due.get().saturating_sub(self.start.elapsed()),
         }
@@ -102,7 +96,8 @@ impl<'a> Wait<'a> {
         if self.quiet().is_zero() {
             let elapsed = self.start.elapsed();
             self.due.set(Duration::from_secs(elapsed.as_secs() + 1));
-            self.audience.compiling(&Compiling { path: self.path, size: self.size, elapsed });
+            let compiling = Compiling { path: self.path, size: self.size, elapsed };
+            self.context.events.compiling(&compiling);
         }
     }
 }
@@ -112,7 +107,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::report::Listener;
+    use crate::report::{EventSink, Listener};
 
     /// Records what it receives.
     #[derive(Default)]
@@ -127,9 +122,9 @@ mod tests {
     #[test]
     fn a_wait_is_reported_after_half_a_second_and_then_at_each_second() {
         let notes = Arc::<Notes>::default();
-        let audience = Audience::new(Arc::<Notes>::clone(&notes));
-        let never = Cancellation::default();
-        let wait = Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &audience, &never);
+        let events = EventSink::new(Arc::<Notes>::clone(&notes));
+        let context = RunContext { events, ..RunContext::default() };
+        let wait = Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &context);
         let sleep = |slice: Duration| -> Option<()> {
             std::thread::sleep(slice);
             None
@@ -147,9 +142,8 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_what_it_waits_for_or_its_time() {
-        let audience = Audience::default();
-        let cancellation = Cancellation::default();
-        let wait = Wait::new(Path::new("a"), 0, &audience, &cancellation);
+        let context = RunContext::default();
+        let wait = Wait::new(Path::new("a"), 0, &context);
         assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "there is always a step");
         let mut slices = Vec::new();
         let time = Duration::from_millis(5);
@@ -166,7 +160,7 @@ mod tests {
         let never = wait.until(Duration::MAX, |slice| {
             steps += 1;
             assert!(slice <= LOOK);
-            cancellation.cancel();
+            context.cancellation.cancel();
             None::<()>
         });
         assert_eq!((never, steps), (None, 1));

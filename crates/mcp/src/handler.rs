@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kitbag_contract::LogLevel;
-use kitbag_host::Cancellation;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
@@ -24,7 +23,7 @@ use crate::server::{Changes, Server};
 use crate::stdio::Output;
 use crate::subscription::{self, Subscriptions};
 use crate::trace::{Target, Trace};
-use crate::{call, knowledge, served, told};
+use crate::{call, knowledge, notifications, served};
 
 /// How long the first answer may wait for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
@@ -75,7 +74,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Option<LogLevel> {
         match client.is_stateless {
-            true => context.meta.log_level().map(told::read),
+            true => context.meta.log_level().map(notifications::read),
             false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
@@ -86,23 +85,16 @@ impl Handler {
         let generation = self.server.generation();
         let toolbox = generation.toolbox.clone();
         toolbox.topics().next().map(drop)?;
-        let cancellation = Cancellation::default();
-        let until = cancellation.clone();
-        let work = move || toolbox.knowledge_prompt(&until);
-        let asked = generation.toolbox.host().offload(work);
+        let asked = toolbox.knowledge_prompt(knowledge::own());
         let problem = match tokio::time::timeout(INSTRUCTIONS_TIME, asked).await {
-            Ok(Ok(Ok(prompt))) => {
+            Ok(Ok(prompt)) => {
                 for problem in &prompt.problems {
                     tracing::warn!("knowledge: {problem}");
                 }
                 return (!prompt.text.is_empty()).then_some(prompt.text);
             }
-            Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => {
-                cancellation.cancel();
-                format!("it takes longer than {}s", INSTRUCTIONS_TIME.as_secs())
-            }
+            Err(_) => format!("it takes longer than {}s", INSTRUCTIONS_TIME.as_secs()),
         };
         tracing::warn!("the instructions are without the block of knowledge: {problem}");
         None
@@ -271,7 +263,8 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let work = async {
             of_session("logging/setLevel", &context)?;
-            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = told::read(request.level);
+            *self.level.lock().unwrap_or_else(PoisonError::into_inner) =
+                notifications::read(request.level);
             Ok(())
         };
         Trace::begin("logging/setLevel", Target::Nothing, &context).run(work).await

@@ -5,8 +5,7 @@
 
 use kitbag_contract::Outcome;
 use kitbag_contract::text::shown;
-use kitbag_host::Cancellation;
-use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Toolbox, ToolboxError};
+use kitbag_toolbox::{CallContext, Caller, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, ToolboxError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -28,26 +27,18 @@ const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Every listed subject of every topic.
 pub(crate) async fn resources(server: &Server) -> Result<Vec<Resource>, ErrorData> {
-    ask(server, |toolbox| {
-        let mut all = Vec::new();
-        for topic in toolbox.topics() {
-            let topic = match topic {
-                Ok(topic) => topic,
-                Err(error) => {
-                    tracing::warn!("knowledge: {}", error.message);
-                    continue;
-                }
-            };
-            match toolbox.subjects(&topic.id, &Cancellation::default())? {
-                Ok(names) => {
-                    all.extend(names.subjects.iter().map(|slug| resource(&topic.id, slug)))
-                }
-                Err(error) => tracing::warn!("knowledge: {}", error.message),
-            }
+    let generation = server.generation();
+    let mut all = Vec::new();
+    for topic in generation.toolbox.config().topics.values() {
+        if !topic.enable.value {
+            continue;
         }
-        Ok(all)
-    })
-    .await
+        match generation.toolbox.subjects(&topic.id, own()).await.map_err(failed)? {
+            Ok(names) => all.extend(names.subjects.iter().map(|slug| resource(&topic.id, slug))),
+            Err(error) => tracing::warn!("knowledge: {}", error.message),
+        }
+    }
+    Ok(all)
 }
 
 /// The form of all those URIs, where there is a topic.
@@ -69,9 +60,8 @@ pub(crate) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResul
     let Some((topic, slug)) = parse(uri) else {
         return Err(not_found(uri, &format!("a subject is `{TEMPLATE}`")));
     };
-    let outcome =
-        ask(server, move |toolbox| toolbox.subject(&topic, &slug, &Cancellation::default()));
-    match outcome.await? {
+    let toolbox = server.generation().toolbox.clone();
+    match toolbox.subject(&topic, &slug, own()).await.map_err(failed)? {
         Outcome::Success(text) => {
             let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
             Ok(ReadResourceResult::new(vec![contents]))
@@ -108,9 +98,9 @@ pub(crate) async fn complete(
         "slug" => match known.get("topic").cloned() {
             None => Vec::new(),
             Some(topic) => {
-                let subjects =
-                    ask(server, move |toolbox| toolbox.subjects(&topic, &Cancellation::default()));
-                subjects.await?.map(|names| names.subjects).unwrap_or_default()
+                let toolbox = server.generation().toolbox.clone();
+                let subjects = toolbox.subjects(&topic, own()).await.map_err(failed)?;
+                subjects.map(|names| names.subjects).unwrap_or_default()
             }
         },
         _ => Vec::new(),
@@ -145,7 +135,8 @@ pub(crate) async fn prompt(server: &Server, name: &str) -> Result<GetPromptResul
     if name != PROMPT || !has_topics {
         return Err(no_prompt(name));
     }
-    let block = ask(server, |toolbox| toolbox.knowledge_prompt(&Cancellation::default())).await?;
+    let toolbox = server.generation().toolbox.clone();
+    let block = toolbox.knowledge_prompt(own()).await.map_err(failed)?;
     for problem in &block.problems {
         tracing::warn!("knowledge: {problem}");
     }
@@ -157,15 +148,13 @@ pub(crate) fn no_prompt(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("there is no prompt `{}`", shown(name)), None)
 }
 
-/// Asks the toolbox on a thread for calls.
-async fn ask<T: Send + 'static>(
-    server: &Server,
-    work: impl FnOnce(&Toolbox) -> Result<T, ToolboxError> + Send + 'static,
-) -> Result<T, ErrorData> {
-    let toolbox = server.generation().toolbox.clone();
-    let host = toolbox.host().clone();
-    let done = host.offload(move || work(&toolbox)).await;
-    done.map_err(|error| internal(&error))?.map_err(|error| internal(&error))
+/// The context of what the server itself asks.
+pub(crate) fn own() -> CallContext {
+    CallContext::new(Caller::Host)
+}
+
+fn failed(error: ToolboxError) -> ErrorData {
+    internal(&error)
 }
 
 fn resource(topic: &str, slug: &str) -> Resource {

@@ -17,6 +17,7 @@ mod http;
 mod knowledge;
 mod message;
 mod metrics;
+mod notifications;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod outcome;
@@ -31,7 +32,6 @@ mod server;
 mod stdio;
 mod subscription;
 mod token;
-mod told;
 mod trace;
 
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};

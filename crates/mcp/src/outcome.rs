@@ -3,12 +3,11 @@
 use kitbag_contract::text::printable;
 use kitbag_contract::{ErrorInfo, Outcome, Question};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::ToolboxError;
+use kitbag_toolbox::{CallEnd, Completed, Suspended, ToolboxError};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use crate::call::Done;
 use crate::content::content_block;
 
 /// Said where the same call may succeed later.
@@ -22,8 +21,8 @@ pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 /// # Errors
 ///
 /// For what the model can do nothing about.
-pub(crate) fn result(tool: &str, done: Done) -> Result<CallToolResult, ErrorData> {
-    let Done { completion, structured } = done;
+pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, ErrorData> {
+    let Completed { completion, structured, .. } = done;
     report(tool, &completion);
     match completion.result {
         Ok(Outcome::Success(content)) => match structured {
@@ -45,7 +44,7 @@ pub(crate) fn result(tool: &str, done: Done) -> Result<CallToolResult, ErrorData
             result.content.extend(completion.emitted.iter().map(content_block));
             Ok(result)
         }
-        Ok(Outcome::NeedsInput(question)) => Ok(unanswered(&question)),
+        Ok(Outcome::NeedsInput(question)) => Ok(asking(&question)),
         Err(error) => refusal(error.into()),
     }
 }
@@ -63,6 +62,7 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
             Err(ErrorData::invalid_params(message, None))
         }
         ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
+        ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
         ToolboxError::Call(CallError::Internal(_)) => {
             Err(ErrorData::internal_error(error.to_string(), None))
         }
@@ -72,13 +72,19 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
 }
 
 /// What a call came to, in a word.
-pub(crate) fn kind(response: &Result<CallToolResponse, ErrorData>) -> &'static str {
-    match response {
-        Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => "error",
-        Ok(CallToolResponse::Complete(_)) => "success",
-        Ok(_) => "input-required",
-        Err(_) => "refused",
+pub(crate) fn kind(end: CallEnd) -> &'static str {
+    match end {
+        CallEnd::Success => "success",
+        CallEnd::Error => "error",
+        CallEnd::Suspended => "input-required",
+        CallEnd::Refused => "refused",
     }
+}
+
+/// The result of a call with an open question, for a client that cannot ask a person.
+pub(crate) fn unanswered(tool: &str, open: &Suspended) -> CallToolResult {
+    report(tool, &open.completion);
+    asking(&open.question)
 }
 
 /// A result that says what went wrong.
@@ -90,8 +96,7 @@ pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
     CallToolResult::error(content)
 }
 
-/// A question, for a client that cannot ask a person.
-fn unanswered(question: &Question) -> CallToolResult {
+fn asking(question: &Question) -> CallToolResult {
     let Question { id, text, answer_type, .. } = question;
     let (expected, example) = (answer_type.expectation(), json!({ "_answers": { id: "…" } }));
     failure(

@@ -1,32 +1,22 @@
 //! A tool's question as a form for a person, and the form as an answer.
 
-use kitbag_contract::{Answer, AnswerType, Choice, Question};
+use kitbag_config::{Origin, Sourced};
+use kitbag_contract::{Answer, AnswerError, AnswerType, Choice, Question};
+use kitbag_toolbox::Reply;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
-/// What came of asking.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Asked {
-    /// The person answered.
-    Answer(Answer),
-    /// The person does not want to answer.
-    Declined,
-    /// The person closed the form.
-    Dismissed,
-}
-
-/// The form for a question. `problem` says what was wrong with the answer
-/// before.
+/// The form for a question. `rejected` says what was wrong with the answer before.
 ///
 /// # Errors
 ///
 /// Where the question cannot be put into a form.
 pub(crate) fn form(
     question: &Question,
-    problem: Option<&str>,
+    rejected: Option<&AnswerError>,
 ) -> Result<ElicitRequestParams, serde_json::Error> {
-    let message = match problem {
-        Some(problem) => format!("{}\n({problem})", question.text),
+    let message = match rejected {
+        Some(error) => format!("{}\n({error})", question.text),
         None => question.text.clone(),
     };
     Ok(ElicitRequestParams::FormElicitationParams {
@@ -137,17 +127,18 @@ fn suggestion(kind: &AnswerType, value: &Value) -> Value {
 }
 
 /// Reads what came back.
-pub(crate) fn answer(question: &Question, result: ElicitResult) -> Asked {
+pub(crate) fn reply(question: &Question, result: ElicitResult) -> Reply {
     match result.action {
-        ElicitationAction::Decline => Asked::Declined,
+        ElicitationAction::Decline => Reply::Declined,
         ElicitationAction::Accept => {
             let content = result.content.unwrap_or(Value::Null);
-            Asked::Answer(Answer::Json(match &question.answer_type {
+            let value = Answer::Json(match &question.answer_type {
                 AnswerType::Form(_) => content,
                 _ => content.get(&question.id).cloned().unwrap_or(Value::Null),
-            }))
+            });
+            Reply::Answer(Sourced { value, origin: Origin::Caller })
         }
         // Cancelled, or whatever there may be in later revisions.
-        _ => Asked::Dismissed,
+        _ => Reply::Dismissed,
     }
 }

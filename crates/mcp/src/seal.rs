@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use rmcp::ErrorData;
 use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -42,18 +41,15 @@ impl Seal {
         &self,
         state: &str,
         binding: &Binding,
-    ) -> Result<Map<String, Value>, ErrorData> {
-        self.0.open_json_with(state, &binding.0).map_err(|error| {
-            let message = match error {
-                RequestStateError::Expired => {
-                    "`requestState` has expired; make the call again without it".to_owned()
-                }
-                error => format!(
-                    "`requestState` is not what this server gave out for this call ({error}); \
-                     send it back unchanged, with the same name and arguments"
-                ),
-            };
-            ErrorData::invalid_params(message, None)
+    ) -> Result<Map<String, Value>, String> {
+        self.0.open_json_with(state, &binding.0).map_err(|error| match error {
+            RequestStateError::Expired => {
+                "`requestState` has expired; make the call again without it".to_owned()
+            }
+            error => format!(
+                "`requestState` is not what this server gave out for this call ({error}); send it \
+                 back unchanged, with the same name and arguments"
+            ),
         })
     }
 }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use kitbag_config::Origin;
 use kitbag_contract::{Content, Outcome, Question, ResourceBody};
-use kitbag_host::{CallError, Cancellation, Completion};
-use kitbag_toolbox::{KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, Toolbox, ToolboxError};
+use kitbag_host::{CallError, Completion};
+use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ToolboxError};
 use rmcp::model::{
     ClientCapabilities, ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
@@ -18,7 +19,6 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::Map;
 
 use crate::call::{Call, Ended, Stop};
 use crate::content::content_block;
@@ -223,15 +223,13 @@ pub(crate) async fn prompt(
     let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
     let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();
-    let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
-    let prepare = move |toolbox: &Toolbox, audience, cancellation: &Cancellation| {
-        toolbox.prepare_prompt(&item, arguments, audience, cancellation)
-    };
-    let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
+    let call = Call::new(handler, context, tool.as_str(), request.input_responses);
+    let invocation = Invocation::prompt(item, arguments);
+    let ended = call.run(&generation, invocation, request.request_state).await;
     let completion = match ended.map_err(stopped)? {
         Ended::Done(done) => done.completion,
+        Ended::Open(open) => open.completion,
         Ended::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
-        Ended::Refused(message) => return Err(ErrorData::invalid_request(message, None)),
     };
     report(tool.as_str(), &completion);
     let Completion { result, emitted, .. } = completion;
@@ -265,18 +263,13 @@ pub(crate) async fn read(
     });
     let (generation, (tool, mime_type)) =
         found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
-    let mut call = Call::new(handler, context, tool.as_str(), request.input_responses);
-    let prepare = {
-        let (tool, uri) = (tool.clone(), uri.clone());
-        move |toolbox: &Toolbox, audience, cancellation: &Cancellation| {
-            toolbox.prepare_resource(&tool, &uri, audience, cancellation)
-        }
-    };
-    let ended = call.run(generation, prepare, Map::new(), request.request_state).await;
+    let call = Call::new(handler, context, tool.as_str(), request.input_responses);
+    let invocation = Invocation::resource(tool.clone(), &uri);
+    let ended = call.run(&generation, invocation, request.request_state).await;
     let completion = match ended.map_err(stopped)? {
         Ended::Done(done) => done.completion,
+        Ended::Open(open) => open.completion,
         Ended::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
-        Ended::Refused(message) => return Err(ErrorData::invalid_request(message, None)),
     };
     report(tool.as_str(), &completion);
     let Completion { result, emitted, .. } = completion;
@@ -362,7 +355,12 @@ fn stopped(stop: Stop) -> ErrorData {
 
 fn refusal(error: ToolboxError) -> ErrorData {
     match &error {
-        ToolboxError::Arguments { .. } => ErrorData::invalid_params(told(&error), None),
+        ToolboxError::Arguments { .. } | ToolboxError::State(_) => {
+            ErrorData::invalid_params(told(&error), None)
+        }
+        ToolboxError::Declined { .. } | ToolboxError::Answer { origin: Origin::Caller, .. } => {
+            ErrorData::invalid_request(told(&error), None)
+        }
         ToolboxError::Call(call) if call.is_transient() => {
             internal(&format_args!("{} {TRY_AGAIN}", told(&error)))
         }

@@ -73,6 +73,22 @@ pub enum ToolboxError {
         #[source]
         source: AnswerError,
     },
+    /// The person does not answer, so the call ends.
+    #[error(
+        "the user {} `{}` ({text}); nothing was done",
+        if *is_dismissed { "dismissed" } else { "declined to answer" }, shown(question)
+    )]
+    Declined {
+        /// The question's id.
+        question: String,
+        /// The question as the person saw it. Untrusted text.
+        text: String,
+        /// The person closed the question rather than saying no to it.
+        is_dismissed: bool,
+    },
+    /// The state that a call is to be resumed with is not that of this call.
+    #[error("{0}")]
+    State(String),
     /// The tool asks for something that it has been told.
     #[error("the tool asks `{}` again although it was answered", shown(question))]
     AskedAgain {

@@ -1,31 +1,21 @@
-//! The host's half of `learn`: which topic is meant, and which directory that
-//! is. Everything about documents is the guest's.
+//! Knowledge for prompts and lists: what the host itself asks `learn`.
 
 use std::fmt::Write as _;
-use std::io::ErrorKind;
-use std::sync::Arc;
 
-use kitbag_config::{Config, ToolSource, Topic};
-use kitbag_contract::text::{alternatives, nearest, shown};
-use kitbag_contract::{Action, ByteSize, ErrorInfo, Limits, Outcome};
-use kitbag_files::{OpenError, locate};
-use kitbag_host::{Call, Cancellation, Component, ComponentSource};
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath};
+use kitbag_config::{Config, Tool};
+use kitbag_contract::text::shown;
+use kitbag_contract::{ErrorInfo, Limits, Outcome};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::Toolbox;
+use crate::context::{CallContext, NoAnswers};
+use crate::edge::Nested;
 use crate::error::ToolboxError;
-use crate::{Inner, metering};
-
-/// Where `learn` finds the documents of a topic.
-pub const TOPIC_GUEST_PATH: &str = "/subjects";
-
-/// The built-in tool that reads knowledge.
-const LEARN: &str = "learn";
-
-/// The argument with which the host tells `learn` about the topic.
-pub(crate) const TOPIC_KEY: &str = "_topic";
+use crate::invocation::{Ended, Invocation};
+use crate::learn::{LEARN, enabled, error, find, is_learn, topic_line};
+use crate::pipeline::drive;
 
 /// The argument with which the host asks `learn` for its part of the prompt.
 const VIEW_KEY: &str = "_view";
@@ -57,59 +47,25 @@ struct TopicView {
     available: bool,
 }
 
-/// Whether a tool is `learn`, by whatever name.
-pub(crate) fn is_learn(tool: &kitbag_config::Tool) -> bool {
-    matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == LEARN)
-}
-
-/// Finds the topic that the arguments name, and tells the tool about it.
-///
-/// The answer is the directory that the call is granted.
-///
-/// # Errors
-///
-/// What the tool would answer: the topic is unknown, or its directory missing.
-pub(crate) fn prepare(
-    inner: &Inner,
-    arguments: &mut Map<String, Value>,
-    output: ByteSize,
-) -> Result<DirectoryGrant, ErrorInfo> {
-    let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let topic = find(&inner.config, &asked)?;
-    let grant = grant(inner, topic)?;
-    arguments.insert(TOPIC_KEY.into(), injected(topic, output));
-    Ok(grant)
-}
-
-/// Every enabled topic, or what is wrong with it.
-pub(crate) fn topics(inner: &Inner) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-    enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
-}
-
-/// What is added to the description of `learn`, so that a model knows what it
-/// can ask for. The schema stays the same whatever is configured.
-pub(crate) fn topics_for_model(config: &Config) -> String {
-    let lines: Vec<_> = enabled(config).map(topic_line).collect();
-    match lines.is_empty() {
-        true => "\n\nNo topics are configured.".into(),
-        false => format!("\n\nTopics:\n{}", lines.join("\n")),
-    }
+/// Why there is no answer that could be read.
+enum Unanswered {
+    /// The topic's fault.
+    Error(ErrorInfo),
+    /// It did not fit the output limit.
+    Cut,
 }
 
 /// Puts the block for a system prompt together, one topic after the other.
-pub(crate) fn prompt(
-    inner: &Inner,
-    cancellation: &Cancellation,
+pub(crate) async fn prompt(
+    toolbox: &Toolbox,
+    context: &CallContext,
 ) -> Result<KnowledgePrompt, ToolboxError> {
     let mut learned = Vec::new();
     let mut available = Vec::new();
     let mut problems = Vec::new();
-    if enabled(&inner.config).next().is_none() {
-        return Ok(KnowledgePrompt::default());
-    }
-    let learn = Learn::load(inner)?;
-    for topic in enabled(&inner.config) {
-        match learn.ask::<TopicView>(topic, "prompt", cancellation)? {
+    let config = toolbox.config();
+    for topic in enabled(config) {
+        match ask::<TopicView>(toolbox, &topic.id, "prompt", context).await? {
             Ok(view) => {
                 learned.extend(view.learned);
                 available.extend(view.available.then(|| topic_line(topic)));
@@ -120,27 +76,22 @@ pub(crate) fn prompt(
                 "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
                  `limits.output` of `{LEARN}` or learn fewer",
                 shown(&topic.id),
-                learn.limits.output,
+                learn(config).map_or(Limits::default(), |tool| tool.limits.limits()).output,
             )),
             Err(Unanswered::Error(error)) => problems.push(error.message),
         }
     }
-    let text = render(&learned, &available, learn.tool_name());
+    let text = render(&learned, &available, learn(config).map(|tool| tool.name.as_str()));
     Ok(KnowledgePrompt { text, problems })
 }
 
 /// Lists the subjects of a topic, by its id.
-pub(crate) fn subjects(
-    inner: &Inner,
+pub(crate) async fn subjects(
+    toolbox: &Toolbox,
     topic: &str,
-    cancellation: &Cancellation,
+    context: &CallContext,
 ) -> Result<Result<Subjects, ErrorInfo>, ToolboxError> {
-    let learn = Learn::load(inner)?;
-    let topic = match find(&inner.config, topic) {
-        Ok(topic) => topic,
-        Err(error) => return Ok(Err(error)),
-    };
-    Ok(match learn.ask::<Subjects>(topic, "names", cancellation)? {
+    Ok(match ask::<Subjects>(toolbox, topic, "names", context).await? {
         Ok(subjects) => Ok(subjects),
         Err(Unanswered::Error(error)) => Err(error),
         Err(Unanswered::Cut) => Ok(Subjects::default()),
@@ -148,93 +99,54 @@ pub(crate) fn subjects(
 }
 
 /// Loads one subject as the model reads it, by its exact slug.
-pub(crate) fn subject(
-    inner: &Inner,
+pub(crate) async fn subject(
+    toolbox: &Toolbox,
     topic: &str,
     slug: &str,
-    cancellation: &Cancellation,
+    context: &CallContext,
 ) -> Result<Outcome, ToolboxError> {
-    let learn = Learn::load(inner)?;
-    match find(&inner.config, topic) {
-        Ok(topic) => {
-            let arguments = json!({ "topic": topic.id, "subjects": [slug] });
-            learn.call(topic, arguments, cancellation)
-        }
-        Err(error) => Ok(Outcome::Error(error)),
-    }
+    // A title in the place of the id names the topic too, in the answer by its id.
+    let topic = match find(toolbox.config(), topic) {
+        Ok(topic) => &topic.id,
+        Err(error) => return Ok(Outcome::Error(error)),
+    };
+    call(toolbox, json!({ "topic": topic, "subjects": [slug] }), context).await
 }
 
-/// `learn`, for questions of the host's own: whether or not it is a tool that
-/// may be called.
-struct Learn<'a> {
-    inner: &'a Inner,
-    tool: Option<&'a kitbag_config::Tool>,
-    limits: Limits,
-    component: Component,
+/// Asks `learn` for one of the views that are the host's only.
+async fn ask<T: DeserializeOwned>(
+    toolbox: &Toolbox,
+    topic: &str,
+    view: &str,
+    context: &CallContext,
+) -> Result<Result<T, Unanswered>, ToolboxError> {
+    let topic = match find(toolbox.config(), topic) {
+        Ok(topic) => &topic.id,
+        Err(error) => return Ok(Err(Unanswered::Error(error))),
+    };
+    let arguments = json!({ "topic": topic, VIEW_KEY: view });
+    Ok(match call(toolbox, arguments, context).await? {
+        Outcome::Success(content) => serde_json::from_str(&content).map_err(|_| Unanswered::Cut),
+        Outcome::Error(error) => Err(Unanswered::Error(error)),
+        Outcome::NeedsInput(question) => Err(Unanswered::Error(error(question.text))),
+    })
 }
 
-/// Why there is no answer that could be read.
-enum Unanswered {
-    /// The topic's fault.
-    Error(ErrorInfo),
-    /// It did not fit the output limit.
-    Cut,
+/// Calls `learn`, whether or not it is a tool that may be called.
+async fn call(
+    toolbox: &Toolbox,
+    arguments: Value,
+    context: &CallContext,
+) -> Result<Outcome, ToolboxError> {
+    let invocation = Invocation::builtin(LEARN, arguments);
+    let ended = drive(&Nested, toolbox, invocation, context.clone(), &mut NoAnswers).await?;
+    let Ok(completion) = Ended::completion(ended);
+    Ok(completion.result?)
 }
 
-impl<'a> Learn<'a> {
-    fn load(inner: &'a Inner) -> Result<Self, ToolboxError> {
-        let builtin = inner.builtin(LEARN)?;
-        let tool = inner.config.tools.values().find(|tool| tool.enable.value && is_learn(tool));
-        let limits = tool.map(|tool| tool.limits.limits()).unwrap_or_default();
-        let source = ComponentSource::Embedded(builtin.artifact);
-        let component = inner.host.component(&source, metering(limits))?;
-        Ok(Self { inner, tool, limits, component })
-    }
-
-    fn tool_name(&self) -> Option<&str> {
-        self.tool.map(|tool| tool.name.as_str())
-    }
-
-    /// Asks for one of the views that are the host's only.
-    fn ask<T: DeserializeOwned>(
-        &self,
-        topic: &Topic,
-        view: &str,
-        cancellation: &Cancellation,
-    ) -> Result<Result<T, Unanswered>, ToolboxError> {
-        let arguments = json!({ "topic": topic.id, VIEW_KEY: view });
-        Ok(match self.call(topic, arguments, cancellation)? {
-            Outcome::Success(content) => {
-                serde_json::from_str(&content).map_err(|_| Unanswered::Cut)
-            }
-            Outcome::Error(error) => Err(Unanswered::Error(error)),
-            Outcome::NeedsInput(question) => Err(Unanswered::Error(error(question.text))),
-        })
-    }
-
-    fn call(
-        &self,
-        topic: &Topic,
-        mut arguments: Value,
-        cancellation: &Cancellation,
-    ) -> Result<Outcome, ToolboxError> {
-        let directory = match grant(self.inner, topic) {
-            Ok(directory) => directory,
-            Err(error) => return Ok(Outcome::Error(error)),
-        };
-        arguments[TOPIC_KEY] = injected(topic, self.limits.output);
-        let call = Call {
-            name: LEARN.into(),
-            action: Action::Run,
-            arguments: arguments.to_string(),
-            answers: "{}".into(),
-            grants: Grants { directories: vec![directory] },
-            guard: Arc::default(),
-            limits: self.limits,
-        };
-        let completion = self.inner.host.call_blocking(&self.component, &call, cancellation);
-        Ok(completion.result?)
-    }
+/// `learn` as a model calls it, where it may.
+fn learn(config: &Config) -> Option<&Tool> {
+    config.tools.values().find(|tool| tool.enable.value && is_learn(&tool.source.value))
 }
 
 /// The block, from its parts; each part is there only where it has entries.
@@ -258,87 +170,4 @@ fn render(learned: &[String], available: &[String], tool: Option<&str>) -> Strin
         );
     }
     if text.is_empty() { text } else { format!("<knowledge>\n{text}</knowledge>\n") }
-}
-
-fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
-    config.topics.values().filter(|topic| topic.enable.value)
-}
-
-/// A topic for a model: `- <id> (**<title>**): <introduction>`.
-fn topic_line(topic: &Topic) -> String {
-    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut line = format!("- {}", topic.id);
-    if topic.title.value != topic.id {
-        let _ = write!(line, " (**{}**)", one_line(&topic.title.value));
-    }
-    if let Some(introduction) = &topic.introduction {
-        let _ = write!(line, ": {}", one_line(&introduction.value));
-    }
-    line
-}
-
-/// Finds a topic by its id, or by its id or title in any case.
-fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
-    let folded = asked.to_lowercase();
-    let matches = |topic: &&Topic| {
-        topic.id.to_lowercase() == folded || topic.title.value.to_lowercase() == folded
-    };
-    let exact = enabled(config).find(|topic| topic.id == asked);
-    exact.or_else(|| enabled(config).find(matches)).ok_or_else(|| {
-        let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
-        let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
-            (true, _) => "no topics are configured".into(),
-            (false, Some(near)) => {
-                format!("did you mean `{}`? The topics are {}", shown(near), alternatives(&ids))
-            }
-            (false, None) => format!("the topics are {}", alternatives(&ids)),
-        };
-        error(format!("there is no topic `{}`; {hint}", shown(asked)))
-    })
-}
-
-/// Grants the directory of a topic, which is looked for anew for each call.
-fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
-    let host = &topic.subjects.value;
-    let refused = |why: &str| {
-        let shown_path = host.strip_prefix(&inner.config.root.value).unwrap_or(host);
-        let path = shown_path.to_string_lossy();
-        let (id, origin) = (shown(&topic.id), &topic.subjects.origin);
-        error(format!("the directory of topic `{id}` {why}: `{}` ({origin})", shown(&path)))
-    };
-    let located = match locate(host) {
-        Ok(located) if located.is_directory() => located,
-        Ok(_) => return Err(refused("does not exist")),
-        Err(OpenError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => {
-            return Err(refused("does not exist"));
-        }
-        Err(error) => return Err(refused(&format!("cannot be read, since {error}"))),
-    };
-    if !located.links.is_empty()
-        && let Some(link) = inner.guard().writable_link(&located.links)
-    {
-        return Err(refused(&format!(
-            "is not read, since `{}` is a symbolic link in a directory that a tool may write",
-            shown(&link.path.to_string_lossy()),
-        )));
-    }
-    let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
-    let identity = Some(located.id());
-    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })
-}
-
-/// What the guest is told about its topic.
-fn injected(topic: &Topic, output: ByteSize) -> Value {
-    json!({
-        "id": topic.id,
-        "title": topic.title.value,
-        "description": topic.description.as_ref().map(|description| &description.value),
-        "disabled": topic.disabled.value,
-        "learned": topic.learned.value,
-        "output_bytes": output.as_u64(),
-    })
-}
-
-fn error(message: String) -> ErrorInfo {
-    ErrorInfo { message, ..ErrorInfo::default() }
 }

@@ -1,41 +1,48 @@
 //! The registry: a name becomes a component with its grants and limits.
 //!
-//! It checks arguments against a tool's schema before the guest sees them,
-//! prepares what a built-in needs, and takes a tool's questions to whoever can
-//! answer them. Running a component is left to `kitbag-host`, reading files of
-//! configuration to `kitbag-config`.
+//! Every call goes through one pipeline, whatever front end makes it: see `pipeline.rs`.
+//! Running a component is left to `kitbag-host`, reading files of configuration to
+//! `kitbag-config`.
 
+mod adapter;
+mod context;
 mod deadline;
 pub mod definitions;
+mod edge;
 mod error;
+mod invocation;
 mod knowledge;
+mod learn;
+mod pipeline;
 mod served;
-mod session;
 mod tool;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 
 use kitbag_config::{BuiltinTool, Config, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{Action, ErrorInfo, Limits, Outcome, Question, ToolName};
+use kitbag_contract::{ErrorInfo, Limits, Outcome, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
-    Audience, Cancellation, Completion, Component, ComponentFile, ComponentSource,
-    EmbeddedArtifact, Host, Listener, LoadError, Metering,
+    Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact, EventSink, Host,
+    LoadError, Metering, RunContext,
 };
 use kitbag_policy::Grants;
+use serde_json::{Map, Value};
 
-use crate::deadline::Deadline;
+use crate::edge::{Edge, Inline, Offloaded};
+use crate::pipeline::drive;
 
+pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
 pub use error::ToolboxError;
+pub use invocation::{Completed, Ended, Invocation, OpenState, Problems, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
-pub use knowledge::{KnowledgePrompt, Subjects, TOPIC_GUEST_PATH};
+pub use knowledge::{KnowledgePrompt, Subjects};
+pub use learn::TOPIC_GUEST_PATH;
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
 };
-pub use session::{Answered, Session};
 pub use tool::{KnownTool, Summary, Tool};
 
 /// A tool that is part of the binary.
@@ -67,7 +74,7 @@ impl Builtin {
 /// Cheap to clone; clones share everything. Nothing of a tool is read before it
 /// is asked for by name.
 #[derive(Clone)]
-pub struct Toolbox(Arc<Inner>);
+pub struct Toolbox(Arc<Inner>, EventSink);
 
 struct Inner {
     host: Host,
@@ -89,7 +96,20 @@ impl Toolbox {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        Self(Arc::new(Inner { host, config, builtins, resolved, guard, owners, plain }))
+        let inner = Inner { host, config, builtins, resolved, guard, owners, plain };
+        Self(Arc::new(inner), EventSink::default())
+    }
+
+    /// The same toolbox, with another place for the events of what it loads apart from
+    /// calls, which have their own.
+    #[must_use]
+    pub fn with_events(&self, events: EventSink) -> Self {
+        Self(Arc::clone(&self.0), events)
+    }
+
+    /// What a load apart from a call is accompanied by.
+    fn loading(&self) -> RunContext {
+        RunContext { events: self.1.clone(), ..RunContext::default() }
     }
 
     /// The configuration in effect.
@@ -118,23 +138,8 @@ impl Toolbox {
     /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name,
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
-        self.tool_with_audience(name, &Audience::default())
-    }
-
-    /// As [`tool`](Self::tool), and lets somebody hear how long it takes where the tool
-    /// has to be compiled for that.
-    ///
-    /// # Errors
-    ///
-    /// As for [`tool`](Self::tool).
-    pub fn tool_with_audience(
-        &self,
-        name: &str,
-        audience: &Audience,
-    ) -> Result<Tool, ToolboxError> {
-        let configured = self.find(name)?;
-        let cancellation = Cancellation::default();
-        let tool = tool::resolve(&self.0, configured, audience, &cancellation)?;
+        let configured = self.0.find(name)?;
+        let (tool, _) = tool::resolve(&self.0, configured, &self.loading())?;
         Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
     }
 
@@ -142,7 +147,8 @@ impl Toolbox {
     /// of this host has loaded; calls that run keep theirs.
     pub fn retain_components(&self) {
         let tools = self.0.config.tools.values().filter(|tool| tool.enable.value);
-        let sources = tools.filter_map(|tool| self.0.component_source(tool).ok()).collect();
+        let sources =
+            tools.filter_map(|tool| self.0.component_source(&tool.source.value).ok()).collect();
         self.host().retain_components(&sources);
     }
 
@@ -165,17 +171,17 @@ impl Toolbox {
     /// Adds what a model reads and the tool does not, which a call can do
     /// without.
     fn for_model(&self, configured: &ConfiguredTool, mut tool: Tool) -> Tool {
-        if knowledge::is_learn(configured)
+        if let Some(adapter) = tool::adapter(&configured.source.value)
             && let Some(description) = &mut tool.description
         {
-            description.value.push_str(&knowledge::topics_for_model(&self.0.config));
+            adapter.describe(&self.0.config, &mut description.value);
         }
         tool
     }
 
     /// Whether there is an enabled tool of that name.
     pub fn has_tool(&self, name: &str) -> bool {
-        self.find(name).is_ok()
+        self.0.find(name).is_ok()
     }
 
     /// Loads a tool, compiling it where that has to be, and runs nothing.
@@ -184,233 +190,139 @@ impl Toolbox {
     ///
     /// As for [`tool`](Self::tool).
     pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
-        self.load_with_audience(name, &Audience::default())
-    }
-
-    /// As [`load`](Self::load), and lets somebody hear how long it takes where the tool
-    /// has to be compiled for that.
-    ///
-    /// # Errors
-    ///
-    /// As for [`tool`](Self::tool).
-    pub fn load_with_audience(
-        &self,
-        name: &str,
-        audience: &Audience,
-    ) -> Result<Component, ToolboxError> {
-        let tool = self.find(name)?;
+        let tool = self.0.find(name)?;
         let metering = metering(tool.limits.limits());
-        let source = self.0.component_source(tool)?;
-        let cancellation = Cancellation::default();
-        Ok(self.0.host.component_with_audience(&source, metering, audience, &cancellation)?)
+        let source = self.0.component_source(&tool.source.value)?;
+        Ok(self.0.host.component(&source, metering, &self.loading())?)
     }
 
-    /// Prepares a call: finds the tool, checks the arguments, takes its grants
-    /// and limits.
+    /// Makes a call from any executor: the tool runs on threads kept for that, and
+    /// `front_end` answers what the configuration does not. Dropping the future ends
+    /// the call.
     ///
     /// # Errors
     ///
-    /// As for [`tool`](Self::tool), and [`ToolboxError::Arguments`] with
-    /// everything that is wrong with the arguments.
-    pub fn prepare(
+    /// As for [`tool`](Self::tool), [`ToolboxError::Arguments`] with everything that is
+    /// wrong with the arguments, and what keeps a call from running. How the call itself
+    /// ended is in the completion.
+    pub async fn call<F: FrontEnd>(
         &self,
-        name: &str,
-        arguments: Arguments,
-        action: Action,
-    ) -> Result<Session, ToolboxError> {
-        let (audience, cancellation) = (Audience::default(), Cancellation::default());
-        self.prepare_with_audience(name, arguments, action, audience, &cancellation)
+        invocation: Invocation,
+        context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        let dropped = CancelOnDrop::new(&context);
+        let ended = drive(&Offloaded, self, invocation, context, front_end).await;
+        dropped.defuse();
+        ended
     }
 
-    /// As [`prepare`](Self::prepare), and lets somebody hear how long it takes where
-    /// the tool has to be compiled for that, and then what the tool tells in all its
-    /// runs. Cancelling ends it.
+    /// As [`call`](Self::call), on this thread.
+    ///
+    /// May be called inside an asynchronous runtime too, which it blocks.
     ///
     /// # Errors
     ///
-    /// As for [`prepare`](Self::prepare).
-    pub fn prepare_with_audience(
+    /// As for [`call`](Self::call).
+    pub fn call_blocking<F: FrontEnd>(
         &self,
-        name: &str,
-        arguments: Arguments,
-        action: Action,
-        audience: Audience,
-        cancellation: &Cancellation,
-    ) -> Result<Session, ToolboxError> {
-        let configured = self.find(name)?;
-        let tool = tool::resolve(&self.0, configured, &audience, cancellation)?;
-        let (start, time) = (Instant::now(), tool.limits.time.value);
-        let deadline = Deadline::new(cancellation, time, time);
-        let is_learn = knowledge::is_learn(configured);
-        let schema = &tool.input_schema.value;
-        let may_go_on = || deadline.check();
-        let mut arguments = schema
-            .check_arguments(arguments, &may_go_on, |key| {
-                // The host's own word is put in its place below.
-                is_learn && key == knowledge::TOPIC_KEY
-            })
-            .map_err(|error| ToolboxError::arguments(name, error))?;
-        let mut grants = tool.grants.value.clone();
-        let mut refusal = None;
-        if is_learn && action == Action::Run {
-            let limit = tool.limits.output.value;
-            match knowledge::prepare(&self.0, &mut arguments, limit) {
-                Ok(grant) => grants.directories.push(grant),
-                Err(error) => refusal = Some(error),
-            }
-        }
-        let spent = start.elapsed();
-        let session = Session::new(&self.0, configured, tool, arguments, action, grants, refusal)?;
-        Ok(session.after(spent).heard_by(audience))
+        invocation: Invocation,
+        context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        Host::block_on(|| drive(&Inline, self, invocation, context, front_end))?
     }
 
-    /// Runs a call on this thread, and asks `ask` what the configuration does
-    /// not answer; `None` leaves the question unanswered.
+    /// Checks the arguments of a call without making it: what the tool would get.
     ///
     /// # Errors
     ///
-    /// As for [`prepare`](Self::prepare), and what running the call can meet.
-    pub fn call_blocking(
+    /// As for [`call`](Self::call).
+    pub fn check(
         &self,
         name: &str,
         arguments: Arguments,
-        cancellation: &Cancellation,
-        mut ask: impl FnMut(&Question) -> Result<Answered, ToolboxError>,
-    ) -> Result<Completion, ToolboxError> {
-        let (action, audience) = (Action::Run, Audience::default());
-        let mut session =
-            self.prepare_with_audience(name, arguments, action, audience, cancellation)?;
-        loop {
-            let completion = session.run(cancellation)?;
-            let Some(question) = session::question(&completion) else { return Ok(completion) };
-            match ask(&question)? {
-                Answered::With(answer) => session.answer(&question, answer)?,
-                Answered::Nobody => return Ok(completion),
-            }
-        }
+    ) -> Result<Map<String, Value>, ToolboxError> {
+        pipeline::check_arguments(self, name, arguments)
     }
 
-    /// Runs a call on threads kept for that, and asks `ask` what the
-    /// configuration does not answer. Any executor will do. Dropping the future
-    /// ends the call.
-    ///
-    /// # Errors
-    ///
-    /// As for [`call_blocking`](Self::call_blocking).
-    pub async fn call<F>(
-        &self,
-        name: &str,
-        arguments: Arguments,
-        ask: impl Fn(Question) -> F,
-    ) -> Result<Completion, ToolboxError>
-    where
-        F: Future<Output = Result<Answered, ToolboxError>>,
-    {
-        self.call_with_listener(name, arguments, None, ask).await
-    }
-
-    /// As [`call`](Self::call), and lets somebody hear what the tool tells while
-    /// it runs, on the thread that runs it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`call_blocking`](Self::call_blocking).
-    pub async fn call_with_listener<F>(
-        &self,
-        name: &str,
-        arguments: Arguments,
-        listener: Option<Arc<dyn Listener>>,
-        ask: impl Fn(Question) -> F,
-    ) -> Result<Completion, ToolboxError>
-    where
-        F: Future<Output = Result<Answered, ToolboxError>>,
-    {
-        let cancellation = Cancellation::default();
-        let _on_drop = CancelOnDrop(cancellation.clone());
-        let (toolbox, name, first) = (self.clone(), name.to_owned(), cancellation.clone());
-        // Everything up to the first answer in one go: each hop to another thread
-        // takes as long as a small call.
-        let start = move || {
-            let audience = listener.map(Audience::new).unwrap_or_default();
-            let action = Action::Run;
-            let session =
-                toolbox.prepare_with_audience(&name, arguments, action, audience, &first)?;
-            Ok::<_, ToolboxError>(session.run_owned(&first))
-        };
-        let (mut session, mut completion) = self.0.host.offload(start).await??;
-        loop {
-            let ended = completion?;
-            let Some(question) = session::question(&ended) else { return Ok(ended) };
-            match ask(question.clone()).await? {
-                Answered::With(answer) => session.answer(&question, answer)?,
-                Answered::Nobody => return Ok(ended),
-            }
-            let again = cancellation.clone();
-            let run = move || session.run_owned(&again);
-            (session, completion) = self.0.host.offload(run).await?;
-        }
-    }
-
-    /// The block of knowledge for a system prompt; empty where there is none.
+    /// The block of knowledge for a system prompt; empty where there is none. Any
+    /// executor will do.
     ///
     /// # Errors
     ///
     /// [`ToolboxError`] where a topic cannot be read at all.
-    pub fn knowledge_prompt(
+    pub async fn knowledge_prompt(
         &self,
-        cancellation: &Cancellation,
+        context: CallContext,
     ) -> Result<KnowledgePrompt, ToolboxError> {
-        knowledge::prompt(&self.0, cancellation)
+        if self.0.config.topics.values().all(|topic| !topic.enable.value) {
+            return Ok(KnowledgePrompt::default());
+        }
+        self.offload(context, async |toolbox, context| knowledge::prompt(&toolbox, &context).await)
+            .await
     }
 
-    /// The subjects of a topic, by its id or title, or why they cannot be had.
+    /// The subjects of a topic, by its id or title, or why they cannot be had. Any
+    /// executor will do.
     ///
     /// # Errors
     ///
     /// [`ToolboxError`] where they could not be asked for at all.
-    pub fn subjects(
+    pub async fn subjects(
         &self,
         topic: &str,
-        cancellation: &Cancellation,
+        context: CallContext,
     ) -> Result<Result<Subjects, ErrorInfo>, ToolboxError> {
-        knowledge::subjects(&self.0, topic, cancellation)
+        let topic = topic.to_owned();
+        self.offload(context, async move |toolbox, context| {
+            knowledge::subjects(&toolbox, &topic, &context).await
+        })
+        .await
     }
 
-    /// Loads one subject of a topic by its exact slug, as `learn` delivers it.
+    /// Loads one subject of a topic by its exact slug, as `learn` delivers it. Any
+    /// executor will do.
     ///
     /// # Errors
     ///
     /// [`ToolboxError`] where it could not be asked for at all.
-    pub fn subject(
+    pub async fn subject(
         &self,
         topic: &str,
         slug: &str,
-        cancellation: &Cancellation,
+        context: CallContext,
     ) -> Result<Outcome, ToolboxError> {
-        knowledge::subject(&self.0, topic, slug, cancellation)
+        let (topic, slug) = (topic.to_owned(), slug.to_owned());
+        self.offload(context, async move |toolbox, context| {
+            knowledge::subject(&toolbox, &topic, &slug, &context).await
+        })
+        .await
+    }
+
+    /// Has several calls of one kind made with one permit.
+    async fn offload<T: Send + 'static>(
+        &self,
+        context: CallContext,
+        work: impl AsyncFnOnce(Self, CallContext) -> Result<T, ToolboxError> + Send + 'static,
+    ) -> Result<T, ToolboxError> {
+        let dropped = CancelOnDrop::new(&context);
+        let cancellation = context.run.cancellation.clone();
+        let toolbox = self.clone();
+        let work = move || work(toolbox, context);
+        let ready = std::future::ready(());
+        let done = Offloaded.perform(&self.0.host, &cancellation, ready, work).await;
+        dropped.defuse();
+        done?
     }
 
     /// Every enabled topic, with what is wrong where its documents cannot be had.
     pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-        knowledge::topics(&self.0)
+        learn::topics(&self.0)
     }
 
     fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
         self.0.config.tools.iter().filter(|(_, tool)| tool.enable.value)
-    }
-
-    fn find(&self, name: &str) -> Result<&ConfiguredTool, ToolboxError> {
-        let tools: &BTreeMap<ToolName, ConfiguredTool> = &self.0.config.tools;
-        match tools.get(name) {
-            Some(tool) if tool.enable.value => Ok(tool),
-            Some(tool) => Err(ToolboxError::Disabled {
-                name: name.to_owned(),
-                origin: tool.enable.origin.clone(),
-            }),
-            None => {
-                Err(ToolboxError::unknown_tool(name, self.enabled().map(|(name, _)| name.as_str())))
-            }
-        }
     }
 }
 
@@ -419,16 +331,42 @@ fn metering(limits: Limits) -> Metering {
     if limits.fuel.is_some() { Metering::Fuel } else { Metering::Off }
 }
 
-/// Ends a call whose future nobody waits for any longer.
-struct CancelOnDrop(Cancellation);
+/// Ends a call whose future is dropped before it is ready.
+struct CancelOnDrop(Option<Cancellation>);
+
+impl CancelOnDrop {
+    fn new(context: &CallContext) -> Self {
+        Self(Some(context.run.cancellation.clone()))
+    }
+
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.cancel();
+        if let Some(cancellation) = &self.0 {
+            cancellation.cancel();
+        }
     }
 }
 
 impl Inner {
+    fn find(&self, name: &str) -> Result<&ConfiguredTool, ToolboxError> {
+        match self.config.tools.get(name) {
+            Some(tool) if tool.enable.value => Ok(tool),
+            Some(tool) => Err(ToolboxError::Disabled {
+                name: name.to_owned(),
+                origin: tool.enable.origin.clone(),
+            }),
+            None => {
+                let enabled = self.config.tools.iter().filter(|(_, tool)| tool.enable.value);
+                Err(ToolboxError::unknown_tool(name, enabled.map(|(name, _)| name.as_str())))
+            }
+        }
+    }
+
     fn builtin(&self, name: &str) -> Result<&'static Builtin, ToolboxError> {
         self.builtins
             .iter()
@@ -436,8 +374,8 @@ impl Inner {
             .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
     }
 
-    fn component_source(&self, tool: &ConfiguredTool) -> Result<ComponentSource, ToolboxError> {
-        match &tool.source.value {
+    fn component_source(&self, source: &ToolSource) -> Result<ComponentSource, ToolboxError> {
+        match source {
             ToolSource::Builtin { name } => {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }

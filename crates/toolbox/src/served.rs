@@ -9,16 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kitbag_config::ToolSource;
 use kitbag_contract::text::shown;
 use kitbag_contract::{
-    Action, Description, PromptDescription, ResourceDescription, ResourceTemplateDescription,
-    ToolName,
+    Description, PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,
 };
-use kitbag_host::{Audience, Cancellation};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-use crate::deadline::Deadline;
-use crate::error::ToolboxError;
-use crate::session::Session;
-use crate::{Arguments, Schema, Toolbox, metering, tool};
+use crate::{Schema, Toolbox, metering, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -96,7 +91,7 @@ impl Toolbox {
             if !files.insert(&local.wasm.value) {
                 continue;
             }
-            let Ok(source) = self.0.component_source(configured) else { continue };
+            let Ok(source) = self.0.component_source(&configured.source.value) else { continue };
             let metering = metering(configured.limits.limits());
             match known.description(&self.0, source, metering) {
                 None => served.untold.push(name.clone()),
@@ -117,68 +112,11 @@ impl Toolbox {
     /// that is known.
     pub fn serves_more(&self, tool: &str) -> bool {
         let known = || {
-            let configured = self.find(tool).ok()?;
-            let source = self.0.component_source(configured).ok()?;
+            let configured = self.0.find(tool).ok()?;
+            let source = self.0.component_source(&configured.source.value).ok()?;
             self.0.host.known_description(&source, metering(configured.limits.limits()))
         };
         known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
-    }
-
-    /// Prepares the run that makes a prompt, and lets an audience hear what
-    /// [`prepare_with_audience`](Self::prepare_with_audience) does.
-    ///
-    /// # Errors
-    ///
-    /// As for [`prepare`](Self::prepare) of the tool that serves it.
-    pub fn prepare_prompt(
-        &self,
-        prompt: &ServedItem<PromptDescription>,
-        arguments: Map<String, Value>,
-        audience: Audience,
-        cancellation: &Cancellation,
-    ) -> Result<Session, ToolboxError> {
-        let name = format!("{PROMPT_PREFIX}{}", prompt.description.name);
-        let schema = schema(&prompt.description);
-        let arguments = Arguments::json(Value::Object(arguments));
-        let time = self.find(prompt.tool.as_str())?.limits.limits().time;
-        let deadline = Deadline::new(cancellation, time, time);
-        let arguments = schema
-            .check_arguments(arguments, &|| deadline.check(), |_| false)
-            .map_err(|error| ToolboxError::arguments(&name, error))?;
-        self.prepare_other(&prompt.tool, name, arguments, audience, cancellation)
-    }
-
-    /// Prepares the run that reads a resource, and lets an audience hear what
-    /// [`prepare_with_audience`](Self::prepare_with_audience) does.
-    ///
-    /// # Errors
-    ///
-    /// As for [`prepare`](Self::prepare) of the tool that serves it.
-    pub fn prepare_resource(
-        &self,
-        tool: &ToolName,
-        uri: &str,
-        audience: Audience,
-        cancellation: &Cancellation,
-    ) -> Result<Session, ToolboxError> {
-        let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
-        self.prepare_other(tool, RESOURCE_NAME.to_owned(), arguments, audience, cancellation)
-    }
-
-    fn prepare_other(
-        &self,
-        tool: &ToolName,
-        name: String,
-        arguments: Map<String, Value>,
-        audience: Audience,
-        cancellation: &Cancellation,
-    ) -> Result<Session, ToolboxError> {
-        let configured = self.find(tool.as_str())?;
-        let tool = tool::resolve(&self.0, configured, &audience, cancellation)?;
-        let grants = tool.grants.value.clone();
-        let action = Action::Run;
-        let session = Session::new(&self.0, configured, tool, arguments, action, grants, None)?;
-        Ok(session.named(name).heard_by(audience))
     }
 }
 
@@ -238,7 +176,7 @@ fn add<T: Clone>(
 }
 
 /// The JSON Schema of a prompt's arguments, which are texts.
-fn schema(prompt: &PromptDescription) -> Schema {
+pub(crate) fn schema(prompt: &PromptDescription) -> Schema {
     let arguments = || prompt.arguments.iter();
     let properties: Map<_, _> =
         arguments().map(|argument| (argument.name.clone(), json!({ "type": "string" }))).collect();

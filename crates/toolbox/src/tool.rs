@@ -8,15 +8,15 @@ use kitbag_config::{
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
-use kitbag_host::{
-    Audience, Cancellation, Component, ComponentIdentity, ComponentSource, Described, Metering,
-};
+use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{Grants, MissingGrant, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
+use crate::adapter::Adapter;
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
+use crate::learn::{Learn, is_learn};
 use crate::{Builtin, Inner, metering};
 
 /// A tool in one line.
@@ -176,7 +176,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
             let says = match tool.description {
                 Some(_) => None,
-                None => inner.component_source(tool).ok().and_then(|source| {
+                None => inner.component_source(&tool.source.value).ok().and_then(|source| {
                     inner.host.known_description(&source, metering(tool.limits.limits()))
                 }),
             };
@@ -200,20 +200,23 @@ struct ResolvedTool {
     tool: Arc<Tool>,
 }
 
-/// Resolves a tool. A local one is loaded where its configuration leaves
-/// something to the tool itself, of which the audience hears and which cancelling ends.
+/// The host's half of a tool, if it has one.
+pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
+    is_learn(source).then_some(&Learn)
+}
+
+/// Resolves a tool. A local one is loaded where its configuration leaves something to
+/// the tool itself: that component is the second value.
 pub(crate) fn resolve(
     inner: &Inner,
     tool: &kitbag_config::Tool,
-    audience: &Audience,
-    cancellation: &Cancellation,
-) -> Result<Arc<Tool>, ToolboxError> {
+    context: &RunContext,
+) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
     let asked = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
             let metering = metering(tool.limits.limits());
-            let source = inner.component_source(tool)?;
-            let host = &inner.host;
-            Some(host.component_with_audience(&source, metering, audience, cancellation)?)
+            let source = inner.component_source(&tool.source.value)?;
+            Some(inner.host.component(&source, metering, context)?)
         }
         ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
     };
@@ -222,7 +225,7 @@ pub(crate) fn resolve(
     if let Some(known) = known().get(&tool.name)
         && known.asked == identity
     {
-        return Ok(Arc::clone(&known.tool));
+        return Ok((Arc::clone(&known.tool), asked));
     }
     let says = asked.as_ref().and_then(Component::description);
     let says = says.and_then(|says| says.tool(tool.name.as_str())).cloned();
@@ -234,7 +237,34 @@ pub(crate) fn resolve(
     let resolved = Arc::new(resolved);
     known()
         .insert(tool.name.clone(), ResolvedTool { asked: identity, tool: Arc::clone(&resolved) });
-    Ok(resolved)
+    Ok((resolved, asked))
+}
+
+/// Resolves a built-in by its own name, for the host: as it is configured, by whatever
+/// name and whether or not it is enabled.
+pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
+    let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
+        ToolSource::Builtin { name } => name.value == own,
+        ToolSource::Local(_) => false,
+    };
+    let tools = || inner.config.tools.values().filter(is_it);
+    if let Some(tool) = tools().find(|tool| tool.enable.value).or_else(|| tools().next()) {
+        return Ok(resolve(inner, tool, &RunContext::default())?.0);
+    }
+    // Another tool has taken its name.
+    let unknown = || ToolboxError::unknown_tool(own, std::iter::empty());
+    let source = ToolSource::Builtin { name: Sourced::default(own.to_owned()) };
+    let tool = kitbag_config::Tool {
+        name: ToolName::new(own).map_err(|_| unknown())?,
+        source: Sourced::default(source),
+        enable: Sourced::default(false),
+        title: None,
+        description: None,
+        grants: ToolGrants::default(),
+        limits: inner.config.limits.clone(),
+        answers: BTreeMap::new(),
+    };
+    Ok(Arc::new(with(inner, &tool, None)?))
 }
 
 /// What is known of components without loading them, each asked for once: one
@@ -266,7 +296,7 @@ pub(crate) fn resolve_known(
 ) -> Result<(Tool, bool), ToolboxError> {
     let says = match &tool.source.value {
         ToolSource::Local(local) if !is_said(tool, local) => {
-            let source = inner.component_source(tool)?;
+            let source = inner.component_source(&tool.source.value)?;
             match known.description(inner, source, metering(tool.limits.limits())) {
                 Some(says) => says,
                 None => return Ok((with(inner, tool, None)?, true)),

@@ -5,9 +5,8 @@ use std::time::Duration;
 use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
+use crate::context::RunContext;
 use crate::engines::Metering;
-use crate::report::Audience;
-use crate::timer::Cancellation;
 use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
@@ -212,7 +211,7 @@ fn a_description_is_had_without_the_artifact() {
 
 /// Locks the entry of a key, and waits for other processes that have.
 fn lock(cache: &DiskCache, key: Key) -> Option<CompileLock> {
-    cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &Audience::NOBODY, &Cancellation::default()))
+    cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &RunContext::default()))
 }
 
 /// The names of everything in the cache's directory.

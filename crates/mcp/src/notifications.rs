@@ -1,4 +1,4 @@
-//! What a tool tells while it runs, on its way to the client.
+//! The events of a call, on their way to the client as notifications.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,34 +16,34 @@ use tokio::sync::Notify;
 /// What progress rises by where nothing more was done: less than a tool counts.
 const A_LITTLE: f64 = 1e-6;
 
-/// Hears a call. Clones are the same ear.
+/// Keeps the events of a call until they are passed on. Clones are the same listener.
 ///
-/// A tool may tell more than a client takes: of its progress only the last is
+/// A tool may report more than a client takes: of its progress only the last is
 /// kept, and the log is bounded by the host.
 #[derive(Clone)]
-pub(crate) struct Ear(Arc<Inner>);
+pub(crate) struct ClientListener(Arc<Inner>);
 
 struct Inner {
     /// Where the client wants progress.
     token: Option<ProgressToken>,
     /// From which level up it wants messages.
     level: Option<LogLevel>,
-    told: Mutex<Told>,
+    waiting: Mutex<Waiting>,
     news: Notify,
 }
 
 /// What waits to be passed on.
 #[derive(Default)]
-struct Told {
+struct Waiting {
     messages: Vec<(LogLevel, String)>,
     progress: Option<Progress>,
-    /// How much the client was told to be done.
+    /// The progress that the client knows of.
     done: Option<f64>,
 }
 
-impl Ear {
+impl ClientListener {
     pub(crate) fn new(token: Option<ProgressToken>, level: Option<LogLevel>) -> Self {
-        Self(Arc::new(Inner { token, level, told: Mutex::default(), news: Notify::new() }))
+        Self(Arc::new(Inner { token, level, waiting: Mutex::default(), news: Notify::new() }))
     }
 
     /// Waits until there is something to pass on.
@@ -51,16 +51,16 @@ impl Ear {
         self.0.news.notified().await;
     }
 
-    /// Passes on what was heard of `tool` so far.
+    /// Passes on what `tool` has reported so far.
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
         let (messages, progress) = {
-            let mut told = self.told();
-            (std::mem::take(&mut told.messages), told.take_progress())
+            let mut waiting = self.waiting();
+            (std::mem::take(&mut waiting.messages), waiting.take_progress())
         };
         for (level, message) in messages {
             let param =
                 LoggingMessageNotificationParam::new(written(level), Value::String(message));
-            // A client that is gone hears of nothing any more.
+            // The client is gone.
             if peer.notify_logging_message(param.with_logger(tool)).await.is_err() {
                 return;
             }
@@ -73,14 +73,14 @@ impl Ear {
         }
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
+impl Waiting {
     /// The progress to pass on. It rises, as the protocol has it, also where the
-    /// host has told something before the tool began to count.
+    /// host has reported something before the tool began to count.
     fn take_progress(&mut self) -> Option<Progress> {
         let mut progress = self.progress.take()?;
         if let Some(before) = self.done
@@ -93,17 +93,17 @@ impl Told {
     }
 }
 
-impl Listener for Ear {
+impl Listener for ClientListener {
     fn log(&self, level: LogLevel, message: &str) {
         if self.0.level.is_some_and(|least| level >= least) {
-            self.told().messages.push((level, message.to_owned()));
+            self.waiting().messages.push((level, message.to_owned()));
             self.0.news.notify_one();
         }
     }
 
     fn progress(&self, progress: &Progress) {
         if self.0.token.is_some() {
-            self.told().progress = Some(progress.clone());
+            self.waiting().progress = Some(progress.clone());
             self.0.news.notify_one();
         }
     }
@@ -147,18 +147,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_rises_from_what_the_host_tells_to_what_the_tool_does() {
-        let mut told = Told::default();
+    fn progress_rises_from_what_the_host_reports_to_what_the_tool_does() {
+        let mut waiting = Waiting::default();
         let mut passed_on = |done| {
-            told.progress = Some(Progress { done, total: None, message: None });
-            told.take_progress().unwrap().done
+            waiting.progress = Some(Progress { done, total: None, message: None });
+            waiting.take_progress().unwrap().done
         };
         assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
-        // The tool starts with nothing done, and is heard.
+        // The tool starts with nothing done, which is passed on.
         assert_eq!([0.0, 0.5, 7.0].map(&mut passed_on), [3e-6, 0.5, 7.0]);
         // Compiled again between two runs, since its file has changed.
         assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);
         assert!(passed_on(0.0) > 1e300);
-        assert_eq!(told.take_progress(), None);
+        assert_eq!(waiting.take_progress(), None);
     }
 }

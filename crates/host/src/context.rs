@@ -1,0 +1,33 @@
+//! What a load or a call is accompanied by.
+
+use std::time::{Duration, Instant};
+
+use crate::report::EventSink;
+use crate::timer::Cancellation;
+
+/// Who learns of a load or a call while it lasts, and what ends it early.
+///
+/// Default: nobody learns of it, and nothing but its own limits ends it.
+#[derive(Clone, Default)]
+pub struct RunContext {
+    /// Takes what the tool reports, and how long its component takes to compile.
+    pub events: EventSink,
+    /// Ends it when it is cancelled.
+    pub cancellation: Cancellation,
+    /// When it has to end, whatever time the call's own limits leave: the end of the
+    /// call that it is a part of.
+    pub deadline: Option<Instant>,
+}
+
+impl RunContext {
+    /// The shorter of this time and what is left until the deadline.
+    pub fn time(&self, time: Duration) -> Duration {
+        let left = self.deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        left.map_or(time, |left| left.min(time))
+    }
+
+    /// Whether it was cancelled or the deadline has passed.
+    pub fn is_over(&self) -> bool {
+        self.cancellation.is_cancelled() || self.deadline.is_some_and(|at| Instant::now() >= at)
+    }
+}

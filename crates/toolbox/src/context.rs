@@ -1,0 +1,223 @@
+//! What a front end brings to a call: who calls, what ends it, who answers the tool's
+//! questions.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kitbag_config::Sourced;
+use kitbag_contract::{Answer, AnswerError, Question};
+use kitbag_host::{Cancellation, EventSink, RunContext};
+
+use crate::error::ToolboxError;
+
+/// Who makes a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A user of this system, on the command line.
+    User(Arc<str>),
+    /// A client of the server, as far as its identity was proved.
+    Client(Arc<str>),
+    /// The program that embeds kitbag, by the name that it gives.
+    Program(Arc<str>),
+    /// kitbag itself, for a prompt or a list of resources.
+    Host,
+}
+
+/// What goes with one call from its first step to its last.
+///
+/// Cheap to clone; clones belong to the same call.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Who makes the call.
+    pub caller: Caller,
+    /// What takes its events and what ends it. The cancellation belongs to this call
+    /// alone: dropping the call's future cancels it.
+    pub run: RunContext,
+    /// What takes the record of the call when it has ended. Default: nothing.
+    pub recorder: Option<Arc<dyn Recorder>>,
+}
+
+/// The front end that a call comes from: a command line, a server, a program.
+pub trait FrontEnd: Send {
+    /// Why the front end breaks a call off over a question.
+    type Refusal: Send;
+
+    /// How often a question is asked where the answer does not fit.
+    const ATTEMPTS: usize = 1;
+
+    /// Waits until the front end can take another result. The call has its permit
+    /// meanwhile.
+    fn ready(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Answers a question that the configuration does not answer. `rejected` says why
+    /// the answer before did not fit.
+    fn ask(
+        &mut self,
+        question: &Question,
+        rejected: Option<&AnswerError>,
+    ) -> impl Future<Output = Result<Reply, Self::Refusal>> + Send;
+}
+
+/// What a front end replies to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// An answer, and where it came from.
+    Answer(Sourced<Answer>),
+    /// There is no answer now: the call is suspended.
+    Unanswered,
+    /// The person does not want to answer: the call ends.
+    Declined,
+    /// The person closed the question: the call ends.
+    Dismissed,
+}
+
+/// A front end without answers: a question suspends the call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAnswers;
+
+/// Takes the records of calls that have ended.
+pub trait Recorder: Send + Sync {
+    /// Takes one record.
+    fn record(&self, record: &CallRecord<'_>);
+}
+
+/// A call that has ended.
+#[derive(Clone, Debug)]
+pub struct CallRecord<'a> {
+    /// The tool that was called, which exists.
+    pub tool: &'a str,
+    /// Who called it.
+    pub caller: &'a Caller,
+    /// How the call ended.
+    pub end: CallEnd,
+    /// From the call's first step to its last, questions included.
+    pub elapsed: Duration,
+}
+
+/// How a call ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// The tool answered with success.
+    Success,
+    /// The tool answered with an error, or a limit, a trap or the person ended it.
+    Error,
+    /// It is suspended over a question.
+    Suspended,
+    /// It was not made.
+    Refused,
+}
+
+impl CallContext {
+    /// The context of a call by `caller`, without events and with a cancellation of its
+    /// own.
+    pub fn new(caller: Caller) -> Self {
+        Self { caller, run: RunContext::default(), recorder: None }
+    }
+
+    /// Passes the events of the call on.
+    #[must_use]
+    pub fn with_events(mut self, events: EventSink) -> Self {
+        self.run.events = events;
+        self
+    }
+
+    /// Has `cancellation` end the call.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.run.cancellation = cancellation;
+        self
+    }
+
+    /// Has the call end at `deadline`, whatever time its own limits leave.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.run.deadline = Some(deadline);
+        self
+    }
+
+    /// Has the call recorded when it has ended.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+}
+
+impl Default for CallContext {
+    /// The context of a call by a program without a name.
+    fn default() -> Self {
+        Self::new(Caller::Program("program".into()))
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(name) => write!(f, "user {name}"),
+            Self::Client(name) => write!(f, "client {name}"),
+            Self::Program(name) => write!(f, "program {name}"),
+            Self::Host => f.write_str("kitbag"),
+        }
+    }
+}
+
+impl FrontEnd for NoAnswers {
+    type Refusal = Infallible;
+
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+        Ok(Reply::Unanswered)
+    }
+}
+
+/// Takes an answer of a front end's, asking again where it does not fit.
+///
+/// # Errors
+///
+/// [`ToolboxError::Answer`] where it asked often enough, [`ToolboxError::Declined`]
+/// where the person does not answer.
+pub(crate) async fn ask<F: FrontEnd>(
+    front_end: &mut F,
+    question: &Question,
+) -> Result<Asked<F::Refusal>, ToolboxError> {
+    let mut rejected = None;
+    for attempt in 1.. {
+        let reply = match front_end.ask(question, rejected.as_ref()).await {
+            Ok(reply) => reply,
+            Err(refusal) => return Ok(Asked::Refused(refusal)),
+        };
+        let answer = match reply {
+            Reply::Answer(answer) => answer,
+            Reply::Unanswered => break,
+            Reply::Declined | Reply::Dismissed => {
+                return Err(ToolboxError::Declined {
+                    question: question.id.clone(),
+                    text: question.text.trim_end().to_owned(),
+                    is_dismissed: reply == Reply::Dismissed,
+                });
+            }
+        };
+        match question.answer_type.check(&answer.value) {
+            Ok(checked) => return Ok(Asked::Answered(checked)),
+            Err(source) if attempt >= F::ATTEMPTS => {
+                let (question, origin) = (question.id.clone(), answer.origin);
+                return Err(ToolboxError::Answer { question, origin, source });
+            }
+            Err(source) => rejected = Some(source),
+        }
+    }
+    Ok(Asked::Unanswered(rejected))
+}
+
+/// What came of a question to a front end.
+pub(crate) enum Asked<R> {
+    /// An answer, in the form in which the tool gets it.
+    Answered(serde_json::Value),
+    /// No answer, and why the last one did not fit.
+    Unanswered(Option<AnswerError>),
+    /// The front end breaks the call off.
+    Refused(R),
+}

@@ -1,0 +1,63 @@
+//! Where the steps of a call run: the one place in which a call blocks a thread.
+
+use kitbag_host::{CallError, Cancellation, Host};
+
+/// Runs one stretch of a call, from its begin or an answer to its end or a question.
+pub(crate) trait Edge {
+    /// Has `work` done once `ready` is, with a permit among the calls that run.
+    async fn perform<T: Send + 'static, F: Future<Output = T>>(
+        &self,
+        host: &Host,
+        cancellation: &Cancellation,
+        ready: impl Future<Output = ()>,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<T, CallError>;
+}
+
+/// On a thread kept for calls, so that any executor can wait for it.
+pub(crate) struct Offloaded;
+
+/// On the thread that polls the call, within [`Host::block_on`].
+pub(crate) struct Inline;
+
+/// On the thread that polls the call, with the permit of the call that it is part of.
+pub(crate) struct Nested;
+
+impl Edge for Offloaded {
+    async fn perform<T: Send + 'static, F: Future<Output = T>>(
+        &self,
+        host: &Host,
+        _: &Cancellation,
+        ready: impl Future<Output = ()>,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<T, CallError> {
+        host.offload_when(ready, move || Host::block_on(work)).await?
+    }
+}
+
+impl Edge for Inline {
+    async fn perform<T: Send + 'static, F: Future<Output = T>>(
+        &self,
+        host: &Host,
+        cancellation: &Cancellation,
+        ready: impl Future<Output = ()>,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<T, CallError> {
+        let _permit = host.permit(cancellation).await?;
+        ready.await;
+        Ok(work().await)
+    }
+}
+
+impl Edge for Nested {
+    async fn perform<T: Send + 'static, F: Future<Output = T>>(
+        &self,
+        _: &Host,
+        _: &Cancellation,
+        ready: impl Future<Output = ()>,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<T, CallError> {
+        ready.await;
+        Ok(work().await)
+    }
+}

@@ -1,0 +1,202 @@
+//! What is called, and what comes back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kitbag_config::{Sourced, ToolSource};
+use kitbag_contract::{
+    Action, Answer, AnswerError, Outcome, PromptDescription, Question, ToolName,
+};
+use kitbag_host::{CacheProblem, Call, Completion, Component};
+use kitbag_schema::Arguments;
+use serde_json::{Map, Value};
+
+use crate::error::ToolboxError;
+use crate::served::ServedItem;
+use crate::tool::Tool;
+
+/// What is asked of a tool.
+pub struct Invocation {
+    pub(crate) target: Target,
+    pub(crate) arguments: Arguments,
+    pub(crate) action: Action,
+    pub(crate) answers: Vec<(String, Sourced<Answer>)>,
+    pub(crate) resume: Option<OpenState>,
+    pub(crate) is_structured: bool,
+}
+
+/// What is called.
+pub(crate) enum Target {
+    /// A tool, by its name.
+    Tool(String),
+    /// A prompt that a tool's component serves.
+    Prompt(ServedItem<PromptDescription>),
+    /// A resource that a tool's component serves, which the arguments name.
+    Resource(ToolName),
+    /// A built-in by its own name, whether or not it is enabled, with nothing but what
+    /// its adapter grants: for kitbag itself.
+    Builtin(&'static str),
+}
+
+/// Opens what was made of a suspended call's answers: the answers, or why they are not
+/// those of this call. It gets the name that is called and the arguments as text.
+pub type OpenState = Box<dyn FnOnce(&str, &str) -> Result<Map<String, Value>, String> + Send>;
+
+/// How a call ended, or where it stopped.
+pub enum Ended<R> {
+    /// It has ended.
+    Completed(Box<Completed>),
+    /// A question is open.
+    Suspended(Box<Suspended>),
+    /// The front end broke it off over a question.
+    Refused(R),
+}
+
+/// A call that has ended.
+pub struct Completed {
+    /// How it ended and what it took.
+    pub completion: Completion,
+    /// The content as the JSON that the tool's output schema promises, where the
+    /// invocation asks for it, the tool has one and succeeded.
+    pub structured: Result<Option<Value>, ToolboxError>,
+    /// What was wrong with the tool and did not keep it from running.
+    pub problems: Problems,
+}
+
+/// A call that waits for an answer: to be made again with all answers so far.
+pub struct Suspended {
+    /// What the tool wants to know.
+    pub question: Question,
+    /// Why the last answer did not fit.
+    pub rejected: Option<AnswerError>,
+    /// How its last run ended, which is with the question.
+    pub completion: Completion,
+    pub(crate) call: Box<Prepared>,
+}
+
+/// What was wrong with a tool and did not keep it from running.
+#[derive(Clone, Debug, Default)]
+pub struct Problems {
+    /// With the disk cache.
+    pub cache: Vec<CacheProblem>,
+    /// With what the tool says of itself.
+    pub description: Option<String>,
+}
+
+/// A call that may run: its tool is known, its arguments fit, its grants are settled.
+pub(crate) struct Prepared {
+    /// Its time is what the checks have left of the tool's.
+    pub(crate) call: Call,
+    /// The time of a whole run, checks included.
+    pub(crate) time: Duration,
+    pub(crate) source: ToolSource,
+    /// The component, where resolving the tool has loaded it.
+    pub(crate) component: Option<Component>,
+    pub(crate) presets: BTreeMap<String, Sourced<Answer>>,
+    pub(crate) answers: Map<String, Value>,
+    /// The tool whose output schema the content has to fit.
+    pub(crate) structured_by: Option<Arc<Tool>>,
+    pub(crate) problems: Problems,
+}
+
+impl Invocation {
+    /// A call of a tool.
+    pub fn tool(name: impl Into<String>, arguments: impl Into<Arguments>) -> Self {
+        Self::new(Target::Tool(name.into()), arguments.into())
+    }
+
+    /// The run that makes a prompt.
+    pub fn prompt(prompt: ServedItem<PromptDescription>, arguments: Map<String, Value>) -> Self {
+        Self::new(Target::Prompt(prompt), Arguments::json(Value::Object(arguments)))
+    }
+
+    /// The run that reads a resource which a tool's component serves.
+    pub fn resource(tool: ToolName, uri: &str) -> Self {
+        let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
+        Self::new(Target::Resource(tool), Arguments::json(Value::Object(arguments)))
+    }
+
+    pub(crate) fn builtin(name: &'static str, arguments: Value) -> Self {
+        Self::new(Target::Builtin(name), Arguments::json(arguments))
+    }
+
+    fn new(target: Target, arguments: Arguments) -> Self {
+        let (action, answers) = (Action::Run, Vec::new());
+        Self { target, arguments, action, answers, resume: None, is_structured: false }
+    }
+
+    /// Asks for this instead of [`Action::Run`].
+    #[must_use]
+    pub fn with_action(mut self, action: Action) -> Self {
+        self.action = action;
+        self
+    }
+
+    /// Brings answers for questions that may come, by the question's id. What the
+    /// configuration answers it goes on answering.
+    #[must_use]
+    pub fn with_answers(
+        mut self,
+        answers: impl IntoIterator<Item = (String, Sourced<Answer>)>,
+    ) -> Self {
+        self.answers.extend(answers);
+        self
+    }
+
+    /// Goes on where the same call was suspended, with the answers that it had.
+    #[must_use]
+    pub fn resume(mut self, open: OpenState) -> Self {
+        self.resume = Some(open);
+        self
+    }
+
+    /// Reads the content as the tool's output schema has it.
+    #[must_use]
+    pub fn structured(mut self) -> Self {
+        self.is_structured = true;
+        self
+    }
+}
+
+impl<R> Ended<R> {
+    /// How the last run ended, which may be with a question.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of the front end.
+    pub fn completion(self) -> Result<Completion, R> {
+        match self {
+            Self::Completed(call) => Ok(call.completion),
+            Self::Suspended(call) => Ok(call.completion),
+            Self::Refused(refusal) => Err(refusal),
+        }
+    }
+}
+
+impl Completed {
+    /// A call that was answered without running anything.
+    pub(crate) fn answered(outcome: Outcome) -> Self {
+        let completion = Completion::answered(outcome);
+        Self { completion, structured: Ok(None), problems: Problems::default() }
+    }
+}
+
+impl Suspended {
+    /// The answers so far, in the form in which the tool gets them: the state with
+    /// which the call is resumed.
+    pub fn answers(&self) -> &Map<String, Value> {
+        &self.call.answers
+    }
+
+    /// The name that is called, and the JSON object that the tool gets as its
+    /// arguments: the same for the same call.
+    pub fn call(&self) -> (&str, &str) {
+        (&self.call.call.name, &self.call.call.arguments)
+    }
+
+    /// What was wrong with the tool and did not keep it from running.
+    pub fn problems(&self) -> &Problems {
+        &self.call.problems
+    }
+}

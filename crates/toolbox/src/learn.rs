@@ -1,0 +1,149 @@
+//! The host's half of `learn`: which topic a call means, and which directory that is.
+//! Everything about documents is the guest's.
+
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+
+use kitbag_config::{Config, ToolSource, Topic};
+use kitbag_contract::text::{alternatives, nearest, shown};
+use kitbag_contract::{ByteSize, ErrorInfo, Limits};
+use kitbag_files::{OpenError, locate};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath};
+use serde_json::{Map, Value, json};
+
+use crate::Inner;
+use crate::adapter::{Adapter, Additions};
+
+/// Where `learn` finds the documents of a topic.
+pub const TOPIC_GUEST_PATH: &str = "/subjects";
+
+/// The built-in tool that reads knowledge.
+pub(crate) const LEARN: &str = "learn";
+
+/// The argument with which the host tells `learn` about the topic.
+const TOPIC_KEY: &str = "_topic";
+
+/// The adapter of `learn`.
+pub(crate) struct Learn;
+
+impl Adapter for Learn {
+    fn describe(&self, config: &Config, description: &mut String) {
+        let lines: Vec<_> = enabled(config).map(topic_line).collect();
+        match lines.is_empty() {
+            true => description.push_str("\n\nNo topics are configured."),
+            false => {
+                let _ = write!(description, "\n\nTopics:\n{}", lines.join("\n"));
+            }
+        }
+    }
+
+    fn own_arguments(&self) -> &'static [&'static str] {
+        &[TOPIC_KEY]
+    }
+
+    fn prepare(
+        &self,
+        inner: &Inner,
+        arguments: &Map<String, Value>,
+        limits: &Limits,
+    ) -> Result<Additions, ErrorInfo> {
+        let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default();
+        let topic = find(&inner.config, asked)?;
+        let directories = vec![grant(inner, topic)?];
+        let topic = injected(topic, limits.output);
+        Ok(Additions { directories, arguments: Map::from_iter([(TOPIC_KEY.to_owned(), topic)]) })
+    }
+}
+
+/// Whether a tool is `learn`, by whatever name.
+pub(crate) fn is_learn(source: &ToolSource) -> bool {
+    matches!(source, ToolSource::Builtin { name } if name.value == LEARN)
+}
+
+/// Every enabled topic, or what is wrong with it.
+pub(crate) fn topics(inner: &Inner) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+    enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
+}
+
+pub(crate) fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
+    config.topics.values().filter(|topic| topic.enable.value)
+}
+
+/// A topic for a model: `- <id> (**<title>**): <introduction>`.
+pub(crate) fn topic_line(topic: &Topic) -> String {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = format!("- {}", topic.id);
+    if topic.title.value != topic.id {
+        let _ = write!(line, " (**{}**)", one_line(&topic.title.value));
+    }
+    if let Some(introduction) = &topic.introduction {
+        let _ = write!(line, ": {}", one_line(&introduction.value));
+    }
+    line
+}
+
+/// Finds a topic by its id, or by its id or title in any case.
+pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
+    let folded = asked.to_lowercase();
+    let matches = |topic: &&Topic| {
+        topic.id.to_lowercase() == folded || topic.title.value.to_lowercase() == folded
+    };
+    let exact = enabled(config).find(|topic| topic.id == asked);
+    exact.or_else(|| enabled(config).find(matches)).ok_or_else(|| {
+        let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
+        let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
+            (true, _) => "no topics are configured".into(),
+            (false, Some(near)) => {
+                format!("did you mean `{}`? The topics are {}", shown(near), alternatives(&ids))
+            }
+            (false, None) => format!("the topics are {}", alternatives(&ids)),
+        };
+        error(format!("there is no topic `{}`; {hint}", shown(asked)))
+    })
+}
+
+/// Grants the directory of a topic, which is looked for anew for each call.
+fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+    let host = &topic.subjects.value;
+    let refused = |why: &str| {
+        let shown_path = host.strip_prefix(&inner.config.root.value).unwrap_or(host);
+        let path = shown_path.to_string_lossy();
+        let (id, origin) = (shown(&topic.id), &topic.subjects.origin);
+        error(format!("the directory of topic `{id}` {why}: `{}` ({origin})", shown(&path)))
+    };
+    let located = match locate(host) {
+        Ok(located) if located.is_directory() => located,
+        Ok(_) => return Err(refused("does not exist")),
+        Err(OpenError::Io(error)) if error.kind() != ErrorKind::PermissionDenied => {
+            return Err(refused("does not exist"));
+        }
+        Err(error) => return Err(refused(&format!("cannot be read, since {error}"))),
+    };
+    if !located.links.is_empty()
+        && let Some(link) = inner.guard().writable_link(&located.links)
+    {
+        return Err(refused(&format!(
+            "is not read, since `{}` is a symbolic link in a directory that a tool may write",
+            shown(&link.path.to_string_lossy()),
+        )));
+    }
+    let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
+    let identity = Some(located.id());
+    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })
+}
+
+/// What the guest is told about its topic.
+fn injected(topic: &Topic, output: ByteSize) -> Value {
+    json!({
+        "id": topic.id,
+        "title": topic.title.value,
+        "description": topic.description.as_ref().map(|description| &description.value),
+        "disabled": topic.disabled.value,
+        "learned": topic.learned.value,
+        "output_bytes": output.as_u64(),
+    })
+}
+
+pub(crate) fn error(message: String) -> ErrorInfo {
+    ErrorInfo { message, ..ErrorInfo::default() }
+}

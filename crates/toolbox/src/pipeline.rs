@@ -1,0 +1,444 @@
+//! One call, for every front end: resolve, check, authorise, run, record.
+//!
+//! [`drive`] is the only driver. It takes an invocation through the steps and a
+//! question to the front end, until the call has ended or is suspended. Where a stretch
+//! of it runs is the edge's matter.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kitbag_contract::{
+    Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
+};
+use kitbag_files::Guard;
+use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
+use kitbag_policy::Grants;
+use kitbag_schema::{Arguments, Schema};
+use serde_json::{Map, Value};
+
+use crate::adapter::{Adapter, Additions};
+use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask};
+use crate::deadline::Deadline;
+use crate::edge::Edge;
+use crate::error::ToolboxError;
+use crate::invocation::{Completed, Ended, Invocation, Prepared, Problems, Suspended, Target};
+use crate::tool::{self, Tool};
+use crate::{Inner, Toolbox, metering, served};
+
+/// How many questions a tool may ask for one call; for each it is run again.
+const QUESTIONS: usize = 100;
+
+/// Makes a call: the one driver, and the one loop that takes questions to whoever
+/// answers them.
+///
+/// # Errors
+///
+/// [`ToolboxError`] where the call was not made. How the tool ended otherwise is in
+/// the completion.
+pub(crate) async fn drive<E: Edge, F: FrontEnd>(
+    edge: &E,
+    toolbox: &Toolbox,
+    invocation: Invocation,
+    context: CallContext,
+    front_end: &mut F,
+) -> Result<Ended<F::Refusal>, ToolboxError> {
+    let mut recording = Recording::begin(toolbox, &invocation, &context);
+    let mut step = Step::Begin(Box::new(invocation));
+    let ended = loop {
+        let (worker, accompanying) = (toolbox.clone(), context.clone());
+        let work = move || advance(worker, step, accompanying);
+        let ready = front_end.ready();
+        let cancellation = &context.run.cancellation;
+        let stretch = edge.perform(toolbox.host(), cancellation, ready, work).await;
+        let mut asks = match stretch.map_err(ToolboxError::from).flatten() {
+            Ok(Stretch::Ended(completed)) => break Ok(Ended::Completed(completed)),
+            Ok(Stretch::Asks(asks)) => asks,
+            Err(error) => break Err(error),
+        };
+        match ask(front_end, &asks.question).await {
+            Ok(Asked::Answered(answer)) => {
+                asks.call.answers.insert(asks.question.id, answer);
+                step = Step::Resume(asks.call);
+            }
+            Ok(Asked::Unanswered(rejected)) => {
+                asks.rejected = rejected;
+                break Ok(Ended::Suspended(asks));
+            }
+            Ok(Asked::Refused(refusal)) => break Ok(Ended::Refused(refusal)),
+            Err(error) => break Err(error),
+        }
+    };
+    recording.end = end_of(&ended);
+    ended
+}
+
+/// Where a stretch of a call begins.
+enum Step {
+    Begin(Box<Invocation>),
+    Resume(Box<Prepared>),
+}
+
+/// Where a stretch of a call stops.
+enum Stretch {
+    Ended(Box<Completed>),
+    Asks(Box<Suspended>),
+}
+
+/// Takes a call as far as it goes without an answer of the front end's.
+async fn advance(
+    toolbox: Toolbox,
+    step: Step,
+    context: CallContext,
+) -> Result<Stretch, ToolboxError> {
+    let call = match step {
+        Step::Begin(invocation) => match prepare(&toolbox.0, *invocation, &context)? {
+            Ok(call) => Box::new(call),
+            Err(refusal) => {
+                let completed = Completed::answered(Outcome::Error(refusal));
+                return Ok(Stretch::Ended(Box::new(completed)));
+            }
+        },
+        Step::Resume(call) => call,
+    };
+    run(&toolbox.0, call, &context.run).await
+}
+
+/// Takes an invocation through the steps before the run. Where the tool's adapter
+/// refuses the call, that is its answer.
+fn prepare(
+    inner: &Inner,
+    invocation: Invocation,
+    context: &CallContext,
+) -> Result<Result<Prepared, ErrorInfo>, ToolboxError> {
+    let Invocation { target, arguments, action, answers, resume, is_structured } = invocation;
+    let resolved = resolve(inner, target, context)?;
+    let begun = Instant::now();
+    let mut arguments = check(&resolved, arguments, context)?;
+    let authority = match authorise(inner, &resolved, &arguments, action) {
+        Ok(authority) => authority,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    arguments.extend(authority.arguments);
+    let Resolved { name, tool, component, .. } = resolved;
+    let mut limits = authority.limits;
+    let time = limits.time;
+    limits.time = time.saturating_sub(begun.elapsed());
+    let call = Call {
+        name: name.into_owned(),
+        action,
+        arguments: text(&arguments),
+        answers: String::new(),
+        grants: authority.grants,
+        guard: authority.guard,
+        limits,
+    };
+    let earlier = match resume {
+        None => Map::new(),
+        Some(open) => open(&call.name, &call.arguments).map_err(ToolboxError::State)?,
+    };
+    let mut presets: BTreeMap<_, _> = tool
+        .answers
+        .iter()
+        .map(|(id, answer)| (id.clone(), answer.clone().map(Answer::Json)))
+        .collect();
+    for (id, answer) in answers {
+        presets.entry(id).or_insert(answer);
+    }
+    let problems = Problems {
+        cache: tool.cache_problems.clone(),
+        description: tool.description_problem.clone(),
+    };
+    let source = tool.source.clone();
+    let structured_by = is_structured.then_some(tool);
+    Ok(Ok(Prepared {
+        call,
+        time,
+        source,
+        component,
+        presets,
+        answers: earlier,
+        structured_by,
+        problems,
+    }))
+}
+
+/// What a name stands for.
+struct Resolved {
+    /// What the component is called as.
+    name: Cow<'static, str>,
+    tool: Arc<Tool>,
+    /// What the arguments have to fit.
+    schema: ArgumentSchema,
+    adapter: Option<&'static dyn Adapter>,
+    /// The grants of the tool count, which are not the host's own.
+    is_granted: bool,
+    component: Option<Component>,
+}
+
+/// The schema of a call's arguments.
+enum ArgumentSchema {
+    /// The tool's.
+    Tool,
+    /// Another one.
+    Own(Schema),
+    /// The host itself has made them.
+    None,
+}
+
+/// Finds what is called: the tool with its schema, grants and limits, and its component
+/// where it had to be asked for them.
+fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resolved, ToolboxError> {
+    let find = |name: &str| -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
+        tool::resolve(inner, inner.find(name)?, &context.run)
+    };
+    Ok(match target {
+        Target::Tool(name) => {
+            let (tool, component) = find(&name)?;
+            let adapter = tool::adapter(&tool.source);
+            let schema = ArgumentSchema::Tool;
+            let name = Cow::Owned(name);
+            Resolved { name, tool, schema, adapter, is_granted: true, component }
+        }
+        Target::Prompt(prompt) => {
+            let (tool, component) = find(prompt.tool.as_str())?;
+            let name = format!("{}{}", served::PROMPT_PREFIX, prompt.description.name);
+            let schema = ArgumentSchema::Own(served::schema(&prompt.description));
+            let name = Cow::Owned(name);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Resource(tool) => {
+            let (tool, component) = find(tool.as_str())?;
+            let (name, schema) = (Cow::Borrowed(served::RESOURCE_NAME), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Builtin(name) => {
+            let tool = tool::resolve_builtin(inner, name)?;
+            let adapter = tool::adapter(&tool.source);
+            let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter, is_granted: false, component: None }
+        }
+    })
+}
+
+/// Checks the arguments against the schema and fills defaults in.
+fn check(
+    resolved: &Resolved,
+    arguments: Arguments,
+    context: &CallContext,
+) -> Result<Map<String, Value>, ToolboxError> {
+    let schema = match &resolved.schema {
+        ArgumentSchema::Tool => &resolved.tool.input_schema.value,
+        ArgumentSchema::Own(schema) => schema,
+        ArgumentSchema::None => match arguments.json {
+            Some(Value::Object(arguments)) => return Ok(arguments),
+            _ => return Ok(Map::new()),
+        },
+    };
+    let time = resolved.tool.limits.time.value;
+    let deadline = Deadline::new(&context.run.cancellation, time, context.run.time(time));
+    let own = resolved.adapter.map(Adapter::own_arguments).unwrap_or_default();
+    schema
+        .check_arguments(arguments, &|| deadline.check(), |key| own.contains(&key))
+        .map_err(|error| ToolboxError::arguments(&resolved.name, error))
+}
+
+/// Resolves a tool and checks arguments for it, without calling it.
+pub(crate) fn check_arguments(
+    toolbox: &Toolbox,
+    name: &str,
+    arguments: Arguments,
+) -> Result<Map<String, Value>, ToolboxError> {
+    let context = CallContext::new(Caller::Host);
+    let resolved = resolve(&toolbox.0, Target::Tool(name.to_owned()), &context)?;
+    check(&resolved, arguments, &context)
+}
+
+/// What a call may do.
+struct Authority {
+    grants: Grants,
+    guard: Arc<Guard>,
+    limits: Limits,
+    /// What the host tells the tool besides what the caller does.
+    arguments: Map<String, Value>,
+}
+
+/// Settles what the call may reach and use up.
+///
+/// # Errors
+///
+/// The refusal of the tool's adapter.
+fn authorise(
+    inner: &Inner,
+    resolved: &Resolved,
+    arguments: &Map<String, Value>,
+    action: Action,
+) -> Result<Authority, ErrorInfo> {
+    let limits = resolved.tool.limits.limits();
+    let mut grants = match resolved.is_granted {
+        true => resolved.tool.grants.value.clone(),
+        false => Grants::default(),
+    };
+    let additions = match (resolved.adapter, action) {
+        (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
+        // A call is rendered without any grants.
+        (None, _) | (_, Action::FormatArguments) => Additions::default(),
+    };
+    grants.directories.extend(additions.directories);
+    let guard = inner.guard_for(&grants);
+    Ok(Authority { grants, guard, limits, arguments: additions.arguments })
+}
+
+/// Runs the tool with the answers so far, and again for each question that the
+/// configuration or the invocation answers. What it emits counts in its last run.
+async fn run(
+    inner: &Inner,
+    mut call: Box<Prepared>,
+    context: &RunContext,
+) -> Result<Stretch, ToolboxError> {
+    // A component may have changed while a person thought about an answer, and is not
+    // kept in memory for that long.
+    let component = match call.component.take() {
+        Some(component) => component,
+        None => {
+            let source = inner.component_source(&call.source)?;
+            let component = inner.host.component(&source, metering(call.call.limits), context);
+            component.map_err(|error| match error {
+                LoadError::Cancelled => ended(&call, context).into(),
+                error => ToolboxError::from(error),
+            })?
+        }
+    };
+    call.problems.cache = component.cache_problems().to_vec();
+    loop {
+        call.call.answers = text(&call.answers);
+        let mut completion = inner.host.call(&component, &call.call, context).await;
+        if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
+            completion.result = Err(ended(&call, context));
+        }
+        let Some(question) = question(&completion) else {
+            let structured = structured(&call, &completion, context);
+            let problems = call.problems;
+            let completed = Completed { completion, structured, problems };
+            return Ok(Stretch::Ended(Box::new(completed)));
+        };
+        if call.answers.contains_key(&question.id) {
+            return Err(ToolboxError::AskedAgain { question: question.id });
+        }
+        if call.answers.len() >= QUESTIONS {
+            return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
+        }
+        let Some(preset) = call.presets.get(&question.id) else {
+            let suspended = Suspended { question, rejected: None, completion, call };
+            return Ok(Stretch::Asks(Box::new(suspended)));
+        };
+        let checked = question.answer_type.check(&preset.value);
+        let answer = checked.map_err(|source| ToolboxError::Answer {
+            question: question.id.clone(),
+            origin: preset.origin.clone(),
+            source,
+        })?;
+        call.answers.insert(question.id, answer);
+    }
+}
+
+/// The error of a call that has to end: its time is over, or it was cancelled.
+fn ended(call: &Prepared, context: &RunContext) -> CallError {
+    if context.cancellation.is_cancelled() {
+        return CallError::Cancelled;
+    }
+    let limit = match context.deadline.is_some_and(|at| Instant::now() >= at) {
+        true => "that of the calling tool".to_owned(),
+        false => format_duration(call.time).to_string(),
+    };
+    CallError::Limit { kind: LimitKind::Time, limit }
+}
+
+/// Reads the content as the output schema has it, in what the run has left of the
+/// call's time.
+fn structured(
+    call: &Prepared,
+    completion: &Completion,
+    context: &RunContext,
+) -> Result<Option<Value>, ToolboxError> {
+    let (Some(tool), Ok(Outcome::Success(content))) = (&call.structured_by, &completion.result)
+    else {
+        return Ok(None);
+    };
+    let left = call.call.limits.time.saturating_sub(completion.usage.elapsed);
+    let deadline = Deadline::new(&context.cancellation, call.time, context.time(left));
+    tool.structured_until(content, &deadline)
+}
+
+/// The record of a call, which is made when this is dropped: a call whose future is
+/// dropped is recorded too.
+struct Recording<'a> {
+    /// The tool, if it exists and a recorder wants to know.
+    tool: Option<String>,
+    context: &'a CallContext,
+    start: Instant,
+    end: CallEnd,
+}
+
+impl<'a> Recording<'a> {
+    fn begin(toolbox: &Toolbox, invocation: &Invocation, context: &'a CallContext) -> Self {
+        let tool = match (&context.recorder, &invocation.target) {
+            // A name that somebody made up is not recorded: each one would be kept.
+            (Some(_), Target::Tool(name)) => toolbox.has_tool(name).then(|| name.clone()),
+            _ => None,
+        };
+        Self { tool, context, start: Instant::now(), end: CallEnd::Error }
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        record(self);
+    }
+}
+
+/// Passes on that a call has ended, and how.
+fn record(recording: &Recording<'_>) {
+    if let (Some(recorder), Some(tool)) = (&recording.context.recorder, &recording.tool) {
+        recorder.record(&CallRecord {
+            tool,
+            caller: &recording.context.caller,
+            end: recording.end,
+            elapsed: recording.start.elapsed(),
+        });
+    }
+}
+
+fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
+    match ended {
+        Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
+            (Ok(Outcome::Success(_)), Ok(_)) => CallEnd::Success,
+            (Err(CallError::Internal(_)), _) => CallEnd::Refused,
+            _ => CallEnd::Error,
+        },
+        Ok(Ended::Suspended(_)) => CallEnd::Suspended,
+        Ok(Ended::Refused(_))
+        | Err(ToolboxError::State(_) | ToolboxError::Call(CallError::Internal(_))) => {
+            CallEnd::Refused
+        }
+        Err(_) => CallEnd::Error,
+    }
+}
+
+/// A JSON object as text, the same for the same object.
+fn text(object: &Map<String, Value>) -> String {
+    // Room for what is long as a rule, so that it is not copied as this grows.
+    let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
+    let mut text = Vec::with_capacity(long + long / 16 + 128);
+    serde_json::to_writer(&mut text, object).expect("every key is a string");
+    String::from_utf8(text).expect("JSON is text")
+}
+
+/// The question that a run ended with.
+fn question(completion: &Completion) -> Option<Question> {
+    match &completion.result {
+        Ok(Outcome::NeedsInput(question)) => Some(question.clone()),
+        Ok(_) | Err(_) => None,
+    }
+}
