@@ -77,7 +77,15 @@ impl Global {
         }
         // Itself, whatever has become of its file. Where there is no `/proc`, it
         // cannot be started and compiles in this process.
-        Kitbag::builder().places(places).compiler("/proc/self/exe")
+        let program: Option<PathBuf> = match cfg!(target_os = "linux") {
+            true => Some("/proc/self/exe".into()),
+            false => std::env::current_exe().ok(),
+        };
+        let builder = Kitbag::builder().places(places);
+        match program {
+            Some(program) => builder.compiler(program),
+            None => builder,
+        }
     }
 
     /// Reads the configuration.

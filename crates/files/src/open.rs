@@ -10,10 +10,10 @@ use std::path::{Component, Path, PathBuf};
 
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
-use rustix::fs::{
-    CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat, openat2, readlinkat,
-};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
+
+use crate::sys::{self, id_of};
 
 /// How many links are followed before a path is refused, as in Linux.
 const LINKS: usize = 40;
@@ -74,12 +74,14 @@ pub struct Link {
 
 impl OpenAs {
     pub(crate) fn flags(self) -> OFlags {
-        let flags = match self {
-            Self::Handle => OFlags::PATH,
-            Self::Directory => OFlags::PATH | OFlags::DIRECTORY,
-            Self::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
-        };
-        flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
+        match self {
+            Self::Handle => sys::HANDLE,
+            Self::Directory => sys::HANDLE | OFlags::DIRECTORY,
+            Self::File => {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+                flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
+            }
+        }
     }
 }
 
@@ -102,12 +104,9 @@ impl Located {
 /// [`OpenError::Link`] for a link at any place, [`OpenError::Kernel`] for a
 /// directory of a file system that cannot be granted.
 pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // With both flags a link at the end would be opened itself.
-    let flags = as_what.flags() - OFlags::NOFOLLOW;
-    let opened = match openat2(CWD, path, flags, Mode::empty(), resolve) {
+    let opened = match sys::open_without_links(path, as_what.flags()) {
         Ok(opened) => opened,
-        // Not in this kernel, or kept from this process; or a link, which has to
+        // Not in this system, or kept from this process; or a link, which has to
         // be named.
         Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => {
             open_by_hand(path, as_what.flags(), |_, _| Ok(()))?
@@ -189,7 +188,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
         }
         // The links of procfs lead where their text does not.
         check_file_system(&here.0)?;
-        let target = readlinkat(&next, "", Vec::new()).map_err(io::Error::from)?;
+        let target = sys::read_link(&next).map_err(io::Error::from)?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         walk.follow(&here, &part)?;
         if target.has_root() {
@@ -240,54 +239,17 @@ impl Walk {
     }
 }
 
-/// What tells a file from everything else.
-pub fn id_of(stat: &Stat) -> FileId {
-    FileId { device: stat.st_dev, inode: stat.st_ino }
-}
-
 /// Refuses what is on a file system in which the kernel shows itself.
 ///
 /// # Errors
 ///
 /// [`OpenError::Kernel`] names its type.
 pub fn check_file_system(fd: impl AsFd) -> Result<(), OpenError> {
-    let found = fstatfs(fd).map_err(io::Error::from)?;
-    // The kernel's numbers have 32 bits; the field's size depends on the processor.
-    let magic = found.f_type as u32;
-    match KERNEL.iter().find(|(known, _)| *known == magic) {
-        Some((_, name)) => Err(OpenError::Kernel { name }),
+    match sys::kernel_file_system(fd)? {
+        Some(name) => Err(OpenError::Kernel { name }),
         None => Ok(()),
     }
 }
-
-/// File systems in which the kernel shows itself, its processes or its devices.
-///
-/// Source: `include/uapi/linux/magic.h`, and for those that are not there the
-/// file system's own source.
-const KERNEL: &[(u32, &str)] = &[
-    (0x0000_9fa0, "proc"),
-    (0x6265_6572, "sysfs"),
-    (0x0027_e0eb, "cgroup"),
-    (0x6367_7270, "cgroup2"),
-    (0x6462_6720, "debugfs"),
-    (0x7472_6163, "tracefs"),
-    (0x7363_6673, "securityfs"),
-    (0x6265_6570, "configfs"),
-    (0xcafe_4a11, "bpf"),
-    (0x6165_676c, "pstore"),
-    (0xde5e_81e4, "efivarfs"),
-    (0xf97c_ff8c, "selinuxfs"),
-    (0x4341_5d53, "smackfs"),
-    (0x4249_4e4d, "binfmt_misc"),
-    (0x0000_1cd1, "devpts"),
-    (0x1980_0202, "mqueue"),
-    (0x6e73_6673, "nsfs"),
-    (0x6573_5543, "fusectl"),
-    (0x6759_6969, "rpc_pipefs"),
-    (0x5a3c_69f0, "apparmorfs"),
-    (0x6c6f_6f70, "binderfs"),
-    (0x0765_5821, "resctrl"),
-];
 
 /// The canonical form of an absolute path of which the end need not exist.
 pub fn canonical(path: &Path) -> PathBuf {

@@ -12,7 +12,8 @@ use kitbag_contract::text::shown;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
 use rustix::io::Errno;
 
-use crate::open::{Link, Located, OpenAs, OpenError, id_of, open_by_hand};
+use crate::open::{Link, Located, OpenAs, OpenError, open_by_hand};
+use crate::sys::{id_of, mode_of};
 
 /// Why a file or a directory does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +230,7 @@ pub fn distrust_place(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Dis
 /// descriptor it counts as having an access control list.
 pub fn distrust(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {
     let mode = Mode::from_raw_mode(stat.st_mode);
-    let bits = stat.st_mode & 0o7777;
+    let bits = mode_of(stat) & 0o7777;
     distrust_owner(stat).or_else(|| {
         if mode.contains(Mode::WOTH) {
             return Some(Distrust::WorldWritable { mode: bits });

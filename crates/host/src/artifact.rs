@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use wasmtime::component::Component;
 
 use crate::compile::Compiled;
 use crate::engines::Metering;
+use crate::sys::path_of;
 
 /// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
 /// to be told of new code, which wasmtime does for what it has copied.
@@ -121,14 +122,14 @@ pub(crate) fn load_verified(
     artifact: &crate::cache::Verified<'_>,
 ) -> wasmtime::Result<Component> {
     // The very file that was verified, whatever its name stands for by now.
-    let file = format!("/proc/self/fd/{}", artifact.file().as_raw_fd());
+    let file = path_of(artifact.file().as_fd());
     // SAFETY: a `Verified` exists only for a file which we own in a directory which
     // only we can write, and whose digest is the one that was recorded when we
     // compiled it. Nothing changes the file, as `cache::entry` has it, so wasmtime
     // maps what was verified: the same pages of the same file.
     let mapped = unsafe { Component::deserialize_file(engine, file) };
     mapped.or_else(|_| {
-        // SAFETY: as above. Here the bytes are copied: there is no `/proc`, or
+        // SAFETY: as above. Here the bytes are copied: there is no such path, or
         // nothing may be executed where the cache lies.
         unsafe { Component::deserialize(engine, artifact.bytes()) }
     })

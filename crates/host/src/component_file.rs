@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId};
-use kitbag_files::{OpenAs, Owners, id_of, open};
+use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
 use crate::cache::Key;
@@ -57,8 +57,8 @@ impl Stamp {
     }
 
     fn of_file(stat: &Stat) -> Self {
-        let modified = (stat.st_mtime, stat.st_mtime_nsec.cast_signed());
-        Self { id: id_of(stat), size: stat.st_size.cast_unsigned(), modified }
+        let size = stat.st_size.cast_unsigned();
+        Self { id: id_of(stat), size, modified: modified_at(stat) }
     }
 }
 

@@ -34,6 +34,7 @@ mod queue;
 mod random;
 mod report;
 mod state;
+mod sys;
 mod threads;
 mod timer;
 mod truncate;

@@ -53,8 +53,9 @@ fn is_watchable(path: &Path) -> bool {
 /// Whether a directory is on a file system that shows the kernel's state as files.
 /// What cannot be found out is.
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
-    // Nothing else is opened: what takes the place of the directory may be a FIFO.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // Nothing else is opened: what takes the place of the directory may be a FIFO. One
+    // that cannot be read cannot be watched either.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(path, flags, Mode::empty());
     directory.map_or(true, |directory| check_file_system(directory).is_err())
 }

@@ -19,10 +19,7 @@ use kitbag_contract::ByteSize;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal,
-    setrlimit,
-};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
 
 use super::compiled::Compiled;
 use super::in_process::{STACK_BYTES, artifact};
@@ -30,6 +27,7 @@ use super::share::Share;
 use crate::engines::{Metering, SETTINGS};
 use crate::error::{InvalidComponent, LoadError};
 use crate::limits::COMPONENT_BYTES;
+use crate::sys::end_with_parent;
 use crate::wait::{TIME, Wait};
 
 /// The first argument of a process that compiles.
@@ -338,7 +336,7 @@ fn close_inherited() {
 
 /// Ends this process with its parent, and at its limits.
 fn limit(parent: Pid, threads: usize, memory: u64) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    end_with_parent()?;
     // It may have ended before.
     if getppid() != Some(parent) {
         return Err(io::Error::other("the process that started this has ended"));

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_files::{Change, GuardTable, is_part_of_repository};
+use kitbag_files::{Change, GuardTable, HANDLE, is_part_of_repository};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use wasmtime::component::Resource;
@@ -17,7 +17,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::granted::Granted;
 use super::quota::Quota;
-use super::resolve::{Found, HANDLE, Target, from_errno, leads_out, resolve};
+use super::resolve::{Found, Target, from_errno, leads_out, resolve};
 
 /// How many directories above one are looked at for the granted one that it is
 /// in. A tool cannot name a longer path.

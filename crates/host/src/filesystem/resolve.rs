@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use kitbag_contract::FileId;
-use kitbag_files::{check_file_system, id_of, is_guarded};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use kitbag_files::{HANDLE, check_file_system, id_of, is_guarded, read_link};
+use rustix::fs::{FileType, Mode, Stat, fstat, openat};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::{FsError, FsResult};
 
@@ -21,9 +21,6 @@ const LINKS: usize = 40;
 
 /// The longest path with its end, as in Linux.
 const PATH_BYTES: usize = 4096;
-
-/// A handle that neither reads nor writes, of anything but what a link leads to.
-pub(super) const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Where a path leads.
 #[derive(Debug)]
@@ -91,7 +88,7 @@ impl Found {
 
     /// The text of a link.
     pub(super) fn link(&self) -> FsResult<String> {
-        let link = readlinkat(&self.handle, "", Vec::new()).map_err(from_errno)?;
+        let link = read_link(&self.handle).map_err(from_errno)?;
         link.into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
 }
