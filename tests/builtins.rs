@@ -68,3 +68,26 @@ fn a_built_in_is_narrowed_renamed_and_taken_away_by_configuration() {
     assert_eq!(workspace.run(&["list"]).stdout, "");
     assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
 }
+
+#[test]
+fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_it() {
+    let workspace = Workspace::new();
+    workspace.file(".kitbag/tools/mine.wasm", fs::read(guest("learn")).unwrap());
+    let missing = "tool `mine` asks for a grant that it does not have; to give it, add `{ host = \
+                   \"DIRECTORY\", guest = \"/subjects\", mode = \"ro\" }` to \
+                   `tools.mine.grants.filesystem`";
+    let check = workspace.run(&["check"]);
+    let warning = format!("warning: {missing}, which replaces the default\n");
+    assert_eq!((check.code, &*check.stderr), (0, &*warning), "{}", check.shown());
+    let check = workspace.run(&["check", "--json"]).json();
+    assert_eq!(
+        check["warnings"],
+        serde_json::json!([format!("{missing}, which replaces the default")])
+    );
+    workspace.file("notes/rules.md", "Be kind.\n");
+    workspace.config(
+        "[tools.mine]\ngrants.filesystem = [{ host = \"notes\", guest = \"/subjects\" }]\n",
+    );
+    let check = workspace.run(&["check"]);
+    assert_eq!((check.code, &*check.stderr), (0, ""), "{}", check.shown());
+}

@@ -408,7 +408,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             action: Action::Run,
             arguments: r#"{"text":"a"}"#.into(),
             answers: "{}".into(),
-            grants: Grants { directories },
+            grants: Grants::from(directories),
             guard: Arc::clone(&guard),
             limits: Limits::default(),
         };

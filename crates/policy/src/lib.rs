@@ -113,6 +113,13 @@ impl Grants {
     }
 }
 
+impl From<Vec<DirectoryGrant>> for Grants {
+    /// Directories and nothing else.
+    fn from(directories: Vec<DirectoryGrant>) -> Self {
+        Self { directories }
+    }
+}
+
 impl RequestedGrants {
     /// Reads what a tool says of itself, by the key of the kind. Kinds that this
     /// version does not know are ignored.

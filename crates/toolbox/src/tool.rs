@@ -116,15 +116,15 @@ impl Tool {
         let missing = self.requested_grants.missing(&self.grants.value);
         let missing =
             missing.filter(move |(request, _)| !(is_builtin && request.is_given_by_call()));
-        missing.map(|(request, MissingGrant { key, entry })| {
+        missing.map(|(_, MissingGrant { key, entry })| {
             let (tool, origin) = (&self.name, self.grants.origin_of(key));
             // A list replaces the default, which a tool would lose by it.
             let kept = self.grants.value.kinds().into_iter().find(|kind| kind.key() == key);
             let replaces = kept.is_some_and(|kind| !kind.is_empty()) && *origin == Origin::Default;
             let besides = if replaces { ", which replaces the default" } else { "" };
             format!(
-                "tool `{tool}` asks for `{request}`, which it is not granted; to grant it, add \
-                 `{entry}` to `tools.{tool}.grants.{key}`{besides}"
+                "tool `{tool}` asks for a grant that it does not have; to give it, add `{entry}` to \
+                 `tools.{tool}.grants.{key}`{besides}"
             )
         })
     }
