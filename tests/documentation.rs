@@ -36,7 +36,7 @@ fn the_demonstration_in_readme_is_what_the_binary_prints() {
 
 #[test]
 fn every_document_of_the_topic_can_be_loaded() {
-    let all = in_repository(&["run", "learn", "topic=kitbag", "subjects=**"]);
+    let all = in_repository(&["run", "learn", "topic=kitbag", "subjects=**", "max_bytes=1000000"]);
     for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "md") {

@@ -41,7 +41,7 @@ fn knowledge() -> Workspace {
     workspace.config(
         "[knowledge.skills]\nsubjects = \"kb\"\ntitle = \"Team Skills\"\n\
          introduction = \"How we work.\"\ndescription = \"What everybody here should know.\"\n\
-         learned = [\"basics\", \"plain*\"]\ndisabled = [\"salaries\"]\n\
+         learned = [\"basics\", \"plain*\"]\ninclude = [\".drafts\"]\ndisabled = [\"salaries\"]\n\
          [knowledge.empty]\nsubjects = \"nothing\"\n\
          [knowledge.gone]\nsubjects = \"gone\"\n\
          [knowledge.off]\nsubjects = \"kb\"\nenable = false\n",
@@ -124,10 +124,20 @@ fn a_large_subject_is_cut_at_a_line_and_what_does_not_fit_is_named() {
     let workspace = knowledge();
     let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n";
     workspace.file("kb/large.md", line.repeat(40_000));
-    let whole = workspace.run(&["run", "learn", "topic=skills", "subjects=large", "--output", "8MiB"]);
+    let whole = workspace.run(&[
+        "run",
+        "learn",
+        "topic=skills",
+        "subjects=large",
+        "max_bytes=8388608",
+        "--output",
+        "8MiB",
+    ]);
     let whole = whole.success();
     assert!((1_000_000..1_100_000).contains(&whole.len()), "{}", whole.len());
-    let few = ["run", "learn", "topic=skills", "subjects=rust/**", "--output", "170B"];
+    let short = workspace.run(&["run", "learn", "topic=skills", "subjects=large"]).success();
+    assert!((60 << 10..=64 << 10).contains(&short.len()), "{}", short.len());
+    let few = ["run", "learn", "topic=skills", "subjects=**", "--output", "600B"];
     snapshot!("output limit", &workspace.run(&few).shown());
 }
 
@@ -213,6 +223,7 @@ fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
     workspace.file("kb/hr/salaries.md", "Nobody's business.\n");
     workspace.file("kb/hr/.bonus.md", "Nobody's business.\n");
     workspace.file("kb/open.md", "Open.\n");
+    fs::hard_link(workspace.path("kb/hr/salaries.md"), workspace.path("kb/second.md")).unwrap();
     symlink("hr/salaries.md", workspace.path("kb/alias.md")).unwrap();
     symlink("hr", workspace.path("kb/people")).unwrap();
     workspace.config("[knowledge.skills]\nsubjects = \"kb\"\ndisabled = [\"hr/*\"]\n");
@@ -222,7 +233,53 @@ fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
         assert_eq!(run.code, 1, "{name}: {}", run.shown());
         assert_eq!(run.stderr, format!("error: subject `{name}` is disabled\n"));
     }
-    assert_eq!(learn("subjects=**").success(), "<subject name=\"open\">\nOpen.\n</subject>\n");
+    let second = learn("subjects=second");
+    assert_eq!(second.stderr, "error: Disabled: `second`.\n", "{}", second.shown());
+    assert_eq!(
+        learn("subjects=**").success(),
+        "<subject name=\"open\">\nOpen.\n</subject>\n\nDisabled: `second`.\n"
+    );
     let list = workspace.run(&["run", "learn", "topic=skills"]).success();
     assert!(list.contains("- open\n") && !list.contains("salaries"), "{list}");
+}
+
+#[test]
+fn what_looks_like_a_secret_is_no_subject_unless_the_topic_includes_it() {
+    let workspace = Workspace::new();
+    workspace.file("open.md", "Open.\n");
+    workspace.file(".note.md", "By name only.\n");
+    for secret in [".env", "deploy/.ENV.local", "keys/server.pem", ".git/config", ".venv/x.md"] {
+        workspace.file(secret, "token = 1234\n");
+    }
+    symlink(".env", workspace.path("alias.md")).unwrap();
+    symlink(".git", workspace.path("repository")).unwrap();
+    let topics = |include: &str| {
+        workspace.config(&format!(
+            "[knowledge.all]\nsubjects = \".\"\ninclude = {include}\n[knowledge.bare]\nsubjects = \"deploy\"\n"
+        ));
+    };
+    let learn = |subjects: &str| workspace.run(&["run", "learn", "topic=all", subjects]);
+    topics("[]");
+    let names = ["env", "deploy/ENV.local", "keys/server", "git/config", "venv/x", "alias"];
+    for name in names.into_iter().chain(["repository/config", "kitbag/config"]) {
+        let run = learn(&format!("subjects={name}"));
+        assert!(run.code == 1 && !run.shown().contains("1234"), "{name}: {}", run.shown());
+    }
+    assert_eq!(learn("subjects=note").success(), "By name only.\n");
+    assert!(!learn("subjects=**").success().contains("1234"));
+    topics("[\".env\", \".git/config\"]");
+    assert_eq!(learn("subjects=env").success(), "token = 1234\n");
+    assert_eq!(learn("subjects=git/config").success(), "token = 1234\n");
+    assert_eq!(learn("subjects=keys/server").code, 1);
+}
+
+#[test]
+fn the_prompt_tells_of_subjects_that_are_not_listed_where_there_are_some() {
+    let workspace = Workspace::new();
+    workspace.file("kb/open.md", "Open.\n");
+    workspace.config("[knowledge.skills]\nsubjects = \"kb\"\n");
+    let prompt = || workspace.run(&["prompt"]).success();
+    assert!(!prompt().contains("not listed"), "{}", prompt());
+    workspace.file("kb/.deep.md", "By name only.\n");
+    assert!(prompt().contains("not listed"), "{}", prompt());
 }

@@ -175,6 +175,9 @@ pub struct Topic {
     pub description: Option<Sourced<String>>,
     /// Globs of the subjects that are in the system prompt already.
     pub learned: Sourced<Vec<String>>,
+    /// Globs of dot directories, and of files that look like secrets, that are subjects
+    /// all the same.
+    pub include: Sourced<Vec<String>>,
     /// Globs or exact names of subjects that can never be loaded.
     pub disabled: Sourced<Vec<String>>,
 }

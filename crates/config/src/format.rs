@@ -189,6 +189,10 @@ pub(crate) struct TopicConfig {
     /// a level, `**` across levels.
     #[schemars(extend("default" = []))]
     pub(crate) learned: Option<Written<Vec<Written<String>>>>,
+    /// Globs of dot directories and of files that look like secrets, by their paths:
+    /// without this they are no subjects.
+    #[schemars(extend("default" = []))]
+    pub(crate) include: Option<Written<Vec<Written<String>>>>,
     /// Globs or exact names of subjects that can never be loaded, hidden ones among
     /// them, and not through a link either; they beat `learned`.
     #[schemars(extend("default" = []))]

@@ -159,6 +159,7 @@ impl Rows {
         self.text(key.key("introduction"), &topic.introduction);
         self.text(key.key("description"), &topic.description);
         self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
+        self.add(key.key("include"), &topic.include, |globs| globs.as_slice().into());
         self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());
     }
 }

@@ -12,7 +12,7 @@ mod owner;
 mod sys;
 
 pub use guard::{Change, Guard, GuardTable, GuardedPaths, repository_above};
-pub use names::{fold, is_guarded, is_part_of_repository};
+pub use names::{SECRETS, fold, is_guarded, is_part_of_repository};
 pub use open::{Link, Located, OpenAs, OpenError, canonical, check_file_system, locate, open};
 pub use owner::{Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place};
 pub use sys::{HANDLE, id_of, mode_of, modified_at, read_link};

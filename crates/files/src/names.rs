@@ -5,6 +5,33 @@
 /// there are run by, or steer, what runs outside the sandbox.
 const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
+/// What the names of files and directories look like that hold secrets: globs, without
+/// case.
+pub const SECRETS: [&str; 22] = [
+    ".env",
+    ".env.*",
+    ".envrc",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".htpasswd",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".kube",
+    "id_rsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.kdbx",
+];
+
 /// What a directory holds that git takes for a repository: `HEAD`, and one of
 /// the others.
 ///

@@ -45,6 +45,8 @@ struct TopicView {
     learned: Option<String>,
     /// Whether there is more to be loaded.
     available: bool,
+    /// Whether some of that is not listed.
+    unlisted: bool,
 }
 
 /// Why there is no answer that could be read.
@@ -62,6 +64,7 @@ pub(crate) async fn prompt(
 ) -> Result<KnowledgePrompt, ToolboxError> {
     let mut learned = Vec::new();
     let mut available = Vec::new();
+    let mut has_unlisted = false;
     let mut problems = Vec::new();
     let config = toolbox.config();
     for topic in enabled(config) {
@@ -69,6 +72,7 @@ pub(crate) async fn prompt(
             Ok(view) => {
                 learned.extend(view.learned);
                 available.extend(view.available.then(|| topic_line(topic)));
+                has_unlisted |= view.available && view.unlisted;
             }
             // The learned subjects alone exceed the limit, so the answer was
             // cut; it cannot be delivered in part.
@@ -76,12 +80,13 @@ pub(crate) async fn prompt(
                 "the learned subjects of topic `{}` do not fit the output limit of {}; raise \
                  `limits.output` of `{LEARN}` or learn fewer",
                 shown(&topic.id),
-                learn(config).map_or(Limits::default(), |tool| tool.limits.limits()).output,
+                limits(config).output,
             )),
             Err(Unanswered::Error(error)) => problems.push(error.message),
         }
     }
-    let text = render(&learned, &available, learn(config).map(|tool| tool.name.as_str()));
+    let tool = learn(config).map(|tool| tool.name.as_str());
+    let text = render(&learned, &available, has_unlisted, tool);
     Ok(KnowledgePrompt { text, problems })
 }
 
@@ -110,7 +115,10 @@ pub(crate) async fn subject(
         Ok(topic) => &topic.id,
         Err(error) => return Ok(Outcome::Error(error)),
     };
-    call(toolbox, json!({ "topic": topic, "subjects": [slug] }), context).await
+    // All of it: a resource is read whole, and not only a part for a model.
+    let max_bytes = limits(toolbox.config()).output.as_u64();
+    let arguments = json!({ "topic": topic, "subjects": [slug], "max_bytes": max_bytes });
+    call(toolbox, arguments, context).await
 }
 
 /// Asks `learn` for one of the views that are the host's only.
@@ -149,8 +157,18 @@ fn learn(config: &Config) -> Option<&Tool> {
     config.tools.values().find(|tool| tool.enable.value && is_learn(&tool.source.value))
 }
 
+/// The limits of `learn`.
+fn limits(config: &Config) -> Limits {
+    learn(config).map_or(Limits::default(), |tool| tool.limits.limits())
+}
+
 /// The block, from its parts; each part is there only where it has entries.
-fn render(learned: &[String], available: &[String], tool: Option<&str>) -> String {
+fn render(
+    learned: &[String],
+    available: &[String],
+    has_unlisted: bool,
+    tool: Option<&str>,
+) -> String {
     let mut text = String::new();
     if !learned.is_empty() {
         text.push_str("The following knowledge is already loaded:\n\n");
@@ -164,10 +182,14 @@ fn render(learned: &[String], available: &[String], tool: Option<&str>) -> Strin
         let list = available.join("\n");
         let _ = write!(
             text,
-            "The following topics are available through the `{tool}` tool:\n\n{list}\n\n\
-             Some topics hold subjects that are not listed; load them by exact name when another \
-             subject mentions them.\n"
+            "The following topics are available through the `{tool}` tool:\n\n{list}\n"
         );
+        if has_unlisted {
+            text.push_str(
+                "\nSome topics hold subjects that are not listed; load them by exact name when \
+                 another subject mentions them.\n",
+            );
+        }
     }
     if text.is_empty() { text } else { format!("<knowledge>\n{text}</knowledge>\n") }
 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{ByteSize, ErrorInfo, Limits};
-use kitbag_files::{OpenError, locate};
+use kitbag_files::{OpenError, SECRETS, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value, json};
 
@@ -140,6 +140,8 @@ fn injected(topic: &Topic, output: ByteSize) -> Value {
         "description": topic.description.as_ref().map(|description| &description.value),
         "disabled": topic.disabled.value,
         "learned": topic.learned.value,
+        "include": topic.include.value,
+        "secrets": SECRETS,
         "output_bytes": output.as_u64(),
     })
 }

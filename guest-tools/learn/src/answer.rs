@@ -9,13 +9,15 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::json;
 
 use crate::arguments::Topic;
-use crate::catalog::{Catalog, Subject};
+use crate::catalog::{Catalog, Subject, is_within};
 use crate::document::{self, Document, SUBJECT_BYTES};
 use crate::files::Files;
-use crate::notes::{Notes, one_line};
+use crate::fold::{UNFOLDED, folded};
+use crate::notes::{Notes, one_line, quoted};
 use crate::select::Selection;
 
-const LEFT_OUT: &str = "Left out, since the answer has a limit; load them on their own";
+const LEFT_OUT: &str =
+    "Left out, since the answer has a limit; load them by name, or give `max_bytes`";
 
 /// What a note takes for a reason, at most.
 const REASON_BYTES: usize = 120;
@@ -26,40 +28,74 @@ const NAME_BYTES: usize = "``, ".len();
 /// The longest tags around a part of the system prompt, and its line ends.
 const FRAME_BYTES: usize = "<topic-1000000 name=\"\">\n\n\n</topic-1000000>".len();
 
-/// Lists the subjects of a topic.
-pub(crate) fn listing(name: &str, topic: &Topic, catalog: &Catalog) -> String {
-    let limit = topic.output_bytes;
+/// Lists the subjects of a topic, or of the directories that were asked for.
+pub(crate) fn listing(
+    name: &str,
+    topic: &Topic,
+    files: &impl Files,
+    catalog: &Catalog,
+    selection: Option<&Selection>,
+    limit: usize,
+) -> String {
     let mut notes = Notes::default();
     note_unreadable(&mut notes, catalog);
+    let directories = selection.map(|it| it.directories.as_slice()).unwrap_or_default();
+    for pattern in selection.iter().flat_map(|it| &it.unmatched) {
+        notes.add("No subject matches", pattern);
+    }
+    let is_asked = |subject: &&Subject| {
+        directories.is_empty()
+            || directories.iter().any(|directory| is_within(&subject.slug, directory))
+    };
+    let available: Vec<&Subject> = catalog.available().filter(is_asked).collect();
+    let learned: Vec<&Subject> = catalog.learned().filter(is_asked).collect();
 
     let mut answer = format!("# Topic: {}\n\n", one_line(&topic.title));
-    if let Some(description) = &topic.description {
+    if let (Some(description), []) = (&topic.description, directories) {
         answer.push_str(description.trim_end());
         answer.push_str("\n\n");
     }
-    answer.push_str("## Available subjects:\n\n");
-    let offer = format!(
+    let within = match directories {
+        [] => String::new(),
+        directories => format!(" in {}", quoted(directories, limit / 4)),
+    };
+    let is_folded = available.len() > UNFOLDED;
+    let mut offer = format!(
         "\nUse the `{name}` tool with the `subjects` argument to learn specific subjects.\n"
     );
+    let mut lines: Vec<String> =
+        available.iter().map(|subject| one_line(&subject.slug).into_owned()).collect();
+    if is_folded {
+        let folded = folded(files, catalog, &available);
+        if folded.len() < lines.len() {
+            offer.insert_str(offer.len() - 1, " The name of a directory lists it.");
+        }
+        lines = folded;
+        answer.push_str(&format!("## Available subjects{within}: {}\n\n", available.len()));
+    } else {
+        answer.push_str(&format!("## Available subjects{within}:\n\n"));
+    }
     let heading = "\n## Already learned (in system prompt):\n\n";
 
-    let learned_bytes: usize = catalog.learned().map(|subject| subject.slug.len() + 3).sum();
+    let learned_bytes: usize = learned.iter().map(|subject| subject.slug.len() + 3).sum();
     let fixed_bytes = answer.len() + offer.len() + heading.len() + notes.len() + REASON_BYTES;
     let room = limit.saturating_sub(fixed_bytes);
-    if catalog.available().next().is_some() {
-        bullets(&mut answer, catalog.available(), room - learned_bytes.min(room / 4));
-        answer.push_str(&offer);
-    } else {
+    if lines.is_empty() {
         answer.push_str("No subjects are available.\n");
+    } else {
+        bullets(&mut answer, &lines, room - learned_bytes.min(room / 4));
+        answer.push_str(&offer);
     }
     if learned_bytes > 0 {
         answer.push_str(heading);
         let room = limit.saturating_sub(answer.len() + notes.len() + REASON_BYTES);
-        bullets(&mut answer, catalog.learned(), room);
+        let slugs: Vec<_> =
+            learned.iter().map(|subject| one_line(&subject.slug).into_owned()).collect();
+        bullets(&mut answer, &slugs, room);
     }
     answer.truncate(answer.trim_end().len());
     notes.write(&mut answer, limit);
-    within(answer, limit)
+    cut(answer, limit)
 }
 
 /// Loads the subjects that were selected.
@@ -69,14 +105,16 @@ pub(crate) fn listing(name: &str, topic: &Topic, catalog: &Catalog) -> String {
 /// None of them could be delivered; it says why.
 pub(crate) fn load(
     files: &impl Files,
-    topic: &Topic,
     catalog: &Catalog,
     selection: &Selection,
+    limit: usize,
 ) -> Result<String, ErrorInfo> {
-    let limit = topic.output_bytes;
     let mut notes = Notes::default();
     for pattern in &selection.unmatched {
         notes.add("No subject matches", pattern);
+    }
+    for directory in &selection.directories {
+        notes.add("Directories; name one alone to list it", directory);
     }
     if !selection.is_exact {
         note_unreadable(&mut notes, catalog);
@@ -84,24 +122,28 @@ pub(crate) fn load(
     let positions = selection.positions.iter();
     let subjects: Vec<&Subject> = positions.map(|position| &catalog.subjects[*position]).collect();
     let form = if selection.is_exact { Form::Bare } else { Form::Block };
-    let delivered = deliver(files, &subjects, form, limit, &mut notes);
+    let delivered = deliver(files, catalog, &subjects, form, limit, &mut notes);
     let is_delivered = delivered.is_some();
     let mut answer = delivered.unwrap_or_default();
     notes.write(&mut answer, limit);
-    let answer = within(answer, limit);
+    let answer = cut(answer, limit);
     if is_delivered { Ok(answer) } else { Err(ErrorInfo::new(answer)) }
 }
 
 /// Writes a topic's part of the system prompt, as JSON: `learned` is a block of
 /// what is learned, or null; `available` says whether there is something to
-/// load.
+/// load, `unlisted` whether some of that is not listed.
 pub(crate) fn prompt(files: &impl Files, topic: &Topic, catalog: &Catalog) -> String {
     let subjects: Vec<&Subject> = catalog.learned().collect();
     let is_available = catalog.available().next().is_some();
+    let has_unlisted = catalog.has_unlisted();
     let mut limit = topic.output_bytes;
     loop {
-        let learned = (!subjects.is_empty()).then(|| learned(files, topic, &subjects, limit));
-        let answer = json!({ "learned": learned, "available": is_available }).to_string();
+        let learned =
+            (!subjects.is_empty()).then(|| learned(files, topic, catalog, &subjects, limit));
+        let answer =
+            json!({ "learned": learned, "available": is_available, "unlisted": has_unlisted })
+                .to_string();
         if answer.len() <= topic.output_bytes || limit == 0 {
             return answer;
         }
@@ -129,16 +171,23 @@ pub(crate) fn names(topic: &Topic, catalog: &Catalog) -> String {
     json!({ "subjects": subjects, "left_out": slugs.len() - subjects.len() }).to_string()
 }
 
-fn learned(files: &impl Files, topic: &Topic, subjects: &[&Subject], limit: usize) -> String {
+fn learned(
+    files: &impl Files,
+    topic: &Topic,
+    catalog: &Catalog,
+    subjects: &[&Subject],
+    limit: usize,
+) -> String {
     let title = document::escaped(&one_line(&topic.title));
     let description = topic.description.as_deref().unwrap_or_default().trim_end();
     let description = document::escaped(description);
     let gap = if description.is_empty() { "" } else { "\n" };
     let limit = limit.saturating_sub(title.len() + description.len() + FRAME_BYTES);
     let mut notes = Notes::default();
-    let mut content = deliver(files, subjects, Form::Block, limit, &mut notes).unwrap_or_default();
+    let mut content =
+        deliver(files, catalog, subjects, Form::Block, limit, &mut notes).unwrap_or_default();
     notes.write(&mut content, limit);
-    let content = within(content, limit);
+    let content = cut(content, limit);
     let tag = document::tag("topic", &[&content]);
     format!("<{tag} name=\"{title}\">\n{description}{gap}{content}\n</{tag}>")
 }
@@ -159,6 +208,7 @@ enum Form {
 /// then, and a later one may fit in its place.
 fn deliver(
     files: &impl Files,
+    catalog: &Catalog,
     subjects: &[&Subject],
     form: Form,
     limit: usize,
@@ -184,10 +234,10 @@ fn deliver(
         let used = answer.len() + "\n".len() + notes.len().min(limit / 4) + reserve;
         let room = limit.saturating_sub(used - usize::from(!is_delivered));
         if is_delivered && room < REASON_BYTES {
-            notes.add(LEFT_OUT, &subject.slug);
+            left_out(files, subject, notes);
             continue;
         }
-        let mut document = match Document::read(files, subject, room.min(SUBJECT_BYTES)) {
+        let mut document = match Document::read(files, catalog, subject, room.min(SUBJECT_BYTES)) {
             Ok(document) => document,
             Err(reason) => {
                 notes.add(&reason, &subject.slug);
@@ -203,10 +253,10 @@ fn deliver(
             let frame_bytes = content.len() - document.text.len();
             document.cut(room.saturating_sub(frame_bytes + cut_bytes));
             if is_delivered || document.text.is_empty() {
-                notes.add(LEFT_OUT, &subject.slug);
+                left_out(files, subject, notes);
                 continue;
             }
-            reason = "the answer has a limit";
+            reason = "the answer has a limit, which `max_bytes` raises";
             content = write(subject, &document.text);
         }
         if document.has_more {
@@ -221,23 +271,29 @@ fn deliver(
     is_delivered.then_some(answer)
 }
 
-/// Writes a list of slugs into so many bytes, and how many more there are.
-fn bullets<'a>(answer: &mut String, subjects: impl Iterator<Item = &'a Subject>, room: usize) {
+/// Writes a list into so many bytes, and how many more there are.
+fn bullets(answer: &mut String, lines: &[String], room: usize) {
     let end = answer.len() + room;
     let mut left_out = 0;
-    for subject in subjects {
-        let slug = one_line(&subject.slug);
-        if left_out > 0 || answer.len() + slug.len() + "- \n".len() > end {
+    for line in lines {
+        if left_out > 0 || answer.len() + line.len() + "- \n".len() > end {
             left_out += 1;
         } else {
             answer.push_str("- ");
-            answer.push_str(&slug);
+            answer.push_str(line);
             answer.push('\n');
         }
     }
     if left_out > 0 {
         answer
             .push_str(&format!("\n{left_out} more are left out, since the answer has a limit.\n"));
+    }
+}
+
+fn left_out(files: &impl Files, subject: &Subject, notes: &mut Notes) {
+    match files.size(&subject.path) {
+        Ok(bytes) => notes.add_file(LEFT_OUT, &subject.slug, bytes),
+        Err(_) => notes.add(LEFT_OUT, &subject.slug),
     }
 }
 
@@ -249,7 +305,7 @@ fn note_unreadable(notes: &mut Notes, catalog: &Catalog) {
 
 /// Cuts what nothing else has kept within the limit: a description or notes that
 /// alone are longer.
-fn within(mut answer: String, limit: usize) -> String {
+fn cut(mut answer: String, limit: usize) -> String {
     answer.truncate(answer.floor_char_boundary(limit));
     answer
 }

@@ -10,11 +10,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use kitbag_sdk::ErrorInfo;
-use kitbag_sdk::serde_json::{Map, Value};
+use kitbag_sdk::serde_json::{self, Map, Value};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// The output limit where the host names none: 1 MiB, as everywhere.
 const OUTPUT_BYTES: usize = 1 << 20;
+
+/// How long an answer is where the caller does not say.
+const BUDGET_BYTES: usize = 64 << 10;
 
 /// The arguments of a call.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Arguments {
     pub(crate) topic: String,
     /// The subjects asked for, as names or patterns; empty for a listing.
     pub(crate) subjects: Vec<String>,
+    /// How long the answer may be, where the caller says so.
+    max_bytes: Option<usize>,
     /// What is asked for.
     pub(crate) view: View,
     /// The topic as the host resolved it.
@@ -53,11 +58,21 @@ pub(crate) struct Topic {
     pub(crate) disabled: Vec<String>,
     /// Names and patterns of what is in the system prompt.
     pub(crate) learned: Vec<String>,
+    /// Patterns of dot directories and of files that look like secrets, which are
+    /// subjects all the same.
+    pub(crate) include: Vec<String>,
+    /// Patterns of the names of files that look like secrets.
+    pub(crate) secrets: Vec<String>,
     /// How long the whole answer may be.
     pub(crate) output_bytes: usize,
 }
 
 impl Arguments {
+    /// How long the answer to a caller may be.
+    pub(crate) fn budget(&self, topic: &Topic) -> usize {
+        self.max_bytes.unwrap_or(BUDGET_BYTES).min(topic.output_bytes)
+    }
+
     /// The topic as the host resolved it.
     pub(crate) fn resolved(&self) -> Result<&Topic, ErrorInfo> {
         self.resolved.as_ref().ok_or_else(|| {
@@ -75,33 +90,37 @@ impl<'de> Deserialize<'de> for Arguments {
 
 fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
     let (mut topic, mut subjects) = (None, Vec::new());
-    let (mut view, mut resolved) = (View::Call, None);
+    let (mut view, mut resolved, mut max_bytes) = (View::Call, None, None);
     for (key, value) in object {
         match (key.as_str(), value) {
             ("topic", value) => topic = Some(text("topic", value)?),
             ("subjects", Value::Null) => {}
-            ("subjects", Value::String(subject)) => subjects = vec![subject],
+            ("subjects", Value::String(subject)) => subjects = one_or_list(subject),
             ("subjects", value @ Value::Array(_)) => subjects = texts("subjects", value)?,
             ("subjects", _) => {
                 return Err("`subjects` is neither a text nor a list of texts".into());
             }
+            ("max_bytes", Value::Null) => {}
+            ("max_bytes", value) => max_bytes = Some(bytes("max_bytes", &value)?),
             ("_topic", Value::Object(object)) => resolved = Some(read_topic(object)?),
             ("_topic", _) => return Err("`_topic` is no object".into()),
             ("_view", Value::String(name)) if name == "prompt" => view = View::Prompt,
             ("_view", Value::String(name)) if name == "names" => view = View::Names,
             ("_view", _) => return Err("`_view` is neither `prompt` nor `names`".into()),
             (key, _) => {
-                return Err(format!("`{key}` is unknown; there are `topic` and `subjects`"));
+                let known = "there are `topic`, `subjects` and `max_bytes`";
+                return Err(format!("`{key}` is unknown; {known}"));
             }
         }
     }
     let topic = topic.ok_or("`topic` is missing")?;
-    Ok(Arguments { topic, subjects, view, resolved })
+    Ok(Arguments { topic, subjects, max_bytes, view, resolved })
 }
 
 fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
     let (mut id, mut title, mut description) = (None, None, None);
     let (mut disabled, mut learned) = (Vec::new(), Vec::new());
+    let (mut include, mut secrets) = (Vec::new(), Vec::new());
     let mut output_bytes = OUTPUT_BYTES;
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -111,17 +130,29 @@ fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
             ("description", value) => description = Some(text("_topic.description", value)?),
             ("disabled", value) => disabled = texts("_topic.disabled", value)?,
             ("learned", value) => learned = texts("_topic.learned", value)?,
-            ("output_bytes", value) => {
-                let bytes = value.as_u64().ok_or("`_topic.output_bytes` is no whole number")?;
-                output_bytes = bytes.try_into().unwrap_or(usize::MAX);
-            }
+            ("include", value) => include = texts("_topic.include", value)?,
+            ("secrets", value) => secrets = texts("_topic.secrets", value)?,
+            ("output_bytes", value) => output_bytes = bytes("_topic.output_bytes", &value)?,
             (key, _) => return Err(format!("`_topic.{key}` is unknown")),
         }
     }
     let id = id.ok_or("`_topic.id` is missing")?;
     let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone());
     let description = description.filter(|text| !text.trim().is_empty());
-    Ok(Topic { id, title, description, disabled, learned, output_bytes })
+    Ok(Topic { id, title, description, disabled, learned, include, secrets, output_bytes })
+}
+
+/// A text, or the list that some models write as one.
+fn one_or_list(text: String) -> Vec<String> {
+    match text.trim_start().starts_with('[').then(|| serde_json::from_str(&text)) {
+        Some(Ok(list)) => list,
+        _ => vec![text],
+    }
+}
+
+fn bytes(key: &str, value: &Value) -> Result<usize, String> {
+    let bytes = value.as_u64().ok_or_else(|| format!("`{key}` is no whole number"))?;
+    Ok(bytes.try_into().unwrap_or(usize::MAX))
 }
 
 fn text(key: &str, value: Value) -> Result<String, String> {

@@ -10,7 +10,8 @@ use core::ops::ControlFlow;
 use kitbag_sdk::ErrorInfo;
 
 use crate::arguments::Topic;
-use crate::files::{Fault, Files, Kind};
+use crate::files::{Fault, Files, Identity, Kind};
+use crate::include::Filter;
 use crate::select::Pattern;
 use crate::{missing, unreadable};
 
@@ -33,6 +34,8 @@ pub(crate) struct Catalog {
     pub(crate) unreadable: Vec<(String, Fault)>,
     /// What can never be loaded.
     disabled: Vec<Pattern>,
+    /// The files that those patterns name, whatever else they are called.
+    disabled_files: BTreeSet<Identity>,
 }
 
 /// A document of a topic.
@@ -62,8 +65,12 @@ impl Catalog {
     /// one that leads nowhere is no subject, and neither is a device, a FIFO or
     /// a socket.
     pub(crate) fn read(files: &impl Files, topic: &Topic) -> Result<Self, ErrorInfo> {
-        let mut walk =
-            Walk { entries_left: ENTRIES, path_bytes_left: PATH_BYTES, ..Walk::default() };
+        let mut walk = Walk {
+            filter: Filter::new(topic)?,
+            entries_left: ENTRIES,
+            path_bytes_left: PATH_BYTES,
+            ..Walk::default()
+        };
         walk.directories.push(String::new());
         while let Some(directory) = walk.directories.pop() {
             let visit = &mut |name: &str, kind| walk.visit(&directory, name, kind);
@@ -128,6 +135,29 @@ impl Catalog {
         is_named(&self.disabled, name)
     }
 
+    /// Whether a file that was opened is disabled, by whatever name it was opened.
+    pub(crate) fn disables_file(&self, file: Identity) -> bool {
+        self.disabled_files.contains(&file)
+    }
+
+    /// The visible subject of another case, or with the file's extension behind its name.
+    pub(crate) fn find_like(&self, name: &str) -> impl Iterator<Item = (usize, &Subject)> {
+        let name = name.to_lowercase();
+        self.visible().filter(move |(_, subject)| {
+            subject.slug.to_lowercase() == name || subject.path.to_lowercase() == name
+        })
+    }
+
+    /// Whether visible subjects lie in a directory.
+    pub(crate) fn has_directory(&self, directory: &str) -> bool {
+        self.visible().any(|(_, subject)| is_within(&subject.slug, directory))
+    }
+
+    /// Whether there are subjects that no listing has and that can be loaded.
+    pub(crate) fn has_unlisted(&self) -> bool {
+        self.subjects.iter().any(|it| it.hidden && !it.disabled && !it.learned)
+    }
+
     /// Names what a walk has found, and sets who may load it.
     fn named(files: &impl Files, walk: Walk, topic: &Topic) -> Result<Self, ErrorInfo> {
         let patterns = |texts: &[String]| -> Vec<Pattern> {
@@ -152,13 +182,15 @@ impl Catalog {
                 || subject.shared.as_deref().is_some_and(is_disabled);
             subject.learned = learned.iter().any(|pattern| pattern.matches(subject));
         }
-        if !disabled.is_empty() && !walk.followed.is_empty() {
-            disable_linked(files, &walk.followed, &mut subjects);
-        }
+        let disabled_files = if disabled.is_empty() {
+            BTreeSet::new()
+        } else {
+            disable_linked(files, &walk.followed, &mut subjects)
+        };
         let mut unreadable = walk.unreadable;
         unreadable.retain(|(directory, _)| !is_hidden(directory));
         unreadable.sort_unstable();
-        Ok(Self { subjects, leaving: walk.leaving, unreadable, disabled })
+        Ok(Self { subjects, leaving: walk.leaving, unreadable, disabled, disabled_files })
     }
 }
 
@@ -178,6 +210,7 @@ impl Subject {
 /// What a walk has found so far.
 #[derive(Default)]
 struct Walk {
+    filter: Filter,
     /// Directories that were not listed yet. A stack, not the program's own: a
     /// topic can be deeper than that.
     directories: Vec<String>,
@@ -189,7 +222,7 @@ struct Walk {
     followed: BTreeSet<String>,
     unreadable: Vec<(String, Fault)>,
     /// Of the directories above links, which tell where a link leads back.
-    identities: BTreeMap<String, (u64, u64)>,
+    identities: BTreeMap<String, Identity>,
     entries_left: usize,
     path_bytes_left: usize,
     /// There is more than a catalog can hold.
@@ -212,8 +245,9 @@ impl Walk {
         }
         path.push_str(name);
         match kind {
-            Kind::File => self.files.push(path),
-            Kind::Directory => self.directories.push(path),
+            Kind::File if self.filter.takes_file(&path) => self.files.push(path),
+            Kind::Directory if self.filter.enters(&path) => self.directories.push(path),
+            Kind::File | Kind::Directory => {}
             Kind::Link => self.links.push(path),
             Kind::Other => {}
         }
@@ -222,7 +256,18 @@ impl Walk {
 
     fn follow_links(&mut self, files: &impl Files) {
         for link in core::mem::take(&mut self.links) {
-            match files.target(&link) {
+            let takes = |path: &str, kind| match kind {
+                Kind::Directory => self.filter.enters(path),
+                _ => self.filter.takes_file(path),
+            };
+            let target = files.target(&link);
+            if let Ok(kind) = target
+                && !(takes(&link, kind)
+                    && real_path(files, &link).is_some_and(|it| takes(&it, kind)))
+            {
+                continue;
+            }
+            match target {
                 Ok(Kind::File) => {
                     self.followed.insert(link.clone());
                     self.files.push(link);
@@ -255,12 +300,49 @@ impl Walk {
     }
 }
 
+/// Where a path leads within the topic once all its links are followed.
+fn real_path(files: &impl Files, path: &str) -> Option<String> {
+    /// As in Linux.
+    const LINKS: usize = 40;
+    let mut ahead: Vec<String> = path.rsplit('/').map(ToOwned::to_owned).collect();
+    let (mut real, mut links) = (String::new(), 0);
+    while let Some(component) = ahead.pop() {
+        let parent = real.len();
+        match component.as_str() {
+            "" | "." => continue,
+            ".." => {
+                real.truncate(real.rfind('/').unwrap_or(0));
+                continue;
+            }
+            component if real.is_empty() => real.push_str(component),
+            component => {
+                real.push('/');
+                real.push_str(component);
+            }
+        }
+        if let Some(target) = files.link(&real) {
+            links += 1;
+            if links > LINKS {
+                return None;
+            }
+            real.truncate(parent);
+            ahead.extend(target.rsplit('/').map(ToOwned::to_owned));
+        }
+    }
+    Some(real)
+}
+
 fn is_named(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.names(name))
 }
 
-/// Disables what links lead to where that is disabled under its own name.
-fn disable_linked(files: &impl Files, followed: &BTreeSet<String>, subjects: &mut [Subject]) {
+/// Disables what links lead to where that is disabled under its own name. Returns the
+/// files that are disabled.
+fn disable_linked(
+    files: &impl Files,
+    followed: &BTreeSet<String>,
+    subjects: &mut [Subject],
+) -> BTreeSet<Identity> {
     let is_linked = |path: &str| {
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
         above.chain(core::iter::once(path)).any(|part| followed.contains(part))
@@ -273,6 +355,13 @@ fn disable_linked(files: &impl Files, followed: &BTreeSet<String>, subjects: &mu
         subject.disabled =
             files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
     }
+    disabled
+}
+
+/// Whether a slug or a path lies in a directory; everything lies in "".
+pub(crate) fn is_within(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory);
+    rest.is_some_and(|rest| directory.is_empty() || rest.starts_with('/'))
 }
 
 /// Gives every file whose slug another one has too its full name as slug, and

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::catalog::Subject;
+use crate::catalog::{Catalog, Subject};
 use crate::files::{Fault, Files};
 
 /// How much of a subject is delivered.
@@ -38,12 +38,15 @@ impl Document {
     /// The reason why it is left out.
     pub(crate) fn read(
         files: &impl Files,
+        catalog: &Catalog,
         subject: &Subject,
         limit: usize,
     ) -> Result<Self, String> {
         let limit = limit.max(BINARY_BYTES);
         let mut bytes = match files.read(&subject.path, limit + 1) {
-            Ok(bytes) => bytes,
+            // A further name of it, or exchanged since the topic was listed.
+            Ok((file, _)) if catalog.disables_file(file) => return Err("Disabled".into()),
+            Ok((_, bytes)) => bytes,
             Err(Fault::NOT_PERMITTED) => return Err("Skipped, since it leaves the topic".into()),
             Err(fault) => return Err(format!("Could not be read ({fault})")),
         };

@@ -1,5 +1,6 @@
 //! What the tool needs of a file system.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::ControlFlow;
@@ -21,12 +22,22 @@ pub(crate) trait Files {
     /// Tells what a symbolic link leads to in the end.
     fn target(&self, link: &str) -> Result<Kind, Fault>;
 
-    /// Tells directories and files apart: two paths to the same one have the same value.
-    fn identity(&self, path: &str) -> Result<(u64, u64), Fault>;
+    /// The text of a symbolic link; `None` for what is none.
+    fn link(&self, path: &str) -> Option<String>;
 
-    /// Reads a file from its beginning, at most so many bytes.
-    fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault>;
+    /// Tells directories and files apart: two paths to the same one have the same value.
+    fn identity(&self, path: &str) -> Result<Identity, Fault>;
+
+    /// The size of a file in bytes.
+    fn size(&self, file: &str) -> Result<u64, Fault>;
+
+    /// Reads a file from its beginning, at most so many bytes. The identity is that of
+    /// the file that was opened, whatever the path leads to by now.
+    fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault>;
 }
+
+/// What two paths to one file have in common.
+pub(crate) type Identity = (u64, u64);
 
 /// What a directory's entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,10 @@ mod arguments;
 mod catalog;
 mod document;
 mod files;
+mod fold;
 mod glob;
+mod include;
+mod nearest;
 mod notes;
 mod select;
 #[cfg(test)]
@@ -58,7 +61,7 @@ impl Tool for Learn {
             .description(
                 "Read the knowledge base. Give a `topic` to list its subjects; give `subjects` \
                  too, as names or patterns (`*` stays within one level, `**` crosses levels), to \
-                 load them.",
+                 load them. The name of a directory lists it.",
             )
             .input_schema(json!({
                 "type": "object",
@@ -73,6 +76,10 @@ impl Tool for Learn {
                             { "type": "array", "items": { "type": "string" } },
                         ],
                         "description": "The subjects to load. Leave it out to list what there is.",
+                    },
+                    "max_bytes": {
+                        "type": "integer",
+                        "description": "How long the answer may be. Default: 65536.",
                     },
                 },
                 "required": ["topic"],
@@ -114,10 +121,16 @@ fn run(
     match (arguments.view, arguments.subjects.as_slice()) {
         (View::Prompt, _) => Ok(answer::prompt(files, topic, &catalog)),
         (View::Names, _) => Ok(answer::names(topic, &catalog)),
-        (View::Call, []) => Ok(answer::listing(name, topic, &catalog)),
+        (View::Call, []) => {
+            Ok(answer::listing(name, topic, files, &catalog, None, arguments.budget(topic)))
+        }
         (View::Call, patterns) => {
             let selection = select::select(topic, &catalog, patterns)?;
-            answer::load(files, topic, &catalog, &selection)
+            let budget = arguments.budget(topic);
+            match selection.positions.is_empty() {
+                true => Ok(answer::listing(name, topic, files, &catalog, Some(&selection), budget)),
+                false => answer::load(files, &catalog, &selection, budget),
+            }
         }
     }
 }

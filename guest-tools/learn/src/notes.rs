@@ -10,6 +10,9 @@ use alloc::vec::Vec;
 /// How long a name is shown that the caller chose, in bytes.
 const SHOWN_BYTES: usize = 200;
 
+/// How long a list of names is in an answer, in bytes: a model reads each of them.
+const NAMES_BYTES: usize = 2 << 10;
+
 /// What a list says at its end in place of the names that do not fit.
 const MORE_BYTES: usize = " and 1000000 more".len();
 
@@ -29,8 +32,16 @@ struct Note {
 impl Notes {
     /// Adds a name under a reason.
     pub(crate) fn add(&mut self, reason: &str, name: &str) {
-        let name = one_line(name).into_owned();
-        self.bytes += name.len() + "``, ".len();
+        self.push(reason, format!("`{}`", one_line(name)));
+    }
+
+    /// Adds the name of a file under a reason, with its size.
+    pub(crate) fn add_file(&mut self, reason: &str, name: &str, bytes: u64) {
+        self.push(reason, format!("`{}` ({})", one_line(name), size(bytes)));
+    }
+
+    fn push(&mut self, reason: &str, name: String) {
+        self.bytes += name.len() + ", ".len();
         match self.notes.iter_mut().find(|note| note.reason == reason) {
             Some(note) => note.names.push(name),
             None => {
@@ -56,7 +67,7 @@ impl Notes {
             let behind = self.notes[position + 1..].iter();
             let behind: usize = behind.map(|note| note.reason.len() + 4 + MORE_BYTES).sum();
             let used = answer.len() + note.reason.len() + "\n: .".len() + behind;
-            let names = quoted(&note.names, limit.saturating_sub(used));
+            let names = list(&note.names, limit.saturating_sub(used).min(NAMES_BYTES));
             let gap = if position == 0 { "" } else { "\n" };
             answer.push_str(&format!("{gap}{}: {names}.", note.reason));
         }
@@ -66,18 +77,22 @@ impl Notes {
 /// A list of names for a sentence, in backticks: as many as fit into so many
 /// bytes, and how many more there are.
 pub(crate) fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> String {
+    list(names.into_iter().map(|name| format!("`{}`", one_line(name.as_ref()))), limit)
+}
+
+fn list<T: AsRef<str>>(names: impl IntoIterator<Item = T>, limit: usize) -> String {
     let mut list = String::new();
     let mut names = names.into_iter();
     let mut left_out = 0;
     for name in &mut names {
         let name = name.as_ref();
-        let name = one_line(name);
         let separator = if list.is_empty() { "" } else { ", " };
-        if list.len() + separator.len() + name.len() + 2 + MORE_BYTES > limit {
+        if list.len() + separator.len() + name.len() + MORE_BYTES > limit {
             left_out = 1;
             break;
         }
-        list.push_str(&format!("{separator}`{name}`"));
+        list.push_str(separator);
+        list.push_str(name);
     }
     left_out += names.count();
     if left_out > 0 {
@@ -109,4 +124,13 @@ pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(line)
+}
+
+/// A size for a reader: `12 bytes`, `3 KiB`, `1.5 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{}.{} MiB", bytes >> 20, (bytes >> 10) % 1024 * 10 / 1024),
+    }
 }

@@ -12,6 +12,7 @@ use kitbag_sdk::ErrorInfo;
 use crate::arguments::Topic;
 use crate::catalog::{Catalog, Subject};
 use crate::glob::Glob;
+use crate::nearest::nearest;
 use crate::notes::{quoted, shortened};
 
 /// How long a pattern may be: it is matched with every subject.
@@ -19,6 +20,12 @@ const PATTERN_BYTES: usize = 1024;
 
 /// How long a list of subjects may be in an error.
 const LIST_BYTES: usize = 16 << 10;
+
+/// How long the list of what matches nothing may be.
+const UNMATCHED_BYTES: usize = 1 << 10;
+
+/// How many subjects an error names in place of one that is not there.
+const NEAREST: usize = 5;
 
 /// How many names that are refused an error tells.
 const REFUSALS: usize = 20;
@@ -30,6 +37,8 @@ pub(crate) struct Selection {
     pub(crate) positions: Vec<usize>,
     /// The patterns that match nothing, in order.
     pub(crate) unmatched: Vec<String>,
+    /// The directories that were named.
+    pub(crate) directories: Vec<String>,
     /// One subject was asked for, by its exact slug.
     pub(crate) is_exact: bool,
 }
@@ -92,7 +101,8 @@ pub(crate) fn select(
     let patterns: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
     let mut is_chosen = vec![false; catalog.subjects.len()];
     let (mut unmatched, mut refusals) = (Vec::new(), Vec::new());
-    let mut is_exact = patterns.len() == 1;
+    let mut directories = Vec::new();
+    let (asked, mut is_pattern) = (patterns.len(), false);
     for text in patterns {
         // The exact slug comes first: a literal finds what is hidden, and what
         // has a `[` in its name.
@@ -103,7 +113,6 @@ pub(crate) fn select(
             is_chosen[position] = true;
             continue;
         }
-        is_exact = false;
         if let Some(refusal) = refusal(catalog, text) {
             refusals.push(refusal);
             continue;
@@ -116,10 +125,19 @@ pub(crate) fn select(
         let mut is_matched = false;
         for (position, _) in catalog.visible().filter(|(_, subject)| pattern.matches(subject)) {
             is_chosen[position] = true;
-            is_matched = true;
+            (is_matched, is_pattern) = (true, true);
         }
-        if !is_matched {
-            unmatched.push(shortened(text));
+        if is_matched {
+            continue;
+        }
+        match like(catalog, text) {
+            Like::Subject(position) => is_chosen[position] = true,
+            Like::Several(slugs) => {
+                let (shown, slugs) = (shortened(text), quoted(slugs, LIST_BYTES));
+                refusals.push(format!("`{shown}` may be any of {slugs}; name one of them"));
+            }
+            Like::Directory(directory) => directories.push(directory),
+            Like::Nothing => unmatched.push(text),
         }
     }
     if !refusals.is_empty() {
@@ -128,10 +146,39 @@ pub(crate) fn select(
     }
     let positions: Vec<usize> =
         (0..is_chosen.len()).filter(|position| is_chosen[*position]).collect();
-    if positions.is_empty() {
+    if positions.is_empty() && directories.is_empty() {
         return Err(nothing_matches(topic, catalog, &unmatched));
     }
-    Ok(Selection { positions, unmatched, is_exact })
+    let is_exact = asked == 1 && positions.len() == 1 && !is_pattern;
+    let unmatched = unmatched.into_iter().map(shortened).collect();
+    Ok(Selection { positions, unmatched, directories, is_exact })
+}
+
+/// What a name most likely means that is neither a slug nor a pattern that matches.
+enum Like {
+    /// This subject.
+    Subject(usize),
+    /// Any of these.
+    Several(Vec<String>),
+    /// The directory of this name.
+    Directory(String),
+    Nothing,
+}
+
+fn like(catalog: &Catalog, name: &str) -> Like {
+    let name = name.trim().trim_start_matches("./").trim_end_matches('/');
+    let found: Vec<_> = catalog.find_like(name).collect();
+    match found.as_slice() {
+        [(position, _)] => return Like::Subject(*position),
+        [_, _, ..] => {
+            return Like::Several(found.iter().map(|(_, it)| it.slug.clone()).collect());
+        }
+        [] => {}
+    }
+    match !name.is_empty() && catalog.has_directory(name) {
+        true => Like::Directory(name.to_owned()),
+        false => Like::Nothing,
+    }
 }
 
 /// Why nothing can be loaded under this name, where it is one that is known.
@@ -158,12 +205,22 @@ fn disabled(slug: &str) -> String {
     format!("subject `{}` is disabled", shortened(slug))
 }
 
-fn nothing_matches(topic: &Topic, catalog: &Catalog, unmatched: &[String]) -> ErrorInfo {
+fn nothing_matches(topic: &Topic, catalog: &Catalog, unmatched: &[&str]) -> ErrorInfo {
     let id = &topic.id;
-    let unmatched = quoted(unmatched, LIST_BYTES);
-    let there_is = quoted(catalog.visible().map(|(_, subject)| &subject.slug), LIST_BYTES);
-    ErrorInfo::new(match there_is.as_str() {
-        "" => format!("no subject of topic `{id}` matches {unmatched}; it has no subjects"),
-        names => format!("no subject of topic `{id}` matches {unmatched}; it has {names}"),
+    let names = quoted(unmatched.iter().map(|name| shortened(name)), UNMATCHED_BYTES);
+    let slugs: Vec<_> = catalog.visible().map(|(_, subject)| subject.slug.as_str()).collect();
+    ErrorInfo::new(match slugs.len() {
+        0 => format!("no subject of topic `{id}` matches {names}; it has no subjects"),
+        1..=NEAREST => {
+            let slugs = quoted(slugs, LIST_BYTES);
+            format!("no subject of topic `{id}` matches {names}; it has {slugs}")
+        }
+        count => {
+            let nearest = nearest(unmatched, &slugs, NEAREST);
+            let nearest = quoted(nearest, LIST_BYTES);
+            format!(
+                "no subject of topic `{id}` matches {names}; the nearest of {count} are {nearest}"
+            )
+        }
     })
 }

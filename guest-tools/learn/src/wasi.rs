@@ -3,6 +3,7 @@
 //! `std::fs` would make two calls where one does, and `read_dir` a further one
 //! for each entry; listing is most of what the tool does.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
@@ -11,7 +12,7 @@ use wasip2::filesystem::types::{
     Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
 };
 
-use crate::files::{Fault, Files, Kind};
+use crate::files::{Fault, Files, Identity, Kind};
 
 /// How much is asked for at once, first and from then on. The host clears a
 /// buffer of this size for each call, so a short document should not ask for
@@ -68,7 +69,15 @@ impl Files for Preopen {
         Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, link)?.type_.into())
     }
 
-    fn identity(&self, path: &str) -> Result<(u64, u64), Fault> {
+    fn link(&self, path: &str) -> Option<String> {
+        self.0.readlink_at(path).ok()
+    }
+
+    fn size(&self, file: &str) -> Result<u64, Fault> {
+        Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, file)?.size)
+    }
+
+    fn identity(&self, path: &str) -> Result<Identity, Fault> {
         let hash = match path {
             "" => self.0.metadata_hash()?,
             path => self.0.metadata_hash_at(PathFlags::SYMLINK_FOLLOW, path)?,
@@ -76,8 +85,9 @@ impl Files for Preopen {
         Ok((hash.lower, hash.upper))
     }
 
-    fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault> {
+    fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault> {
         let file = self.open_at(file, OpenFlags::empty())?;
+        let hash = file.metadata_hash()?;
         let mut content = Vec::new();
         let mut step = FIRST_READ_BYTES;
         while content.len() < limit {
@@ -97,7 +107,7 @@ impl Files for Preopen {
             }
             step = NEXT_READ_BYTES;
         }
-        Ok(content)
+        Ok(((hash.lower, hash.upper), content))
     }
 }
 

@@ -66,6 +66,7 @@ impl Resolver<'_> {
         let learned = Self::strings(parts, |topic| topic.learned.as_ref());
         let globs = [
             all(parts, |topic| topic.learned.as_ref()).collect::<Vec<_>>(),
+            all(parts, |topic| topic.include.as_ref()).collect(),
             all(parts, |topic| topic.disabled.as_ref()).collect(),
         ];
         for layer in globs.into_iter().flatten() {
@@ -94,6 +95,7 @@ impl Resolver<'_> {
             introduction: copied(parts, |topic| topic.introduction.as_ref()),
             description: copied(parts, |topic| topic.description.as_ref()),
             learned,
+            include: Self::strings(parts, |topic| topic.include.as_ref()),
             disabled: Self::strings(parts, |topic| topic.disabled.as_ref()),
         })
     }

@@ -62,7 +62,7 @@ fn no_subjects_and_an_empty_list_are_a_listing() {
 fn nothing_else_is_accepted() {
     check_invalid(
         json!({ "topic": "skills", "subject": "a", "_topic": topic(json!({})) }),
-        "`subject` is unknown; there are `topic` and `subjects`",
+        "`subject` is unknown; there are `topic`, `subjects` and `max_bytes`",
     );
     check_invalid(json!({ "topic": "skills", "_topic": 1 }), "`_topic` is no object");
     check_invalid(json!({ "topic": "skills", "_topic": {} }), "`_topic.id` is missing");
@@ -127,10 +127,7 @@ fn the_description_says_what_the_tool_is() {
     assert_eq!(description["inputSchema"]["required"], json!(["topic"]));
     assert_eq!(description["inputSchema"]["additionalProperties"], json!(false));
     assert_eq!(description["inputSchema"]["properties"]["topic"]["type"], "string");
-    assert_eq!(
-        description["inputSchema"]["properties"]["subjects"]["type"],
-        json!(null)
-    );
+    assert_eq!(description["inputSchema"]["properties"]["subjects"]["type"], json!(null));
     assert_eq!(
         description["annotations"],
         json!({ "readOnlyHint": true, "idempotentHint": true, "openWorldHint": false })

@@ -22,7 +22,6 @@ fn lines(bytes: usize) -> String {
 fn a_subject_of_one_mebibyte_is_whole() {
     let content = "x".repeat(MIB);
     let files = Memory::default().file("a.md", content.as_str());
-    check(load(&files, json!({}), json!("a")), &content);
     let roomy = json!({ "output_bytes": 4 * MIB });
     check(load(&files, roomy, json!("a")), &content);
 }
@@ -66,7 +65,7 @@ fn a_subject_is_cut_to_the_calls_limit_within_its_fence_and_block() {
         assert!(answer.len() <= output_bytes && answer.len() > output_bytes - 300);
         assert!(answer.starts_with("```rust\nline 1\n"));
         assert!(answer.contains("\n```\n\nCut after line "), "{answer}");
-        assert!(answer.ends_with(", since the answer has a limit: `a`."));
+        assert!(answer.ends_with(", since the answer has a limit, which `max_bytes` raises: `a`."));
         let answer = load(&files, keys, json!("a*")).unwrap();
         assert!(answer.len() <= output_bytes && answer.len() > output_bytes - 300);
         assert!(answer.contains("\n```\n</subject>\n\nCut after line "));
@@ -83,7 +82,8 @@ fn what_does_not_fit_is_named_and_what_fits_in_its_place_is_delivered() {
     let answer = load(&files, json!({ "output_bytes": 1200 }), json!("*")).unwrap();
     let expected = format!(
         "<subject name=\"a\">\n{}\n</subject>\n<subject name=\"c\">\nc\n</subject>\n\n\
-         Left out, since the answer has a limit; load them on their own: `b`, `d`.",
+         Left out, since the answer has a limit; load them by name, or give `max_bytes`: \
+         `b` (600 bytes), `d` (20 KiB).",
         "a".repeat(600),
     );
     check(Ok(answer), &expected);
@@ -112,7 +112,7 @@ fn more_names_than_fit_are_counted() {
     let answer = load(&files, json!({ "output_bytes": 4000 }), json!("*")).unwrap();
     assert!(answer.len() <= 4000);
     let delivered = answer.matches("</subject>").count();
-    let (_, left_out) = answer.split_once("load them on their own: ").unwrap();
+    let (_, left_out) = answer.split_once("or give `max_bytes`: ").unwrap();
     let named = left_out.matches("`subject-").count();
     let more: usize =
         left_out.split(" and ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
@@ -157,7 +157,9 @@ fn a_topic_of_many_files_and_levels_is_listed() {
     let files = (0..3000)
         .fold(Memory::of(&[&deep]), |files, number| files.file(&format!("many/{number}.md"), ""));
     let answer = list(&files, json!({})).unwrap();
-    assert_eq!(answer.matches("\n- ").count(), 3001);
+    let expected = "\n- d/ (1 subject, 606 bytes): d/";
+    assert!(answer.contains(expected), "{answer}");
+    assert!(answer.contains("\n- many/ (3000 subjects, 0 bytes)\n"), "{answer}");
 }
 
 proptest! {

@@ -76,7 +76,7 @@ fn a_hidden_subject_is_learned_only_where_it_is_named_exactly() {
     let files = Memory::of(&["a.md", ".b.md", ".c/d.md"]);
     let listing = list(&files, json!({ "learned": ["**"] })).unwrap();
     assert!(listing.ends_with("## Already learned (in system prompt):\n\n- a"), "{listing}");
-    let listing = list(&files, json!({ "learned": ["b", "c/d"] })).unwrap();
+    let listing = list(&files, json!({ "learned": ["b", "c/d"], "include": [".c"] })).unwrap();
     assert!(listing.ends_with("## Already learned (in system prompt):\n\n- b\n- c/d"), "{listing}");
 }
 

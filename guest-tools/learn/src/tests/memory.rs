@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::files::{Fault, Files, Kind};
+use crate::files::{Fault, Files, Identity, Kind};
 
 /// How many links one path may pass, as in Linux.
 const LINKS: usize = 40;
 
 /// A directory tree. Parents come into being with what stands in them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory(BTreeMap<String, Node>);
+pub(super) struct Memory {
+    nodes: BTreeMap<String, Node>,
+    /// Hard links: further names, and the first one of each.
+    names: BTreeMap<String, String>,
+    /// What is read at a path in place of what was listed there.
+    exchanged: BTreeMap<String, String>,
+}
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -41,6 +47,19 @@ impl Memory {
         self.with(path, Node::Link(target.to_owned()))
     }
 
+    /// A further name of a file.
+    pub(super) fn hard_link(mut self, path: &str, file: &str) -> Self {
+        self.names.insert(path.to_owned(), file.to_owned());
+        let node = self.nodes[file].clone();
+        self.with(path, node)
+    }
+
+    /// Another file is at this path from when it is read.
+    pub(super) fn exchanged(mut self, path: &str, file: &str) -> Self {
+        self.exchanged.insert(path.to_owned(), file.to_owned());
+        self
+    }
+
     pub(super) fn device(self, path: &str) -> Self {
         self.with(path, Node::Device)
     }
@@ -55,9 +74,9 @@ impl Memory {
 
     fn with(mut self, path: &str, node: Node) -> Self {
         for (slash, _) in path.match_indices('/') {
-            self.0.entry(path[..slash].to_owned()).or_insert(Node::Directory);
+            self.nodes.entry(path[..slash].to_owned()).or_insert(Node::Directory);
         }
-        self.0.insert(path.to_owned(), node);
+        self.nodes.insert(path.to_owned(), node);
         self
     }
 
@@ -79,7 +98,7 @@ impl Memory {
                 component if done.is_empty() => done.push_str(component),
                 component => done.extend(["/", component]),
             }
-            match self.0.get(&done).ok_or(Fault::NO_ENTRY)? {
+            match self.nodes.get(&done).ok_or(Fault::NO_ENTRY)? {
                 Node::Link(_) if links == LINKS => return Err(Fault("loop")),
                 Node::Link(target) if target.starts_with('/') => return Err(Fault::NOT_PERMITTED),
                 Node::Link(target) => {
@@ -95,8 +114,8 @@ impl Memory {
 
     fn node(&self, path: &str) -> Result<&Node, Fault> {
         match self.resolve(path)?.as_str() {
-            "" => Ok(self.0.get("").unwrap_or(&Node::Directory)),
-            path => self.0.get(path).ok_or(Fault::NO_ENTRY),
+            "" => Ok(self.nodes.get("").unwrap_or(&Node::Directory)),
+            path => self.nodes.get(path).ok_or(Fault::NO_ENTRY),
         }
     }
 }
@@ -125,7 +144,7 @@ impl Files for Memory {
         }
         let directory = self.resolve(directory)?;
         let start = if directory.is_empty() { directory } else { format!("{directory}/") };
-        let inside = self.0.range(start.clone()..).map_while(|(path, node)| {
+        let inside = self.nodes.range(start.clone()..).map_while(|(path, node)| {
             let rest = path.strip_prefix(&start)?;
             Some((rest, node))
         });
@@ -144,14 +163,37 @@ impl Files for Memory {
         Ok(self.node(link)?.kind())
     }
 
-    fn identity(&self, directory: &str) -> Result<(u64, u64), Fault> {
-        let path = self.resolve(directory)?;
-        Ok((self.0.range(..=path).count() as u64, 0))
+    fn link(&self, path: &str) -> Option<String> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let parent = self.resolve(parent).ok()?;
+        let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
+        match self.nodes.get(&path)? {
+            Node::Link(target) => Some(target.clone()),
+            _ => None,
+        }
     }
 
-    fn read(&self, file: &str, limit: usize) -> Result<Vec<u8>, Fault> {
+    fn size(&self, file: &str) -> Result<u64, Fault> {
         match self.node(file)? {
-            Node::File(content) => Ok(content[..content.len().min(limit)].to_owned()),
+            Node::File(content) => Ok(content.len() as u64),
+            _ => Err(Fault("is-directory")),
+        }
+    }
+
+    fn identity(&self, path: &str) -> Result<Identity, Fault> {
+        let path = self.resolve(path)?;
+        let path = self.names.get(&path).unwrap_or(&path);
+        Ok((self.nodes.range(..=path.clone()).count() as u64, 0))
+    }
+
+    fn read(&self, file: &str, limit: usize) -> Result<(Identity, Vec<u8>), Fault> {
+        // What another program has exchanged since the topic was listed.
+        let file = self.exchanged.get(file).map_or(file, String::as_str);
+        match self.node(file)? {
+            Node::File(content) => {
+                let content = content[..content.len().min(limit)].to_owned();
+                Ok((self.identity(file)?, content))
+            }
             Node::Unreadable(fault) => Err(*fault),
             _ => Err(Fault("is-directory")),
         }

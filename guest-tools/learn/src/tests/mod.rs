@@ -2,7 +2,10 @@
 //! of a call but its export.
 
 mod arguments;
+mod budget;
+mod forgiving;
 mod globs;
+mod include;
 mod limits;
 mod links;
 mod listing;
@@ -44,8 +47,15 @@ fn list(files: &Memory, keys: Value) -> Result<String, String> {
 }
 
 /// Loads subjects of a topic with some keys of one's own.
+///
+/// A limit of the call's output among them is what the caller asks for.
 fn load(files: &Memory, keys: Value, subjects: Value) -> Result<String, String> {
-    call(files, &json!({ "topic": "skills", "subjects": subjects, "_topic": topic(keys) }))
+    let max_bytes = keys.get("output_bytes").cloned();
+    let mut arguments = json!({ "topic": "skills", "subjects": subjects, "_topic": topic(keys) });
+    if let Some(max_bytes) = max_bytes {
+        arguments["max_bytes"] = max_bytes;
+    }
+    call(files, &arguments)
 }
 
 /// The slugs that the answer to a call delivers.

@@ -15,10 +15,13 @@ fn check_learned(files: &Memory, keys: Value, expected: &str) {
 #[test]
 fn a_topic_with_nothing_learned_has_no_block() {
     let files = Memory::of(&["a.md"]);
-    assert_eq!(prompt(&files, json!({})), json!({ "learned": null, "available": true }));
+    assert_eq!(
+        prompt(&files, json!({})),
+        json!({ "learned": null, "available": true, "unlisted": false })
+    );
     assert_eq!(
         prompt(&Memory::default(), json!({})),
-        json!({ "learned": null, "available": false })
+        json!({ "learned": null, "available": false, "unlisted": false })
     );
 }
 
@@ -33,6 +36,7 @@ fn what_is_learned_stands_in_the_topics_block() {
                 <subject name=\"a\">\na.md\n</subject>\n\
                 <subject name=\"b\">\n```rust\nb.rs\n```\n</subject>\n</topic>",
             "available": true,
+            "unlisted": false,
         })
     );
     let block = "<topic name=\"skills\">\n<subject name=\"a\">\na.md\n</subject>\n</topic>";
@@ -130,4 +134,15 @@ fn the_names_are_those_of_the_listing_as_far_as_there_is_room() {
     let few = names(json!({ "output_bytes": 48 }));
     assert_eq!(few, r#"{"left_out":1,"subjects":["a","b","d"]}"#);
     assert!(few.len() <= 48, "{few}");
+}
+
+#[test]
+fn subjects_that_are_not_listed_are_told_of_where_there_are_some() {
+    let unlisted =
+        |paths: &[&str], keys: Value| prompt(&Memory::of(paths), keys)["unlisted"].clone();
+    assert_eq!(unlisted(&["a.md"], json!({})), json!(false));
+    assert_eq!(unlisted(&["a.md", ".b.md"], json!({})), json!(true));
+    assert_eq!(unlisted(&["a.md", ".b.md"], json!({ "disabled": ["b"] })), json!(false));
+    assert_eq!(unlisted(&["a.md", ".b.md"], json!({ "learned": ["b"] })), json!(false));
+    assert_eq!(unlisted(&["a.md", ".git/config"], json!({})), json!(false));
 }

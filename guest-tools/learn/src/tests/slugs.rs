@@ -6,7 +6,7 @@ use super::{Memory, check, check_error, list, listed, load, loaded};
 #[track_caller]
 fn check_slug(path: &str, slug: &str) {
     let files = Memory::default().file(path, "content");
-    let answer = load(&files, json!({}), json!(slug));
+    let answer = load(&files, json!({ "include": [".github", ".a", ".a/.b"] }), json!(slug));
     let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
     assert!(answer.contains("content"), "{path}: {answer}");
 }
@@ -75,9 +75,11 @@ fn a_full_name_that_is_another_ones_slug_makes_that_one_keep_its_own() {
 #[test]
 fn a_hidden_file_can_share_a_slug_too() {
     let files = Memory::of(&["a.md", ".a.md", "x/b.md", ".x/b.md"]);
-    assert_eq!(listed(&files), ["a.md", "x/b.md"]);
+    let keys = json!({ "include": [".x"] });
+    let listing = list(&files, keys.clone()).unwrap();
+    assert!(listing.contains("\n- a.md\n- x/b.md\n"), "{listing}");
     check(load(&files, json!({}), json!(".a.md")), ".a.md");
-    check(load(&files, json!({}), json!(".x/b.md")), ".x/b.md");
+    check(load(&files, keys, json!(".x/b.md")), ".x/b.md");
     check_error(
         load(&files, json!({}), json!("a")),
         "subject `a` stands for several files: `.a.md`, `a.md`; name one of them",
@@ -100,8 +102,9 @@ fn what_is_hidden_is_never_listed_and_never_matched() {
 fn what_is_hidden_is_loaded_by_its_exact_slug() {
     let files = Memory::of(&["a.md", ".b.md", ".c/d.md", "e/.f/g.md"]);
     check(load(&files, json!({}), json!("b")), ".b.md");
-    check(load(&files, json!({}), json!("c/d")), ".c/d.md");
-    check(load(&files, json!({}), json!("e/f/g")), "e/.f/g.md");
+    let keys = json!({ "include": [".c", "**/.f"] });
+    check(load(&files, keys.clone(), json!("c/d")), ".c/d.md");
+    check(load(&files, keys, json!("e/f/g")), "e/.f/g.md");
 }
 
 #[test]
@@ -215,4 +218,23 @@ fn what_is_no_file_is_no_subject() {
         load(&files, json!({}), json!("pipe")),
         "no subject of topic `skills` matches `pipe`; it has `a`",
     );
+}
+
+#[test]
+fn a_hard_link_to_what_is_disabled_is_not_read() {
+    let files = Memory::of(&["salaries.md", "a.md"]).hard_link("copy.md", "salaries.md");
+    let keys = json!({ "disabled": ["salaries"] });
+    check_error(load(&files, keys.clone(), json!("copy")), "Disabled: `copy`.");
+    check(
+        load(&files, keys, json!("*")),
+        "<subject name=\"a\">\na.md\n</subject>\n\nDisabled: `copy`.",
+    );
+}
+
+#[test]
+fn what_is_exchanged_for_a_disabled_subject_at_the_moment_of_reading_is_not_read() {
+    let files = Memory::of(&["salaries.md", "a.md"]).exchanged("a.md", "salaries.md");
+    let keys = json!({ "disabled": ["salaries"], "learned": ["a"] });
+    check_error(load(&files, keys.clone(), json!("a")), "Disabled: `a`.");
+    check(load(&files, json!({}), json!("a")), "salaries.md");
 }
