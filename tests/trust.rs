@@ -164,6 +164,24 @@ fn a_component_that_another_user_can_change_is_not_run() {
 }
 
 #[test]
+fn what_a_component_says_of_itself_is_not_passed_on_once_another_user_can_change_it() {
+    let (workspace, place) = with_component_at("build/out/tool.wasm");
+    fs::copy(guest("probe"), &place).unwrap();
+    workspace.config("[tools.probe]\nsource = \"local\"\nwasm = \"build/out/tool.wasm\"\n");
+    let description = || {
+        let list = workspace.run(&["list", "--json"]).json();
+        let tool = list.as_array().unwrap().iter().find(|tool| tool["name"] == "probe").unwrap();
+        tool["description"].as_str().unwrap_or_default().to_owned()
+    };
+    workspace.run(&ECHO).success();
+    assert_ne!(description(), "");
+    mode(&place, 0o666);
+    assert_eq!(description(), "");
+    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.root()));
+    assert_ne!(description(), "");
+}
+
+#[test]
 fn a_component_is_not_reached_through_a_link_that_another_user_can_exchange() {
     let (workspace, place) = with_component_at("build/out/probe.wasm");
     let shared = workspace.outside().join("shared");
