@@ -71,6 +71,54 @@ fn change(workspace: &Workspace, (what, path, value): (&str, &str, u32)) {
     }
 }
 
+/// Gives a user who is neither the caller nor root rights to a file, and bounds those of
+/// all but its owner by a mask: `rwx` as numbers.
+fn grant(path: &Path, rights: u16, mask: u16) {
+    // The version, and then for each entry: whom it is for, the rights, the id.
+    let [owner, user, group, of_mask, others] = [1_u16, 2, 4, 16, 32];
+    const NONE: u32 = u32::MAX;
+    let entries = [
+        (owner, 6, NONE),
+        (user, rights, STRANGER),
+        (group, 4, NONE),
+        (of_mask, mask, NONE),
+        (others, 4, NONE),
+    ];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let file = fs::File::open(path).unwrap();
+    let name = "system.posix_acl_access";
+    rustix::fs::fsetxattr(&file, name, &list, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+#[test]
+fn an_access_control_list_that_lets_others_write_counts_and_one_that_does_not_is_no_problem() {
+    let says = |path: &str, rights: u16, mask: u16| {
+        let workspace = workspace();
+        let path = workspace.path(path);
+        grant(&path, rights, mask);
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        // The mask stands where the rights of the group do, so that no list lets anybody
+        // write a file whose mode says that nobody but its owner does.
+        assert_eq!(mode, 0o604 | u32::from(mask) << 3);
+        workspace.run(&["list"])
+    };
+    for path in [".kitbag/config.toml", ".kitbag/tools/probe.toml", ".kitbag/tools/probe.wasm"] {
+        let ignored = says(path, 6, 6);
+        assert!(!ignored.stdout.contains("probe"), "{path}: {}", ignored.shown());
+        assert!(ignored.stderr.contains("writable by group"), "{path}: {}", ignored.shown());
+        for (rights, mask) in [(4, 4), (6, 4)] {
+            let read = says(path, rights, mask);
+            assert!(read.stdout.contains("probe"), "{path}: {}", read.shown());
+            assert_eq!(read.stderr, "", "{path}");
+        }
+    }
+}
+
 #[test]
 fn configuration_that_others_can_write_is_ignored() {
     for case in changes() {

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kitbag::contract::ByteSize;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Map, Value, json};
 
 use crate::support::{CallInTest, Workspace, crafted, guest, snapshot};
@@ -298,16 +299,48 @@ fn a_huge_file_is_refused_before_it_is_read() {
     let file = fs::File::create(workspace.path("odd.wasm")).unwrap();
     file.set_len(1 << 30).unwrap();
     snapshot!("too large", &says(&workspace));
+    for command in [&["run", "odd"][..], &["inspect", "odd.wasm"], &["check"]] {
+        let read = read_bytes(workspace.command().args(command));
+        // Its own configuration, and what it looks up of itself.
+        assert!((1..1 << 20).contains(&read), "{command:?} reads {read} bytes");
+    }
+}
+
+/// How many bytes a command reads until its end, as the kernel counts them.
+fn read_bytes(command: &mut Command) -> u64 {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let id = WaitId::Pid(Pid::from_child(&child));
+    // It has ended, and its counters are there until it is waited for.
+    waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+    let counters = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
+    child.wait().unwrap();
+    let read = counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+    read.parse().unwrap()
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
     let workspace = odd();
-    let path = workspace.file("odd.wasm", "");
+    let path = workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    // Root reads everything, so the message is only there for others.
-    let run = workspace.run(&["run", "odd"]);
-    assert_eq!(run.code, 7, "{}", run.shown());
+    // Root reads everything, as long as it has the rights for that.
+    let binary = workspace.command();
+    let mut command = match rustix::process::geteuid().is_root() {
+        false => workspace.command(),
+        true => {
+            let mut command = Command::new("setpriv");
+            command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+            command.arg(binary.get_program()).current_dir(workspace.root());
+            command.envs(binary.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command
+        }
+    };
+    let output = command.args(["run", "odd"]).output().unwrap();
+    let said = workspace.redact(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    let expected = "error: `<workspace>/odd.wasm` cannot be read: Permission denied";
+    assert!(said.starts_with(expected), "{said}");
 }
 
 #[test]
@@ -368,13 +401,16 @@ fn a_hostile_cache_is_never_executed() {
         let file = fs::File::options().write(true).open(entry).unwrap();
         file.set_len(1000).unwrap();
     });
-    with_cache("planted", |workspace, entry| {
-        // The entry of another tool under this one's name.
+    with_cache("planted", |_, entry| {
+        fs::write(entry, b"\x7fELF native code that somebody planted").unwrap();
+    });
+    with_cache("of another tool", |_, entry| {
+        // A good entry, under the name of this one: that tool breaks off.
         let other = Workspace::with_own_cache();
         other.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
-        other.file("odd.wasm", b"not wasm");
-        assert_eq!(workspace.run(&["list"]).code, 0);
-        fs::write(entry, b"\x7fELF native code that somebody planted").unwrap();
+        other.file("odd.wasm", crafted::tool_with_core("", "unreachable"));
+        assert_eq!(other.run(&["run", "odd"]).code, 7);
+        fs::write(entry, fs::read(other.cached()).unwrap()).unwrap();
     });
     with_cache("symbolic link", |workspace, entry| {
         let elsewhere = workspace.path("elsewhere");
