@@ -16,6 +16,7 @@ mod fuzzing;
 mod house;
 mod library;
 mod local_tools;
+mod native;
 mod output;
 mod paths;
 mod reports;

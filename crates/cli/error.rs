@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
+use kitbag::BuildError;
 use kitbag::config::ConfigErrors;
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
@@ -64,6 +65,15 @@ pub(crate) enum CliError {
         #[source]
         source: Option<Box<CliError>>,
     },
+}
+
+impl From<BuildError> for CliError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Config(errors) => errors.into(),
+            BuildError::Tool(error) => error.into(),
+        }
+    }
 }
 
 impl CliError {
@@ -240,6 +250,8 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
             _ => Exit::Usage,
         },
         ToolboxError::Load { source, .. } => load_exit(source),
+        ToolboxError::TooDeep { .. } => Exit::Limit,
+        ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }

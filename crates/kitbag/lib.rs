@@ -56,8 +56,8 @@ pub use kitbag_host::{
 pub use kitbag_mcp as mcp;
 pub use kitbag_policy as policy;
 pub use kitbag_toolbox::{
-    self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NoAnswers, Reply,
-    Summary, Tool, Toolbox, ToolboxError,
+    self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
+    NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
 
@@ -88,6 +88,18 @@ pub struct Builder {
     host: Option<Host>,
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
+    tools: Vec<Arc<dyn NativeTool>>,
+}
+
+/// A [`Kitbag`] that cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Its configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// A tool of the program is.
+    #[error(transparent)]
+    Tool(#[from] ToolboxError),
 }
 
 type OnQuestion =
@@ -145,6 +157,29 @@ impl Kitbag {
         let Ok(completion) =
             self.toolbox.call(invocation, context, &mut front_end).await?.completion();
         Ok(completion)
+    }
+
+    /// Adds a tool that is code of this program. Clones that were made before, and calls
+    /// that run, keep what they had; a server that serves the toolbox is told with
+    #[cfg_attr(feature = "serve", doc = "[`mcp::Server::set_toolbox`].")]
+    #[cfg_attr(not(feature = "serve"), doc = "its `set_toolbox`.")]
+    ///
+    /// # Errors
+    ///
+    /// As for [`Toolbox::with_tool`].
+    pub fn add_tool(&mut self, tool: impl NativeTool + 'static) -> Result<(), ToolboxError> {
+        self.toolbox = self.toolbox.with_tool(Arc::new(tool))?;
+        Ok(())
+    }
+
+    /// Takes a tool away that [`add_tool`](Self::add_tool) or [`Builder::tool`] added.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Toolbox::without_tool`].
+    pub fn remove_tool(&mut self, name: &str) -> Result<(), ToolboxError> {
+        self.toolbox = self.toolbox.without_tool(name)?;
+        Ok(())
     }
 
     /// The tools, and everything else that can be asked of them.
@@ -277,15 +312,28 @@ impl Builder {
         self
     }
 
+    /// Adds a tool that is code of this program. No configuration may have its name.
+    #[must_use]
+    pub fn tool(mut self, tool: impl NativeTool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors
     ///
-    /// [`ConfigErrors`] holds everything that is wrong with it.
-    pub fn build(self) -> Result<Kitbag, ConfigErrors> {
+    /// [`BuildError::Config`] holds everything that is wrong with it, and
+    /// [`BuildError::Tool`] what is wrong with a tool of this program.
+    pub fn build(mut self) -> Result<Kitbag, BuildError> {
         let builtins = declarations();
         let config = kitbag_config::load(&self.sources(&builtins))?;
-        Ok(self.with_config(config))
+        let tools = std::mem::take(&mut self.tools);
+        let mut kitbag = self.with_config(config);
+        for tool in tools {
+            kitbag.toolbox = kitbag.toolbox.with_tool(tool)?;
+        }
+        Ok(kitbag)
     }
 
     /// As [`build`](Self::build), but goes on with whatever of a faulty

@@ -44,6 +44,7 @@ impl Args {
 fn as_text(tool: &Tool) -> String {
     let mut text = match &tool.source {
         ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
+        ToolSource::Native => format!("{} (native)\n", tool.name),
         ToolSource::Local(local) => {
             format!(
                 "{} ({}, named in {})\n",
@@ -120,6 +121,7 @@ fn as_json(tool: &Tool) -> Value {
         "source": match &tool.source {
             ToolSource::Builtin { name } => json!({ "builtin": name.value }),
             ToolSource::Local(local) => json!({ "wasm": local.wasm.value }),
+            ToolSource::Native => json!({ "native": true }),
         },
         "title": text(&tool.title),
         "description": text(&tool.description),

@@ -85,6 +85,8 @@ pub enum ToolSource {
     },
     /// A component in a file.
     Local(LocalTool),
+    /// Code of the embedding program, which no file names.
+    Native,
 }
 
 /// A tool whose component is in a file.

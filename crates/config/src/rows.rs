@@ -68,6 +68,7 @@ impl Rows {
         self.add(key.key("source"), source, |source| match source {
             ToolSource::Builtin { .. } => "builtin".into(),
             ToolSource::Local(_) => "local".into(),
+            ToolSource::Native => "native".into(),
         });
         match &source.value {
             ToolSource::Builtin { name } => {
@@ -76,6 +77,7 @@ impl Rows {
             ToolSource::Local(local) => {
                 self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
             }
+            ToolSource::Native => {}
         }
         self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
         self.text(key.key("title"), &tool.title);

@@ -1,6 +1,8 @@
 //! Waiting on a thread, inside a runtime of the embedding program or outside.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
 
 use tokio::runtime::{Handle, Runtime};
 
@@ -9,6 +11,9 @@ use crate::error::CallError;
 thread_local! {
     /// What drives a guest's timers. One per thread, made by the first call.
     static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
+
+    /// The runtime of the embedding program from which this thread was given work.
+    static OUTER: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
 /// Waits for a future on this thread, or on one of its own where this one belongs to
@@ -20,14 +25,40 @@ thread_local! {
 pub(crate) fn block_on<T: Send, F: Future<Output = T>>(
     work: impl FnOnce() -> F + Send,
 ) -> Result<T, CallError> {
-    if Handle::try_current().is_err() {
-        return drive(work());
-    }
+    let Ok(outer) = Handle::try_current() else { return drive(work()) };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, || drive(work()));
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+            set_outer_runtime(Some(outer));
+            drive(work())
+        });
         let joined = thread.map_err(CallError::internal)?.join();
         joined.unwrap_or_else(|_| Err(CallError::internal("the work panicked")))
     })
+}
+
+/// Notes for this thread where its work comes from.
+pub(crate) fn set_outer_runtime(outer: Option<Handle>) {
+    OUTER.set(outer);
+}
+
+/// Polls code of the embedding program inside that program's runtime, whose sockets and
+/// tasks it may use.
+pub(crate) async fn in_outer_runtime<T>(work: impl Future<Output = T>) -> T {
+    inside(OUTER.with_borrow(Clone::clone), work).await
+}
+
+/// Polls a call inside the runtime of this thread again, whose timers a guest needs.
+pub(crate) async fn in_own_runtime<T>(work: impl Future<Output = T>) -> T {
+    inside(RUNTIME.with(|slot| slot.get().map(|runtime| runtime.handle().clone())), work).await
+}
+
+async fn inside<T>(runtime: Option<Handle>, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let _entered = runtime.as_ref().map(Handle::enter);
+        work.as_mut().poll(context)
+    })
+    .await
 }
 
 fn drive<T>(future: impl Future<Output = T>) -> Result<T, CallError> {

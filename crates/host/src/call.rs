@@ -258,7 +258,8 @@ async fn run_guest<T>(
     cancellation: &Cancellation,
     guest: impl AsyncFnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<Ended<T>, CallError> {
-    let watched = timer.watch(engine, limits.time, cancellation).map_err(CallError::internal)?;
+    let watched =
+        timer.watch(Some(engine), limits.time, cancellation).map_err(CallError::internal)?;
     let watch = watched.watch();
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.limiter);

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
+use kitbag_contract::{Limits, Outcome};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
-use crate::blocking::block_on;
+use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::ServerMemory;
 use crate::cache::DiskCache;
 use crate::call::{self, Call, Completion};
@@ -20,6 +22,7 @@ use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::{Engines, Metering, config, pool};
 use crate::error::{CallError, LoadError};
+use crate::native;
 use crate::queue::{Concurrency, Permit, Queue, processors};
 use crate::state::State;
 use crate::threads::Threads;
@@ -161,6 +164,27 @@ impl Host {
         completion.unwrap_or_else(Completion::failed)
     }
 
+    /// Waits for code of the embedding program as for a call: within the limits on time
+    /// and output, and inside the program's own runtime where it has one.
+    pub async fn run_native(
+        &self,
+        limits: &Limits,
+        context: &RunContext,
+        work: impl Future<Output = Outcome>,
+    ) -> Completion {
+        let timer = match self.timer() {
+            Ok(timer) => timer,
+            Err(error) => return Completion::failed(CallError::Internal(error)),
+        };
+        let completion = native::run(timer, limits, context, work).await;
+        completion.unwrap_or_else(Completion::failed)
+    }
+
+    /// Awaits a call inside another one, whose permit it uses.
+    pub async fn nested<T>(work: impl Future<Output = T>) -> T {
+        in_own_runtime(work).await
+    }
+
     /// As [`call`](Self::call), on this thread and with a permit of its own.
     ///
     /// May be called from anywhere, inside an asynchronous runtime too, where
@@ -245,8 +269,10 @@ impl Host {
         let permit = self.0.queue.enter().await?;
         ready.await;
         let (sender, done) = oneshot::channel();
+        let outer = Handle::try_current().ok();
         let work = move || {
             IS_OURS.set(true);
+            set_outer_runtime(outer);
             let done = work();
             // Held until the work has ended, whether or not its caller still waits.
             drop(permit);

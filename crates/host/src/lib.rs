@@ -30,6 +30,7 @@ mod imports;
 mod inspect;
 mod limiter;
 mod limits;
+mod native;
 mod queue;
 mod random;
 mod report;

@@ -137,6 +137,20 @@ impl EventSink {
         }
     }
 
+    /// Passes a log message on, as far as a call may log.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        if let Some(listening) = &self.0 {
+            listening.log(level, message.to_owned());
+        }
+    }
+
+    /// Passes progress on, where it rises.
+    pub fn progress(&self, progress: Progress) {
+        if let Some(listening) = &self.0 {
+            listening.progress(progress.done, progress.total, progress.message);
+        }
+    }
+
     pub(crate) fn started(&self) {
         if let Some(listening) = &self.0 {
             listening.listener.started();

@@ -94,7 +94,8 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     due: Instant,
-    engine: Engine,
+    /// What runs the call's guest. Native code has none.
+    engine: Option<Engine>,
     watch: Arc<Watch>,
     /// The call's handle, where a descriptor can cancel it.
     signalled: Option<Cancellation>,
@@ -146,14 +147,15 @@ impl Timer {
         Ok(Self { shared: Arc::new(shared), thread: Mutex::default() })
     }
 
-    /// Watches over a call on an engine until the result is dropped.
+    /// Watches over a call, on an engine where it runs a guest, until the result is
+    /// dropped.
     ///
     /// # Errors
     ///
     /// Where no thread can be had; without one a call would have no end.
     pub(crate) fn watch<'a>(
         &'a self,
-        engine: &Engine,
+        engine: Option<&Engine>,
         time: Duration,
         cancellation: &'a Cancellation,
     ) -> io::Result<Watched<'a>> {
@@ -162,8 +164,12 @@ impl Timer {
         // A limit beyond what the clock can express does not apply.
         let due = Instant::now().checked_add(time).unwrap_or_else(far_future);
         let signalled = cancellation.0.signal.is_some().then(|| cancellation.clone());
-        let number =
-            shared.add(Entry { due, engine: engine.clone(), watch: Arc::clone(&watch), signalled });
+        let number = shared.add(Entry {
+            due,
+            engine: engine.cloned(),
+            watch: Arc::clone(&watch),
+            signalled,
+        });
         let watched = Watched { watch, number, shared, cancellation };
         self.start()?;
         lock(&cancellation.0.calls).push((Arc::downgrade(shared), number));
@@ -331,8 +337,9 @@ impl State {
     fn end(&mut self, number: u64, reason: Reason) {
         let Some(entry) = self.calls.get_mut(&number) else { return };
         entry.watch.end(reason);
-        entry.engine.increment_epoch();
         self.due.remove(&(entry.due, number));
+        let Some(engine) = &entry.engine else { return };
+        engine.increment_epoch();
         entry.due = Instant::now() + AGAIN;
         self.due.insert((entry.due, number));
     }
@@ -376,9 +383,10 @@ mod tests {
     fn a_deadline_ends_its_own_call_and_no_other() {
         let timer = timer();
         let cancellation = Cancellation::default();
-        let long = timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+        let long =
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
         let short =
-            timer.watch(&Engine::default(), Duration::from_millis(1), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
     }
@@ -389,11 +397,12 @@ mod tests {
         let cancellation = Cancellation::default();
         let other = Cancellation::default();
         let running =
-            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
-        let bystander = timer.watch(&Engine::default(), Duration::from_secs(60), &other).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
+        let bystander =
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &other).unwrap();
         cancellation.cancel();
         let later =
-            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!(wait(running.watch()), Reason::Cancelled);
         assert_eq!(wait(later.watch()), Reason::Cancelled);
         assert_eq!(bystander.watch().reason(), None);
@@ -405,14 +414,15 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         let cancellation = Cancellation::on_readable(reader.into());
         let other = Cancellation::default();
-        let bystander = timer.watch(&Engine::default(), Duration::from_secs(60), &other).unwrap();
+        let bystander =
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &other).unwrap();
         let first =
-            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!((first.watch().reason(), cancellation.is_cancelled()), (None, false));
         writer.write_all(&[0]).unwrap();
         assert_eq!(wait(first.watch()), Reason::Cancelled);
         let later =
-            timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
         assert_eq!(wait(later.watch()), Reason::Cancelled);
         assert_eq!(bystander.watch().reason(), None);
     }
@@ -421,12 +431,13 @@ mod tests {
     fn a_sooner_deadline_moves_the_alarm_and_a_later_one_does_not() {
         let timer = timer();
         let cancellation = Cancellation::default();
-        let slow = timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap();
+        let slow =
+            timer.watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation).unwrap();
         let long =
-            timer.watch(&Engine::default(), Duration::from_secs(120), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_secs(120), &cancellation).unwrap();
         drop(slow);
         let short =
-            timer.watch(&Engine::default(), Duration::from_millis(1), &cancellation).unwrap();
+            timer.watch(Some(&Engine::default()), Duration::from_millis(1), &cancellation).unwrap();
         assert_eq!(wait(short.watch()), Reason::Deadline);
         assert_eq!(long.watch().reason(), None);
     }
@@ -436,8 +447,8 @@ mod tests {
         let (one, other) = (timer(), timer());
         let cancellation = Cancellation::default();
         let hour = Duration::from_secs(60 * 60);
-        let ended = one.watch(&Engine::default(), hour, &cancellation).unwrap();
-        let running = other.watch(&Engine::default(), hour, &cancellation).unwrap();
+        let ended = one.watch(Some(&Engine::default()), hour, &cancellation).unwrap();
+        let running = other.watch(Some(&Engine::default()), hour, &cancellation).unwrap();
         // Both have the number 0.
         drop(ended);
         cancellation.cancel();
@@ -449,7 +460,11 @@ mod tests {
         let timer = timer();
         let cancellation = Cancellation::default();
         for _ in 0..100 {
-            drop(timer.watch(&Engine::default(), Duration::from_secs(60), &cancellation).unwrap());
+            drop(
+                timer
+                    .watch(Some(&Engine::default()), Duration::from_secs(60), &cancellation)
+                    .unwrap(),
+            );
         }
         let state = lock(&timer.shared.state);
         assert_eq!((state.due.len(), state.calls.len()), (0, 0));

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use kitbag_config::{Config, ToolSource};
+use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
@@ -24,6 +25,15 @@ const QUIET: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Server {
+    /// Serves another toolbox from now on, such as one with a tool more. Calls that run
+    /// keep theirs, and clients are told which lists have changed.
+    ///
+    /// Where files change, what the server was given to load the toolbox anew takes its
+    /// place: that has to add the same tools.
+    pub fn set_toolbox(&self, toolbox: Toolbox) {
+        replace(self, &self.generation(), toolbox, |_| false);
+    }
+
     /// Watches the files of the toolbox from now on, on a thread of its own.
     ///
     /// Configuration is watched when this returns, the documents of topics a little
@@ -223,13 +233,29 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");
     }
-    let new = Arc::new(Generation::new(toolbox));
-    let changed = difference(&old, &new, paths);
-    server.replace(Arc::clone(&new));
-    // Before anybody hears of it.
-    new.toolbox.retain_components();
-    if changed != Changes::default() {
+    // Where events were lost, anything may have changed.
+    let is_changed =
+        |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
+    if replace(server, &old, toolbox, is_changed) {
         tracing::info!("the files have changed");
+    }
+}
+
+/// Has calls begin with another toolbox from now on, and tells clients which lists have
+/// changed: whether one has.
+fn replace(
+    server: &Server,
+    old: &Generation,
+    toolbox: Toolbox,
+    is_changed: impl Fn(&Path) -> bool,
+) -> bool {
+    let new = Arc::new(Generation::new(toolbox));
+    let changed = difference(old, &new, is_changed);
+    server.replace(Arc::clone(&new));
+    // Before a client learns of it.
+    new.toolbox.retain_components();
+    let is_news = changed != Changes::default();
+    if is_news {
         server.tell(|changes| {
             changes.tools += changed.tools;
             changes.prompts += changed.prompts;
@@ -240,10 +266,11 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
             }
         });
     }
+    is_news
 }
 
 /// What is different.
-fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes {
+fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
     let mut changes = Changes::default();
     // What nobody has asked for is no news.
     if let Some(known) = old.known_catalog() {
@@ -259,9 +286,6 @@ fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes 
     if old.topics != new.topics {
         (changes.prompts, changes.resources) = (1, 1);
     }
-    // Where events were lost, anything may have changed.
-    let is_changed =
-        |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
     for (id, topic) in old.topics.iter().chain(&new.topics) {
         if old.topics.get(id) != new.topics.get(id) || is_changed(&topic.subjects.value) {
             changes.topics.insert(id.to_string(), 1);
@@ -272,7 +296,7 @@ fn difference(old: &Generation, new: &Generation, paths: &[PathBuf]) -> Changes 
         let tools = config.tools.values().filter(|tool| tool.enable.value);
         let files = tools.filter_map(|tool| match &tool.source.value {
             ToolSource::Local(local) => Some(local.wasm.value.clone()),
-            ToolSource::Builtin { .. } => None,
+            ToolSource::Builtin { .. } | ToolSource::Native => None,
         });
         files.collect::<BTreeSet<_>>()
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_config::Sourced;
-use kitbag_contract::{Answer, AnswerError, Question};
+use kitbag_contract::{Answer, AnswerError, Question, ToolName};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
 use crate::error::ToolboxError;
@@ -21,6 +21,8 @@ pub enum Caller {
     Client(Arc<str>),
     /// The program that embeds kitbag, by the name that it gives.
     Program(Arc<str>),
+    /// Another tool.
+    Tool(ToolName),
     /// kitbag itself, for a prompt or a list of resources.
     Host,
 }
@@ -37,6 +39,8 @@ pub struct CallContext {
     pub run: RunContext,
     /// What takes the record of the call when it has ended. Default: nothing.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// How many calls it is inside of.
+    pub(crate) depth: u32,
 }
 
 /// The front end that a call comes from: a command line, a server, a program.
@@ -92,6 +96,8 @@ pub struct CallRecord<'a> {
     pub tool: &'a str,
     /// Who called it.
     pub caller: &'a Caller,
+    /// How many calls it was inside of.
+    pub depth: u32,
     /// How the call ended.
     pub end: CallEnd,
     /// From the call's first step to its last, questions included.
@@ -115,7 +121,7 @@ impl CallContext {
     /// The context of a call by `caller`, without events and with a cancellation of its
     /// own.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, run: RunContext::default(), recorder: None }
+        Self { caller, run: RunContext::default(), recorder: None, depth: 0 }
     }
 
     /// Passes the events of the call on.
@@ -160,6 +166,7 @@ impl fmt::Display for Caller {
             Self::User(name) => write!(f, "user {name}"),
             Self::Client(name) => write!(f, "client {name}"),
             Self::Program(name) => write!(f, "program {name}"),
+            Self::Tool(name) => write!(f, "tool {name}"),
             Self::Host => f.write_str("kitbag"),
         }
     }

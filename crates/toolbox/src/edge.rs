@@ -58,6 +58,6 @@ impl Edge for Nested {
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
         ready.await;
-        Ok(work().await)
+        Ok(Host::nested(work()).await)
     }
 }

@@ -86,6 +86,22 @@ pub enum ToolboxError {
         /// The person closed the question rather than saying no to it.
         is_dismissed: bool,
     },
+    /// Calls nest too deep.
+    #[error("`{tool}` calls no further tool: {limit} calls are inside each other, the limit")]
+    TooDeep {
+        /// The tool that called.
+        tool: String,
+        /// How many calls may be inside each other.
+        limit: u32,
+    },
+    /// A tool of the embedding program cannot be registered.
+    #[error("the tool `{}` cannot be registered: {reason}", shown(tool))]
+    Register {
+        /// The name it gives itself.
+        tool: String,
+        /// Why not.
+        reason: String,
+    },
     /// The state that a call is to be resumed with is not that of this call.
     #[error("{0}")]
     State(String),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_config::{Sourced, ToolSource};
+use kitbag_config::Sourced;
 use kitbag_contract::{
     Action, Answer, AnswerError, Outcome, PromptDescription, Question, ToolName,
 };
@@ -90,13 +90,13 @@ pub(crate) struct Prepared {
     pub(crate) call: Call,
     /// The time of a whole run, checks included.
     pub(crate) time: Duration,
-    pub(crate) source: ToolSource,
+    pub(crate) tool: Arc<Tool>,
     /// The component, where resolving the tool has loaded it.
     pub(crate) component: Option<Component>,
     pub(crate) presets: BTreeMap<String, Sourced<Answer>>,
     pub(crate) answers: Map<String, Value>,
-    /// The tool whose output schema the content has to fit.
-    pub(crate) structured_by: Option<Arc<Tool>>,
+    /// The content has to fit the tool's output schema.
+    pub(crate) is_structured: bool,
     pub(crate) problems: Problems,
 }
 

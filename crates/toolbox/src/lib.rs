@@ -13,25 +13,29 @@ mod error;
 mod invocation;
 mod knowledge;
 mod learn;
+mod native;
 mod pipeline;
 mod served;
 mod tool;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use kitbag_config::{BuiltinTool, Config, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_config::{
+    BuiltinTool, Config, Origin, Sourced, Tool as ConfiguredTool, ToolGrants, ToolSource, Topic,
+};
 use kitbag_contract::{ErrorInfo, Limits, Outcome, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
-    Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact, EventSink, Host,
-    LoadError, Metering, RunContext,
+    CallError, Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact,
+    EventSink, Host, LoadError, Metering, RunContext,
 };
 use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
+use crate::native::Native;
 use crate::pipeline::drive;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
@@ -40,6 +44,7 @@ pub use invocation::{Completed, Ended, Invocation, OpenState, Problems, Suspende
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
+pub use native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
 };
@@ -80,6 +85,8 @@ struct Inner {
     host: Host,
     config: Config,
     builtins: &'static [Builtin],
+    /// The tools that are code of the embedding program.
+    natives: BTreeMap<ToolName, Native>,
     resolved: tool::Resolved,
     /// What no tool changes, made at the first call that needs it.
     guard: OnceLock<Arc<Guard>>,
@@ -93,11 +100,70 @@ impl Toolbox {
     ///
     /// `config` was loaded with the names of `builtins`.
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
+        Self::with_natives(host, config, builtins, BTreeMap::new())
+    }
+
+    fn with_natives(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        natives: BTreeMap<ToolName, Native>,
+    ) -> Self {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        let inner = Inner { host, config, builtins, resolved, guard, owners, plain };
+        let inner = Inner { host, config, builtins, natives, resolved, guard, owners, plain };
         Self(Arc::new(inner), EventSink::default())
+    }
+
+    /// The same toolbox with one more tool, which is code of the embedding program. Calls
+    /// that run keep the toolbox that they began with.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Register`] for a name that is none or that a tool has already, and
+    /// [`ToolboxError::Schema`] for a schema that no call can be checked against.
+    pub fn with_tool(&self, tool: Arc<dyn NativeTool>) -> Result<Self, ToolboxError> {
+        let native = Native::new(tool);
+        let own_name = native.description().name;
+        let refused = |reason: String| ToolboxError::Register { tool: own_name.clone(), reason };
+        let name = ToolName::new(&*own_name).map_err(|error| refused(error.to_string()))?;
+        let (mut config, mut natives) = (self.0.config.clone(), self.0.natives.clone());
+        if config.tools.contains_key(&name) {
+            return Err(refused("there is a tool of that name; remove it first".into()));
+        }
+        let tool = ConfiguredTool {
+            name: name.clone(),
+            source: Sourced { value: ToolSource::Native, origin: Origin::Caller },
+            enable: Sourced::default(true),
+            title: None,
+            description: None,
+            grants: ToolGrants::default(),
+            limits: config.limits.clone(),
+            answers: BTreeMap::new(),
+        };
+        config.tools.insert(name.clone(), tool);
+        natives.insert(name, native);
+        let toolbox = Self::with_natives(self.0.host.clone(), config, self.0.builtins, natives);
+        toolbox.tool(&own_name)?.check_schemas()?;
+        Ok(Self(toolbox.0, self.1.clone()))
+    }
+
+    /// The same toolbox without a tool that [`with_tool`](Self::with_tool) added.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::UnknownTool`] for any other name.
+    pub fn without_tool(&self, name: &str) -> Result<Self, ToolboxError> {
+        let (mut config, mut natives) = (self.0.config.clone(), self.0.natives.clone());
+        let names = natives.keys().map(ToolName::as_str);
+        let unknown = ToolboxError::unknown_tool(name, names);
+        let name = natives.keys().find(|native| native.as_str() == name).cloned();
+        let name = name.ok_or(unknown)?;
+        config.tools.remove(&name);
+        natives.remove(&name);
+        let toolbox = Self::with_natives(self.0.host.clone(), config, self.0.builtins, natives);
+        Ok(Self(toolbox.0, self.1.clone()))
     }
 
     /// The same toolbox, with another place for the events of what it loads apart from
@@ -353,6 +419,14 @@ impl Drop for CancelOnDrop {
 }
 
 impl Inner {
+    /// The code of a tool, where the embedding program brought it.
+    fn native(&self, tool: &Tool) -> Option<Arc<dyn NativeTool>> {
+        match tool.source {
+            ToolSource::Native => Some(self.natives.get(&tool.name)?.tool()),
+            ToolSource::Builtin { .. } | ToolSource::Local(_) => None,
+        }
+    }
+
     fn find(&self, name: &str) -> Result<&ConfiguredTool, ToolboxError> {
         match self.config.tools.get(name) {
             Some(tool) if tool.enable.value => Ok(tool),
@@ -380,6 +454,10 @@ impl Inner {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
             ToolSource::Local(local) => self.component_file(&local.wasm.value),
+            // Its code is found before.
+            ToolSource::Native => {
+                Err(CallError::Internal("native code has no component".into()).into())
+            }
         }
     }
 

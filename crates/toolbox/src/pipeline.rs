@@ -17,6 +17,7 @@ use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext}
 use kitbag_policy::Grants;
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
 use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask};
@@ -24,6 +25,7 @@ use crate::deadline::Deadline;
 use crate::edge::Edge;
 use crate::error::ToolboxError;
 use crate::invocation::{Completed, Ended, Invocation, Prepared, Problems, Suspended, Target};
+use crate::native::{NativeCall, NativeTool};
 use crate::tool::{self, Tool};
 use crate::{Inner, Toolbox, metering, served};
 
@@ -102,7 +104,7 @@ async fn advance(
         },
         Step::Resume(call) => call,
     };
-    run(&toolbox.0, call, &context.run).await
+    run(&toolbox, call, &context).await
 }
 
 /// Takes an invocation through the steps before the run. Where the tool's adapter
@@ -150,16 +152,14 @@ fn prepare(
         cache: tool.cache_problems.clone(),
         description: tool.description_problem.clone(),
     };
-    let source = tool.source.clone();
-    let structured_by = is_structured.then_some(tool);
     Ok(Ok(Prepared {
         call,
         time,
-        source,
+        tool,
         component,
         presets,
         answers: earlier,
-        structured_by,
+        is_structured,
         problems,
     }))
 }
@@ -293,27 +293,20 @@ fn authorise(
 /// Runs the tool with the answers so far, and again for each question that the
 /// configuration or the invocation answers. What it emits counts in its last run.
 async fn run(
-    inner: &Inner,
+    toolbox: &Toolbox,
     mut call: Box<Prepared>,
-    context: &RunContext,
+    outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
-    // A component may have changed while a person thought about an answer, and is not
-    // kept in memory for that long.
-    let component = match call.component.take() {
-        Some(component) => component,
-        None => {
-            let source = inner.component_source(&call.source)?;
-            let component = inner.host.component(&source, metering(call.call.limits), context);
-            component.map_err(|error| match error {
-                LoadError::Cancelled => ended(&call, context).into(),
-                error => ToolboxError::from(error),
-            })?
-        }
-    };
-    call.problems.cache = component.cache_problems().to_vec();
+    let context = &outer.run;
+    let runner = runner(&toolbox.0, &mut call, context)?;
     loop {
-        call.call.answers = text(&call.answers);
-        let mut completion = inner.host.call(&component, &call.call, context).await;
+        let mut completion = match &runner {
+            Runner::Component(component) => {
+                call.call.answers = text(&call.answers);
+                toolbox.host().call(component, &call.call, context).await
+            }
+            Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
+        };
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
             completion.result = Err(ended(&call, context));
         }
@@ -343,6 +336,63 @@ async fn run(
     }
 }
 
+/// What runs a tool.
+enum Runner {
+    Component(Component),
+    Native(Arc<dyn NativeTool>),
+}
+
+/// Finds what runs a tool. A component may have changed while a person thought about an
+/// answer, and is not kept in memory for that long.
+fn runner(
+    inner: &Inner,
+    call: &mut Prepared,
+    context: &RunContext,
+) -> Result<Runner, ToolboxError> {
+    if let Some(native) = inner.native(&call.tool) {
+        return Ok(Runner::Native(native));
+    }
+    let component = match call.component.take() {
+        Some(component) => component,
+        None => {
+            let source = inner.component_source(&call.tool.source)?;
+            let component = inner.host.component(&source, metering(call.call.limits), context);
+            component.map_err(|error| match error {
+                LoadError::Cancelled => ended(call, context).into(),
+                error => ToolboxError::from(error),
+            })?
+        }
+    };
+    call.problems.cache = component.cache_problems().to_vec();
+    Ok(Runner::Component(component))
+}
+
+/// Runs code of the embedding program. What it calls ends when it has to.
+async fn run_native(
+    tool: &dyn NativeTool,
+    call: &Prepared,
+    toolbox: &Toolbox,
+    context: &CallContext,
+) -> Completion {
+    let limits = &call.call.limits;
+    let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
+    if call.call.action == Action::FormatArguments {
+        let text = format!("{} {}", call.call.name, call.call.arguments);
+        return Completion::answered(Outcome::Success(text));
+    }
+    let mut inner = context.clone();
+    inner.run.deadline = Instant::now().checked_add(context.run.time(limits.time));
+    let native = NativeCall {
+        arguments: &arguments,
+        answers: &call.answers,
+        tool: &call.tool.name,
+        toolbox,
+        context: &inner,
+        turn: Semaphore::new(1),
+    };
+    toolbox.host().run_native(limits, &context.run, tool.call(native)).await
+}
+
 /// The error of a call that has to end: its time is over, or it was cancelled.
 fn ended(call: &Prepared, context: &RunContext) -> CallError {
     if context.cancellation.is_cancelled() {
@@ -362,13 +412,13 @@ fn structured(
     completion: &Completion,
     context: &RunContext,
 ) -> Result<Option<Value>, ToolboxError> {
-    let (Some(tool), Ok(Outcome::Success(content))) = (&call.structured_by, &completion.result)
-    else {
+    let Ok(Outcome::Success(content)) = &completion.result else { return Ok(None) };
+    if !call.is_structured {
         return Ok(None);
-    };
+    }
     let left = call.call.limits.time.saturating_sub(completion.usage.elapsed);
     let deadline = Deadline::new(&context.cancellation, call.time, context.time(left));
-    tool.structured_until(content, &deadline)
+    call.tool.structured_until(content, &deadline)
 }
 
 /// The record of a call, which is made when this is dropped: a call whose future is
@@ -404,6 +454,7 @@ fn record(recording: &Recording<'_>) {
         recorder.record(&CallRecord {
             tool,
             caller: &recording.context.caller,
+            depth: recording.context.depth,
             end: recording.end,
             elapsed: recording.start.elapsed(),
         });

@@ -17,6 +17,7 @@ use crate::adapter::Adapter;
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
+use crate::native::Native;
 use crate::{Builtin, Inner, metering};
 
 /// A tool in one line.
@@ -171,6 +172,9 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             let says = inner.builtin(&name.value).ok().map(describe_builtin).map(Some);
             ("built-in".to_owned(), says)
         }
+        ToolSource::Native => {
+            ("native".to_owned(), Some(inner.natives.get(&tool.name).map(Native::description)))
+        }
         ToolSource::Local(local) => {
             let path = &local.wasm.value;
             let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
@@ -218,7 +222,7 @@ pub(crate) fn resolve(
             let source = inner.component_source(&tool.source.value)?;
             Some(inner.host.component(&source, metering, context)?)
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } => None,
+        ToolSource::Local(_) | ToolSource::Builtin { .. } | ToolSource::Native => None,
     };
     let identity = asked.as_ref().map(Component::identity);
     let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,7 +249,7 @@ pub(crate) fn resolve(
 pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
     let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
         ToolSource::Builtin { name } => name.value == own,
-        ToolSource::Local(_) => false,
+        ToolSource::Local(_) | ToolSource::Native => false,
     };
     let tools = || inner.config.tools.values().filter(is_it);
     if let Some(tool) = tools().find(|tool| tool.enable.value).or_else(|| tools().next()) {
@@ -302,7 +306,9 @@ pub(crate) fn resolve_known(
                 None => return Ok((with(inner, tool, None)?, true)),
             }
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } => &Described::Nothing,
+        ToolSource::Local(_) | ToolSource::Builtin { .. } | ToolSource::Native => {
+            &Described::Nothing
+        }
     };
     let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
     let description_problem = says.problem().map(str::to_owned);
@@ -319,6 +325,10 @@ fn with(
         ToolSource::Builtin { name } => {
             let says = describe_builtin(inner.builtin(&name.value)?);
             (says, None)
+        }
+        ToolSource::Native => {
+            let native = inner.natives.get(&tool.name);
+            (native.map(Native::description).unwrap_or_default(), None)
         }
         ToolSource::Local(local) => {
             let parameters = local.parameters.as_ref().map(|parameters| Sourced {
@@ -348,7 +358,13 @@ fn with(
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),
         output_schema: says.output_schema.map(by_tool),
-        annotations: annotations(&tool.grants.value, says.annotations.unwrap_or_default()),
+        annotations: match tool.source.value {
+            // Grants say nothing of it.
+            ToolSource::Native => says.annotations.unwrap_or_default(),
+            ToolSource::Builtin { .. } | ToolSource::Local(_) => {
+                annotations(&tool.grants.value, says.annotations.unwrap_or_default())
+            }
+        },
         grants: tool.grants.clone(),
         requested_grants: requested,
         limits: tool.limits.clone(),

@@ -83,7 +83,7 @@ impl<'a> Resolver<'a> {
             .values()
             .filter_map(|tool| match &tool.source.value {
                 ToolSource::Builtin { name } => Some(name.value.clone()),
-                ToolSource::Local(_) => None,
+                ToolSource::Local(_) | ToolSource::Native => None,
             })
             .collect();
         let builtins = self.builtins;

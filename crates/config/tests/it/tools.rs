@@ -11,6 +11,7 @@ fn check(fixture: &Fixture, expected: &[&str]) {
         let enabled = if tool.enable.value { "" } else { "!" };
         let source = match &tool.source.value {
             ToolSource::Builtin { name } => format!("builtin {}", name.value),
+            ToolSource::Native => unreachable!("no file names one"),
             ToolSource::Local(local) => fixture.redact(local.wasm.value.to_str().unwrap()),
         };
         format!("{enabled}{}: {source}", tool.name)

@@ -1,0 +1,47 @@
+//! A call of a tool that is code of the embedding program.
+
+use std::time::Instant;
+
+use kitbag_contract::{LimitKind, Limits, Outcome};
+
+use crate::blocking::in_outer_runtime;
+use crate::call::{Completion, Usage};
+use crate::context::RunContext;
+use crate::error::CallError;
+use crate::limits::exceeded;
+use crate::timer::{Reason, Timer};
+use crate::truncate::truncate_outcome;
+
+/// Waits for native code within the limits on time and output.
+///
+/// # Errors
+///
+/// [`CallError::Limit`] and [`CallError::Cancelled`], and the work is dropped.
+pub(crate) async fn run(
+    timer: &Timer,
+    limits: &Limits,
+    context: &RunContext,
+    work: impl Future<Output = Outcome>,
+) -> Result<Completion, CallError> {
+    let start = Instant::now();
+    let time = context.time(limits.time);
+    let watched = timer.watch(None, time, &context.cancellation).map_err(CallError::internal)?;
+    let watch = watched.watch();
+    let end = |reason| match reason {
+        Reason::Cancelled => CallError::Cancelled,
+        Reason::Deadline => exceeded(LimitKind::Time, limits),
+    };
+    context.events.started();
+    let outcome = tokio::select! {
+        biased;
+        reason = watch.ended() => return Err(end(reason)),
+        outcome = in_outer_runtime(work) => outcome,
+    };
+    // It may have computed past its end without looking.
+    if let Some(reason) = watch.reason() {
+        return Err(end(reason));
+    }
+    let (outcome, output_bytes) = truncate_outcome(outcome, limits.output.as_usize());
+    let usage = Usage { elapsed: start.elapsed(), output_bytes, ..Usage::default() };
+    Ok(Completion { usage, ..Completion::answered(outcome) })
+}

@@ -1,0 +1,300 @@
+//! Tools that are code of the embedding program: checked and limited as any tool, and
+//! able to call others, on the library and through a server in the same process.
+
+use std::future::pending;
+use std::io::{BufRead, BufReader, Write};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use kitbag::contract::{AnswerType, ToolDescription};
+use kitbag::mcp::Server;
+use kitbag::{
+    Answer, Caller, Cancellation, Concurrency, ErrorInfo, Invocation, Kitbag, NativeCall,
+    NativeTool, Outcome, Places, Question, ToolboxError,
+};
+use serde_json::{Value, json};
+
+use crate::support::{CallInTest, Workspace};
+
+type BoxedWork<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+/// A native tool whose work is the test's.
+struct Native<F> {
+    schema: Value,
+    work: F,
+}
+
+impl<F> NativeTool for Native<F>
+where
+    F: for<'a> Fn(NativeCall<'a>) -> BoxedWork<'a> + Send + Sync,
+{
+    fn description(&self) -> ToolDescription {
+        ToolDescription {
+            name: "native".into(),
+            description: Some("A tool of the program's own.".into()),
+            input_schema: Some(self.schema.clone()),
+            ..ToolDescription::default()
+        }
+    }
+
+    fn call<'a>(&'a self, call: NativeCall<'a>) -> BoxedWork<'a> {
+        (self.work)(call)
+    }
+}
+
+/// Has a closure inferred as the work of a tool.
+fn closure<F>(work: F) -> F
+where
+    F: for<'a> Fn(NativeCall<'a>) -> BoxedWork<'a> + Send + Sync,
+{
+    work
+}
+
+/// A tool that takes any arguments.
+fn native<F>(work: F) -> Native<F>
+where
+    F: for<'a> Fn(NativeCall<'a>) -> BoxedWork<'a> + Send + Sync,
+{
+    Native { schema: json!({ "type": "object" }), work }
+}
+
+/// Calls another tool and answers what that answered.
+async fn forward(call: &NativeCall<'_>, tool: &str, arguments: Value) -> Outcome {
+    match call.call(Invocation::tool(tool, arguments)).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            Outcome::Error(ErrorInfo { message: error.to_string(), ..ErrorInfo::default() })
+        }
+    }
+}
+
+/// One call at a time, so that an inner call has no permit but its outer call's.
+fn kitbag(workspace: &Workspace, tool: impl NativeTool + 'static) -> Kitbag {
+    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
+    builder.concurrency(concurrency).tool(tool).build().unwrap()
+}
+
+#[test]
+fn the_arguments_of_a_native_tool_are_checked_and_completed() {
+    let workspace = Workspace::new();
+    let schema = json!({
+        "type": "object",
+        "properties": { "text": { "type": "string" }, "times": { "type": "integer", "default": 2 } },
+        "required": ["text"],
+        "additionalProperties": false,
+    });
+    let work = closure(|call| {
+        let text = json!(call.arguments()).to_string();
+        Box::pin(async move { Outcome::Success(text) })
+    });
+    let kitbag = kitbag(&workspace, Native { schema, work });
+    let got = kitbag.call_in_test("native", json!({ "text": "a" }));
+    assert_eq!(got, r#"{"text":"a","times":2}"#);
+    let got = kitbag.call_in_test("native", json!({ "text": 1, "more": true }));
+    assert!(got.starts_with("failed: invalid arguments for `native`"), "{got}");
+}
+
+#[test]
+fn a_native_tool_asks_and_is_called_again_with_the_answer() {
+    let workspace = Workspace::new();
+    let work = closure(|call| {
+        let answer = call.answers().get("sure").cloned();
+        Box::pin(async move {
+            match answer {
+                Some(answer) => Outcome::Success(answer.to_string()),
+                None => Outcome::NeedsInput(Question {
+                    id: "sure".into(),
+                    text: "Sure?".into(),
+                    answer_type: AnswerType::Boolean,
+                    default: None,
+                }),
+            }
+        })
+    });
+    let builder = Kitbag::builder().workspace(workspace.root()).tool(native(work));
+    let kitbag = builder.on_question(|_| async { Some(Answer::Json(true.into())) }).build();
+    assert_eq!(kitbag.unwrap().call_in_test("native", json!({})), "true");
+}
+
+#[test]
+fn the_time_and_the_output_of_a_native_tool_are_limited() {
+    let workspace = Workspace::new();
+    workspace.config("[limits]\ntime = \"50ms\"\noutput = \"1KiB\"\n");
+    let work = closure(|call| {
+        let is_long = call.arguments().contains_key("long");
+        Box::pin(async move {
+            if !is_long {
+                pending::<()>().await;
+            }
+            Outcome::Success("x".repeat(10_000))
+        })
+    });
+    let kitbag = kitbag(&workspace, native(work));
+    assert_eq!(kitbag.call_in_test("native", json!({})), "failed: limit: time (50ms)");
+    let got = kitbag.call_in_test("native", json!({ "long": true }));
+    assert!(got.len() < 1100 && got.ends_with("[cut by kitbag: this answer had 10000 bytes]"));
+}
+
+#[test]
+fn a_native_tool_calls_a_tool_with_the_permit_of_its_own_call() {
+    let workspace = Workspace::with_probe("");
+    let work = closure(|call| {
+        Box::pin(async move {
+            forward(&call, "probe", json!({ "do": "sleep", "ms": 1 })).await;
+            forward(&call, "probe", json!({ "do": "echo", "text": "inner" })).await
+        })
+    });
+    let kitbag = kitbag(&workspace, native(work));
+    assert_eq!(kitbag.call_in_test("native", json!({})), "inner");
+    // On the thread of the caller, too.
+    let outcome = kitbag.call_blocking("native", json!({}), &Cancellation::default()).unwrap();
+    assert_eq!(outcome, Outcome::Success("inner".into()));
+}
+
+#[test]
+fn cancelling_a_call_ends_the_call_inside_it() {
+    let workspace = Workspace::with_probe("");
+    for action in ["spin", "sleep"] {
+        let work = closure(move |call| {
+            Box::pin(async move {
+                forward(&call, "probe", json!({ "do": action, "ms": 3_600_000 })).await
+            })
+        });
+        let kitbag = kitbag(&workspace, native(work));
+        let cancellation = Cancellation::default();
+        std::thread::scope(|scope| {
+            let call = scope.spawn(|| kitbag.call_blocking("native", json!({}), &cancellation));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            cancellation.cancel();
+            assert_eq!(call.join().unwrap().unwrap_err().to_string(), "cancelled");
+        });
+    }
+}
+
+#[test]
+fn the_end_of_a_calls_time_ends_the_call_inside_it() {
+    let tables = "[limits]\ntime = \"100ms\"\n[tools.probe.limits]\ntime = \"30s\"\n";
+    let workspace = Workspace::with_probe(tables);
+    for action in ["spin", "sleep"] {
+        let inner = Arc::<Mutex<Option<Outcome>>>::default();
+        let noted = Arc::clone(&inner);
+        let work = closure(move |call| {
+            let noted = Arc::clone(&noted);
+            Box::pin(async move {
+                let arguments = json!({ "do": action, "ms": 3_600_000 });
+                let outcome = forward(&call, "probe", arguments).await;
+                *noted.lock().unwrap() = Some(outcome.clone());
+                outcome
+            })
+        });
+        let kitbag = kitbag(&workspace, native(work));
+        let got = kitbag.call_in_test("native", json!({}));
+        assert_eq!(got, "failed: limit: time (100ms)");
+        // A guest that sleeps is dropped with the call that it is inside of.
+        if action == "spin" {
+            let Some(Outcome::Error(error)) = inner.lock().unwrap().take() else { panic!() };
+            assert_eq!(error.message, "limit: time (that of the calling tool)");
+        }
+    }
+}
+
+#[test]
+fn calls_nest_four_deep_and_no_deeper() {
+    let workspace = Workspace::new();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&runs);
+    let work = closure(move |call| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let caller = call.caller().to_string();
+        assert!(caller == "tool native" || caller == "program program", "{caller}");
+        Box::pin(async move { forward(&call, "native", json!({})).await })
+    });
+    let got = kitbag(&workspace, native(work)).call_in_test("native", json!({}));
+    let expected =
+        "error: `native` calls no further tool: 4 calls are inside each other, the limit";
+    assert_eq!(got, expected);
+    assert_eq!(runs.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn a_name_that_a_tool_has_is_refused() {
+    let workspace = Workspace::new();
+    let work = closure(|_| Box::pin(async { Outcome::Success("x".into()) }));
+    let mut kitbag = kitbag(&workspace, native(work));
+    let error = kitbag.add_tool(native(work)).unwrap_err();
+    let expected =
+        "the tool `native` cannot be registered: there is a tool of that name; remove it first";
+    assert_eq!(error.to_string(), expected);
+    kitbag.remove_tool("native").unwrap();
+    assert!(matches!(kitbag.remove_tool("learn"), Err(ToolboxError::UnknownTool { .. })));
+    kitbag.add_tool(native(work)).unwrap();
+    assert_eq!(kitbag.call_in_test("native", json!({})), "x");
+}
+
+/// A server in this process that talks to the test through pipes.
+#[test]
+fn a_server_lists_and_calls_native_tools_and_tells_when_one_is_added() {
+    let workspace = Workspace::with_probe("");
+    let work = closure(|call| {
+        assert_eq!(*call.caller(), Caller::Client("stdio".into()));
+        Box::pin(async move {
+            // The server's runtime is that of the tool's future.
+            let spawned = tokio::spawn(async { "inner" }).await.unwrap();
+            forward(&call, "probe", json!({ "do": "echo", "text": spawned })).await
+        })
+    });
+    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let mut kitbag = builder.build().unwrap();
+    let load = Box::new(|| Err("nothing is loaded anew".to_owned()));
+    let server = Server::new(kitbag.toolbox().clone(), load, None).unwrap();
+    let (input, mut requests) = std::io::pipe().unwrap();
+    let (messages, output) = std::io::pipe().unwrap();
+    let mut messages = BufReader::new(messages).lines();
+    let mut next = move || -> Value {
+        serde_json::from_str(&messages.next().expect("a message").unwrap()).unwrap()
+    };
+    let mut send = move |message: Value| writeln!(requests, "{message}").unwrap();
+    let serving = server.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(serving.serve_stdio(input.into(), output.into())).unwrap();
+    });
+    send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    } }));
+    assert_eq!(next()["id"], 1);
+    send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let list = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+    let names = |answer: Value| -> Vec<String> {
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    send(list(2));
+    assert_eq!(names(next()), ["learn", "probe"]);
+    kitbag.add_tool(native(work)).unwrap();
+    server.set_toolbox(kitbag.toolbox().clone());
+    assert_eq!(next()["method"], "notifications/tools/list_changed");
+    send(list(3));
+    assert_eq!(names(next()), ["learn", "native", "probe"]);
+    send(json!({ "jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {
+        "name": "native", "arguments": {},
+    } }));
+    assert_eq!(next()["result"]["content"][0]["text"], "inner");
+    kitbag.remove_tool("native").unwrap();
+    server.set_toolbox(kitbag.toolbox().clone());
+    assert_eq!(next()["method"], "notifications/tools/list_changed");
+    drop(send);
+    thread.join().unwrap();
+}
+
+#[test]
+fn the_example_of_a_native_tool_runs() {
+    let stdout = crate::support::cargo_run(&["--example", "native"]);
+    assert!(stdout.trim_end().ends_with(" lines"), "{stdout}");
+}
