@@ -1,12 +1,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::time::Duration;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
 use crate::context::RunContext;
 use crate::engines::Metering;
+use crate::report::{Compiling, EventSink, Listener};
 use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
@@ -214,6 +216,37 @@ fn lock(cache: &DiskCache, key: Key) -> Option<CompileLock> {
     cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &RunContext::default()))
 }
 
+/// Reports the first wait, by dropping the sender.
+struct Waits(Mutex<Option<Sender<()>>>);
+
+impl Listener for Waits {
+    fn compiling(&self, _: &Compiling<'_>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+/// Lets `N` threads wait for the lock of an entry, releases it, and returns how many of
+/// them got it.
+fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl FnOnce()) -> usize {
+    std::thread::scope(|scope| {
+        let others = [(); N].map(|()| {
+            let (sender, waits) = channel();
+            let other = scope.spawn(move || {
+                let events = EventSink::new(Arc::new(Waits(Mutex::new(Some(sender)))));
+                let context = RunContext { events, ..RunContext::default() };
+                let wait = Wait::new(Path::new("a.wasm"), 0, &context);
+                cache.lock(key, &wait).is_some()
+            });
+            (waits, other)
+        });
+        // The sender is dropped, and nothing is ever sent.
+        others.iter().for_each(|(waits, _)| assert!(waits.recv().is_err()));
+        assert!(others.iter().all(|(_, other)| !other.is_finished()));
+        release();
+        others.into_iter().map(|(_, other)| usize::from(other.join().unwrap())).sum()
+    })
+}
+
 /// The names of everything in the cache's directory.
 fn names(cache: &DiskCache) -> Vec<String> {
     let entries = fs::read_dir(cache.path()).unwrap();
@@ -229,13 +262,7 @@ fn one_locks_an_entry_and_the_others_wait_for_it() {
     let mine = lock(&cache, stored).unwrap();
     assert_eq!(names(&cache), [format!(".lock-{stored}"), stored.file_name()]);
     assert!(lock(&cache, key(b"another component")).is_some(), "of another entry");
-    std::thread::scope(|scope| {
-        let others = [(); 8].map(|()| scope.spawn(|| lock(&cache, stored).is_some()));
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(others.iter().all(|other| !other.is_finished()));
-        drop(mine);
-        assert!(others.into_iter().all(|other| !other.join().unwrap()));
-    });
+    assert_eq!(locked_by_others::<8>(&cache, stored, || drop(mine)), 0);
     // And nothing is left of it.
     assert_eq!(names(&cache), [stored.file_name()]);
 }
@@ -245,20 +272,8 @@ fn the_lock_of_a_killed_process_goes_to_one_that_waits() {
     let (_parent, cache, key) = fixture();
     let killed = File::create(cache.path().join(format!(".lock-{key}"))).unwrap();
     killed.lock().unwrap();
-    std::thread::scope(|scope| {
-        let others = [(); 4].map(|()| {
-            scope.spawn(|| {
-                let lock = lock(&cache, key);
-                // Long enough for the others to see that it is taken again.
-                std::thread::sleep(Duration::from_millis(50));
-                lock.is_some()
-            })
-        });
-        // The kernel takes the lock and leaves the file.
-        drop(killed);
-        let locked = others.map(|other| other.join().unwrap());
-        assert_eq!(locked.into_iter().filter(|locked| *locked).count(), 1);
-    });
+    // The kernel takes the lock and leaves the file.
+    assert_eq!(locked_by_others::<4>(&cache, key, || drop(killed)), 1);
     assert_eq!(names(&cache), [key.file_name()]);
 }
 
