@@ -5,7 +5,7 @@ use std::fs;
 use kitbag::config::{Sources, load};
 use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Metering, RunContext};
 use kitbag::toolbox::Builtin;
-use kitbag::{Toolbox, ToolboxError};
+use kitbag::{Arguments, CallContext, Invocation, NoAnswers, Outcome, Toolbox, ToolboxError};
 
 use crate::support::{Workspace, guest};
 
@@ -45,6 +45,14 @@ fn one_component_serves_several_tools() {
     let (text, error) =
         (toolbox.load("text").unwrap(), toolbox.load("test_error_handling").unwrap());
     assert!(text.identity() == error.identity());
+    // It knows each by its own name, whatever the configuration calls it.
+    let answer = |name: &str| {
+        let invocation = Invocation::tool(name, Arguments::default());
+        let ended = toolbox.call_blocking(invocation, CallContext::default(), &mut NoAnswers);
+        ended.unwrap().completion().unwrap().result.unwrap()
+    };
+    assert!(matches!(answer("text"), Outcome::Success(_)));
+    assert!(matches!(answer("test_error_handling"), Outcome::Error(_)));
 }
 
 #[test]
@@ -84,6 +92,9 @@ fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_
         check["warnings"],
         serde_json::json!([format!("{missing}, which replaces the default")])
     );
+    let run = workspace.run(&["run", "mine", "topic=team"]);
+    assert_eq!(run.code, 1, "{}", run.shown());
+    assert!(run.stderr.contains(missing), "{}", run.shown());
     workspace.file("notes/rules.md", "Be kind.\n");
     workspace.config(
         "[tools.mine]\ngrants.filesystem = [{ host = \"notes\", guest = \"/subjects\" }]\n",

@@ -1,19 +1,20 @@
 //! What differs between systems. Everything else of this crate is what every Unix has;
 //! Linux is where it is tested.
 
+#[cfg(feature = "compiler")]
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
 /// Has the kernel kill this process when the one that started it ends.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "compiler", target_os = "linux"))]
 pub(crate) fn end_with_parent() -> io::Result<()> {
     use rustix::process::{Signal, set_parent_process_death_signal};
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Elsewhere its own limit of processor time ends it.
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(feature = "compiler", not(target_os = "linux")))]
 pub(crate) fn end_with_parent() -> io::Result<()> {
     Ok(())
 }

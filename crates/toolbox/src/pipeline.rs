@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kitbag_config::ToolSource;
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
@@ -124,11 +125,16 @@ fn prepare(
     };
     arguments.extend(authority.arguments);
     let Resolved { name, tool, component, .. } = resolved;
+    // A component that has several tools knows them by their own names.
+    let name = match &tool.source {
+        ToolSource::Builtin { name: own } if tool.name.as_str() == name => own.value.clone(),
+        ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Native => name.into_owned(),
+    };
     let mut limits = authority.limits;
     let time = limits.time;
     limits.time = time.saturating_sub(begun.elapsed());
     let call = Call {
-        name: name.into_owned(),
+        name,
         action,
         arguments: text(&arguments),
         answers: String::new(),
@@ -311,6 +317,7 @@ async fn run(
             completion.result = Err(ended(&call, context));
         }
         let Some(question) = question(&completion) else {
+            add_missing_grants(&call, &mut completion);
             let structured = structured(&call, &completion, context);
             let problems = call.problems;
             let completed = Completed { completion, structured, problems };
@@ -391,6 +398,21 @@ async fn run_native(
         turn: Semaphore::new(1),
     };
     toolbox.host().run_native(limits, &context.run, tool.call(native)).await
+}
+
+/// Adds to the error of a run what the tool asks for and is not granted, since that is
+/// often why it failed.
+fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
+    let message = match &mut completion.result {
+        Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
+        Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
+    };
+    if call.call.action == Action::Run {
+        for missing in call.tool.missing_grants() {
+            message.push('\n');
+            message.push_str(&missing);
+        }
+    }
 }
 
 /// The error of a call that has to end: its time is over, or it was cancelled.
