@@ -37,6 +37,7 @@ pub(crate) fn json(value: &Value) -> Result<(), CliError> {
 }
 
 /// As [`json`], on several lines for a person to read and copy.
+#[cfg(feature = "serve")]
 pub(crate) fn json_lines(value: &Value) -> Result<(), CliError> {
     write(&[&escaped(format!("{value:#}")), "\n"])
 }

@@ -68,6 +68,7 @@ disabled = ["d"]
             r#"knowledge.skills.enable = true # default"#,
             r#"knowledge.skills.title = "skills" # default"#,
             r#"knowledge.skills.learned = ["c"] # .kitbag/config.toml:9:11"#,
+            r#"knowledge.skills.include = [] # default"#,
             r#"knowledge.skills.disabled = ["d"] # /t/h/config.toml:14:12"#,
         ],
     );

@@ -12,6 +12,7 @@ fn a_topic_needs_a_directory_and_has_defaults_for_the_rest() {
             r#"knowledge."my skills".enable = true # default"#,
             r#"knowledge."my skills".title = "my skills" # default"#,
             r#"knowledge."my skills".learned = [] # default"#,
+            r#"knowledge."my skills".include = [] # default"#,
             r#"knowledge."my skills".disabled = [] # default"#,
         ],
     );
@@ -33,11 +34,13 @@ fn a_topic_says_everything_about_itself() {
             r#"knowledge.a.introduction = "I" # /t/h/config.toml:3:16"#,
             r#"knowledge.a.description = "D" # /t/h/config.toml:4:15"#,
             r#"knowledge.a.learned = ["x/**"] # /t/h/config.toml:5:11"#,
+            r#"knowledge.a.include = [] # default"#,
             r#"knowledge.a.disabled = ["y"] # /t/h/config.toml:6:12"#,
             r#"knowledge.b.subjects = "/t/h/notes" # /t/h/config.toml:8:12"#,
             r#"knowledge.b.enable = true # default"#,
             r#"knowledge.b.title = "b" # default"#,
             r#"knowledge.b.learned = [] # default"#,
+            r#"knowledge.b.include = [] # default"#,
             r#"knowledge.b.disabled = [] # default"#,
         ],
     );
