@@ -5,8 +5,8 @@
 /// there are run by, or steer, what runs outside the sandbox.
 const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
-/// What the names of files and directories look like that hold secrets: globs, without
-/// case.
+/// What the names of files and directories look like that hold secrets, in lower case; at
+/// most one `*` stands for anything. A name in any case counts.
 pub const SECRETS: [&str; 22] = [
     ".env",
     ".env.*",

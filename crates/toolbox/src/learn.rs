@@ -141,7 +141,7 @@ fn injected(topic: &Topic, output: ByteSize) -> Value {
         "disabled": topic.disabled.value,
         "learned": topic.learned.value,
         "include": topic.include.value,
-        "secrets": SECRETS,
+        "secrets": SECRETS.join("\n"),
         "output_bytes": output.as_u64(),
     })
 }

@@ -61,8 +61,9 @@ pub(crate) struct Topic {
     /// Patterns of dot directories and of files that look like secrets, which are
     /// subjects all the same.
     pub(crate) include: Vec<String>,
-    /// Patterns of the names of files that look like secrets.
-    pub(crate) secrets: Vec<String>,
+    /// Names of files that look like secrets, in lower case, each with at most one `*`, one
+    /// a line: a list would be taken apart and put together in each call.
+    pub(crate) secrets: String,
     /// How long the whole answer may be.
     pub(crate) output_bytes: usize,
 }
@@ -120,7 +121,7 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
 fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
     let (mut id, mut title, mut description) = (None, None, None);
     let (mut disabled, mut learned) = (Vec::new(), Vec::new());
-    let (mut include, mut secrets) = (Vec::new(), Vec::new());
+    let (mut include, mut secrets) = (Vec::new(), String::new());
     let mut output_bytes = OUTPUT_BYTES;
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -131,7 +132,7 @@ fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
             ("disabled", value) => disabled = texts("_topic.disabled", value)?,
             ("learned", value) => learned = texts("_topic.learned", value)?,
             ("include", value) => include = texts("_topic.include", value)?,
-            ("secrets", value) => secrets = texts("_topic.secrets", value)?,
+            ("secrets", value) => secrets = text("_topic.secrets", value)?,
             ("output_bytes", value) => output_bytes = bytes("_topic.output_bytes", &value)?,
             (key, _) => return Err(format!("`_topic.{key}` is unknown")),
         }

@@ -14,8 +14,8 @@ use crate::select::Pattern;
 /// Tells what may be a subject.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
-    /// Patterns of names, in lower case.
-    secrets: Vec<Pattern>,
+    /// Names in lower case, each with at most one `*`, one a line.
+    secrets: String,
     include: Vec<Pattern>,
     /// The same for each directory that they lead through.
     include_above: Vec<Pattern>,
@@ -40,8 +40,8 @@ impl Filter {
             return Err(ErrorInfo::new(format!("topic `{}`: in `include`, {error}", topic.id)));
         }
         let include_above: Vec<_> = topic.include.iter().flat_map(above).collect();
-        let secrets: Vec<_> = topic.secrets.iter().map(|name| name.to_lowercase()).collect();
-        Ok(Self { secrets: patterns(&secrets), include, include_above: patterns(&include_above) })
+        let secrets = topic.secrets.clone();
+        Ok(Self { secrets, include, include_above: patterns(&include_above) })
     }
 
     /// Whether a file may be a subject.
@@ -76,7 +76,20 @@ impl Filter {
     fn is_secret(&self, name: &str) -> bool {
         !self.secrets.is_empty() && {
             let name = name.to_lowercase();
-            self.secrets.iter().any(|pattern| pattern.names(&name))
+            let mut forms = self.secrets.as_bytes().split(|byte| *byte == b'\n');
+            forms.any(|form| has_form(name.as_bytes(), form))
+        }
+    }
+}
+
+/// Whether a name is this one, or has what stands before and behind the `*`. This is asked
+/// for each file of a topic and each form, where a whole glob would take too long.
+fn has_form(name: &[u8], form: &[u8]) -> bool {
+    match form.iter().position(|byte| *byte == b'*') {
+        None => name == form,
+        Some(star) => {
+            let rest = name.strip_prefix(&form[..star]);
+            rest.is_some_and(|rest| rest.ends_with(&form[star + 1..]))
         }
     }
 }

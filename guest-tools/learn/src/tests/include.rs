@@ -6,7 +6,7 @@ const SECRETS: [&str; 4] = [".env", ".env.*", "*.pem", "id_*"];
 
 /// Loads a subject of a topic with some keys of one's own and these secrets.
 fn load_with(files: &Memory, mut keys: Value, subject: &str) -> Result<String, String> {
-    keys["secrets"] = json!(SECRETS);
+    keys["secrets"] = json!(SECRETS.join("\n"));
     load(files, keys, json!(subject))
 }
 
@@ -50,7 +50,7 @@ fn dot_directories_and_what_looks_like_a_secret_are_no_subjects() {
     }
     // A dot file that is a document stays what it was.
     check(load_with(&files, json!({}), "b"), ".b.md");
-    let listing = list(&files, json!({ "secrets": SECRETS })).unwrap();
+    let listing = list(&files, json!({ "secrets": SECRETS.join("\n") })).unwrap();
     assert!(listing.contains(":\n\n- a\n\nUse"), "{listing}");
 }
 
