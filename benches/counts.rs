@@ -116,7 +116,7 @@ fn count(mut valgrind: Command, program: &Path, arguments: &[&str]) -> u64 {
 fn make_calls(calls: u64, subject: Option<String>) {
     let kitbag = Kitbag::builder().workspace(".").build().unwrap();
     let arguments = match subject {
-        Some(subject) => json!({ "topic": "topic", "subjects": subject }),
+        Some(subject) => json!({ "topic": "topic", "subjects": subject, "max_bytes": 1 << 20 }),
         None => json!({ "topic": "topic" }),
     };
     for _ in 0..calls {
