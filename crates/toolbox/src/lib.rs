@@ -448,6 +448,16 @@ impl Inner {
             .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
     }
 
+    /// Whether the component of a built-in has other tools, too.
+    fn shares_component(&self, name: &str) -> bool {
+        let own = self.builtins.iter().find(|builtin| builtin.name == name);
+        own.is_some_and(|own| {
+            // A component describes all of its tools at once.
+            let same = |other: &&Builtin| other.description == own.description;
+            self.builtins.iter().filter(same).count() > 1
+        })
+    }
+
     fn component_source(&self, source: &ToolSource) -> Result<ComponentSource, ToolboxError> {
         match source {
             ToolSource::Builtin { name } => {

@@ -125,9 +125,14 @@ fn prepare(
     };
     arguments.extend(authority.arguments);
     let Resolved { name, tool, component, .. } = resolved;
-    // A component that has several tools knows them by their own names.
+    // A component that has several tools knows them by their own names; one that has one
+    // tool may write the name into its answers, and gets the one that the model knows.
     let name = match &tool.source {
-        ToolSource::Builtin { name: own } if tool.name.as_str() == name => own.value.clone(),
+        ToolSource::Builtin { name: own }
+            if tool.name.as_str() == name && inner.shares_component(&own.value) =>
+        {
+            own.value.clone()
+        }
         ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Native => name.into_owned(),
     };
     let mut limits = authority.limits;

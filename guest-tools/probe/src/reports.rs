@@ -116,6 +116,7 @@ pub(crate) fn end(call: &Call, arguments: &Arguments, sentence: String) -> Resul
         "ask" => dialogue::ask(call, arguments).map(|_| sentence),
         "exit" => process::exit(call, arguments),
         "recurse" => resources::recurse(call, arguments),
+        #[cfg(target_arch = "wasm32")]
         "unreachable" => std::arch::wasm32::unreachable(),
         _ => Ok(sentence),
     }
