@@ -2,21 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName};
-use kitbag_files::{Guard, GuardedPaths, Owners, id_of};
+use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, id_of};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 use rustix::fs::stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::discover::{DIRECTORY, TOOLS};
 use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
-use crate::trust::IgnoredWorkspace;
+use crate::text::shown_path;
+
+/// The directory that makes its parent a workspace.
+pub(crate) const DIRECTORY: &str = ".kitbag";
+
+/// The directory in it whose components are tools without configuration.
+pub(crate) const TOOLS: &str = "tools";
 
 /// Everything that is configured, with where each value came from.
 #[derive(Clone, Debug)]
@@ -50,6 +56,31 @@ pub struct Config {
     pub topics: BTreeMap<String, Topic>,
     /// What the caller named that no tool may change; absolute.
     pub protected: Vec<PathBuf>,
+}
+
+/// A workspace whose configuration is not read, because another user can change it.
+///
+/// Reads as ``the configuration in `/w/.kitbag` is ignored: `/w/.kitbag/config.toml`
+/// belongs to user 1001; …``, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the configuration in `{}` is ignored: `{}` {reason}; {}, or add \"{}\" to `[trust] \
+     directories` in {}",
+    shown_path(&root.join(DIRECTORY)),
+    shown_path(path),
+    reason.remedy(),
+    shown_path(root),
+    crate::problem::own_file(own_file)
+)]
+pub struct IgnoredWorkspace {
+    /// The root of the workspace; absolute.
+    pub root: PathBuf,
+    /// The file or directory that another user can change; absolute.
+    pub path: PathBuf,
+    /// Why it does not count.
+    pub reason: Distrust,
+    /// The user's own file, where it is known.
+    pub own_file: Option<Arc<Path>>,
 }
 
 /// A tool.

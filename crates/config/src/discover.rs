@@ -11,24 +11,20 @@ use kitbag_contract::{ToolName, ToolNameError};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::config::Trust;
-use crate::error::{Problem, Report};
+use crate::config::{DIRECTORY, IgnoredWorkspace, TOOLS, Trust};
+use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ToolConfig};
+use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
-use crate::parse::{Damage, Form, parse};
-use crate::resolve::path;
+use crate::parse::{Form, parse};
+use crate::path;
+use crate::problem::Problem;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, workspace_schema};
 use crate::sources::Sources;
-use crate::trust::{self, Examiner, IgnoredWorkspace, trust};
+use crate::trust::{self, Examiner, trust};
 use crate::written::Span;
-
-/// The directory that makes its parent a workspace.
-pub(crate) const DIRECTORY: &str = ".kitbag";
-
-/// The directory in it whose components are tools without configuration.
-pub(crate) const TOOLS: &str = "tools";
 
 /// The workspace.
 pub(crate) struct Workspace {
@@ -52,7 +48,7 @@ pub(crate) struct Read {
     pub(crate) configs: Vec<(usize, ConfigFile)>,
     /// The tools in `.kitbag/tools`.
     pub(crate) found: BTreeMap<ToolName, FoundTool>,
-    pub(crate) damage: Damage,
+    pub(crate) invalid: InvalidKeys,
 }
 
 /// A component in `.kitbag/tools`, and its manifest.
@@ -99,7 +95,7 @@ pub(crate) fn read(
 ) -> Option<Read> {
     let mut parser = Parser {
         own_file: sources.own_file(),
-        damage: Damage::default(),
+        invalid: InvalidKeys::default(),
         is_complete: true,
         report,
     };
@@ -152,8 +148,8 @@ pub(crate) fn read(
     {
         configs.push((keep(file), config));
     }
-    let Parser { damage, is_complete, .. } = parser;
-    is_complete.then_some(Read { workspace, ignored, trust, files, configs, found, damage })
+    let Parser { invalid, is_complete, .. } = parser;
+    is_complete.then_some(Read { workspace, ignored, trust, files, configs, found, invalid })
 }
 
 /// The files of a workspace as they stand there, before they are known to count.
@@ -369,7 +365,7 @@ impl Texts {
 struct Parser<'a> {
     /// The person's own file, for messages.
     own_file: Option<&'a Path>,
-    damage: Damage,
+    invalid: InvalidKeys,
     /// Whether every file could be understood.
     is_complete: bool,
     report: &'a mut Report,
@@ -389,7 +385,7 @@ impl Parser<'_> {
             schema: if is_own { json_schema } else { workspace_schema },
             misplaced: if is_own { Vec::new() } else { self.misplaced() },
         };
-        let config = parse(file, &form, self.report, &mut self.damage);
+        let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config
     }
@@ -398,7 +394,7 @@ impl Parser<'_> {
         let base = KeyPath::ROOT.key("tools");
         let base = base.key(name.as_str());
         let form = Form { base: &base, schema: manifest_schema, misplaced: self.misplaced() };
-        let config = parse(file, &form, self.report, &mut self.damage);
+        let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config
     }

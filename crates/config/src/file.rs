@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-use crate::error::Problem;
 use crate::origin::Origin;
+use crate::problem::Problem;
 
 /// The largest file that is read, in bytes. A thousand tools take a third.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;

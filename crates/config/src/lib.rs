@@ -46,12 +46,16 @@
 mod config;
 mod discover;
 mod error;
+mod excerpt;
 mod file;
 mod format;
+mod invalid_keys;
 mod key;
 mod limit_set;
 mod origin;
 mod parse;
+mod path;
+mod problem;
 mod resolve;
 mod rows;
 mod schema;
@@ -61,18 +65,19 @@ mod trust;
 mod written;
 
 pub use config::{
-    Config, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolGrants, ToolSource, Topic,
-    Trust,
+    Config, IgnoredWorkspace, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolGrants,
+    ToolSource, Topic, Trust,
 };
-pub use error::{ConfigErrors, Diagnostic, Excerpt, Problem};
+pub use error::{ConfigErrors, Diagnostic};
+pub use excerpt::Excerpt;
 pub use file::{Layer, SourceFile};
 pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, LimitFlags, LimitSet};
 pub use origin::{Origin, Sourced};
+pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{BuiltinTool, Sources, VARIABLES};
-pub use trust::IgnoredWorkspace;
 
 use error::Report;
 

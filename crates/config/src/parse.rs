@@ -14,9 +14,11 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::file::SourceFile;
+use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
+use crate::problem::Problem;
 use crate::schema::UNLISTED;
 use crate::text::{did_you_mean, known_words};
 
@@ -24,11 +26,6 @@ use crate::text::{did_you_mean, known_words};
 /// brackets and the length of a dotted key, but not their product, which is
 /// enough to overflow the stack of whoever descends into it.
 const MAX_DEPTH: usize = 64;
-
-/// The dotted keys of values that were taken out because they were wrong, or
-/// that were likely meant by an unknown key: they are not missing.
-#[derive(Debug, Default)]
-pub(crate) struct Damage(HashSet<String>);
 
 /// What the text of a file is read as.
 pub(crate) struct Form<'a> {
@@ -43,12 +40,12 @@ pub(crate) struct Form<'a> {
 /// Reads the text of a file.
 ///
 /// `None` where nothing can be said of what the file means. What is wrong goes
-/// to `report`, and what was taken out therefore to `damage`.
+/// to `report`, and what was taken out therefore to `invalid`.
 pub(crate) fn parse<T: DeserializeOwned>(
     file: &SourceFile,
     form: &Form<'_>,
     report: &mut Report,
-    damage: &mut Damage,
+    invalid: &mut InvalidKeys,
 ) -> Option<T> {
     let mut table = document(file, report)?;
     for (key, problem) in &form.misplaced {
@@ -64,7 +61,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
         take_out(&mut table, key);
     }
     let root = (form.schema)();
-    let walk = &mut Walk { root: &root, file, report, damage };
+    let walk = &mut Walk { root: &root, file, report, invalid };
     walk.table(&root, form.base, &mut table, Range::default());
     match deserialize(table) {
         Ok(value) => Some(value),
@@ -75,24 +72,6 @@ pub(crate) fn parse<T: DeserializeOwned>(
             report.span(file, span.into(), Problem::Rejected { message }, None);
             None
         }
-    }
-}
-
-impl Damage {
-    /// Whether a value, or a table around it, was taken out.
-    pub(crate) fn covers(&self, path: &KeyPath<'_>) -> bool {
-        let mut outer = Some(path);
-        while let Some(path) = outer.filter(|_| !self.0.is_empty()) {
-            if self.0.contains(&path.to_string()) {
-                return true;
-            }
-            outer = path.parent();
-        }
-        false
-    }
-
-    fn add(&mut self, path: &KeyPath<'_>) {
-        self.0.insert(path.to_string());
     }
 }
 
@@ -171,7 +150,7 @@ struct Walk<'a> {
     root: &'a Value,
     file: &'a SourceFile,
     report: &'a mut Report,
-    damage: &'a mut Damage,
+    invalid: &'a mut InvalidKeys,
 }
 
 impl Walk<'_> {
@@ -205,13 +184,13 @@ impl Walk<'_> {
                 }
                 Some(_) => {
                     accounted.insert(name.to_owned());
-                    self.damage.add(&child);
+                    self.invalid.add(&child);
                 }
                 None => {
                     let meant = nearest(name, known.clone());
                     if let Some(meant) = meant {
                         accounted.insert(meant.to_owned());
-                        self.damage.add(&path.key(meant));
+                        self.invalid.add(&path.key(meant));
                     }
                     let problem =
                         Problem::UnknownKey { key: name.to_owned(), table: path.to_string() };

@@ -3,7 +3,6 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use kitbag_files::{
     Distrust, Link, OwnerError, Owners, distrust, distrust_owner, distrust_place, id_of, locate,
@@ -11,37 +10,12 @@ use kitbag_files::{
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
 
 use crate::config::Trust;
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::file::SourceFile;
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
-use crate::resolve::path::{Bases, is_fixed};
-use crate::text::shown_path;
-
-/// A workspace whose configuration is not read, because another user can change it.
-///
-/// Reads as ``the configuration in `/w/.kitbag` is ignored: `/w/.kitbag/config.toml`
-/// belongs to user 1001; …``, with what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the configuration in `{}` is ignored: `{}` {reason}; {}, or add \"{}\" to `[trust] \
-     directories` in {}",
-    shown_path(&root.join(crate::discover::DIRECTORY)),
-    shown_path(path),
-    reason.remedy(),
-    shown_path(root),
-    crate::error::own_file(own_file)
-)]
-pub struct IgnoredWorkspace {
-    /// The root of the workspace; absolute.
-    pub root: PathBuf,
-    /// The file or directory that another user can change; absolute.
-    pub path: PathBuf,
-    /// Why it does not count.
-    pub reason: Distrust,
-    /// The user's own file, where it is known.
-    pub own_file: Option<Arc<Path>>,
-}
+use crate::path::{Bases, is_fixed};
+use crate::problem::Problem;
 
 /// Opens the files of a workspace and remembers the first that does not count.
 #[derive(Debug, Default)]

@@ -124,6 +124,30 @@ pub(crate) fn merge<'a, V>(
     merged
 }
 
+/// What every layer says of a field, the weakest first.
+pub(crate) fn all<'a, T, U: 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> impl DoubleEndedIterator<Item = At<'a, U>> {
+    parts.iter().filter_map(move |part| part.at.inner(&field))
+}
+
+/// What the strongest layer says of a field.
+pub(crate) fn last<'a, T, U: 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> Option<At<'a, U>> {
+    all(parts, field).next_back()
+}
+
+/// The same, as a value.
+pub(crate) fn copied<'a, T, U: Clone + 'a>(
+    parts: &[Part<'a, T>],
+    field: impl Fn(&'a T) -> Option<&'a Written<U>>,
+) -> Option<Sourced<U>> {
+    last(parts, field).map(|at| at.sourced(at.value.clone()))
+}
+
 impl<V> Entry<V> {
     fn part<'a>(&'a self, file: &'a SourceFile) -> Part<'a, V> {
         Part {

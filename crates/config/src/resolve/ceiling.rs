@@ -4,10 +4,10 @@ use super::limits::{Quantity, SIZE, TIME};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, LimitsConfig};
+use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::Sourced;
-use crate::parse::Damage;
 use crate::schema::CEILING;
 use crate::written::At;
 
@@ -15,22 +15,22 @@ use crate::written::At;
 /// was written wrong is `None`: nothing can be measured against it.
 pub(super) fn ceilings(
     configs: &[(&SourceFile, &ConfigFile)],
-    damage: &Damage,
+    invalid: &InvalidKeys,
     report: &mut Report,
 ) -> KnownLimits {
     let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
     let own = own.and_then(|(file, config)| Some((*file, config.ceiling.as_ref()?)));
     let own = own.map(|(file, table)| LimitsConfig::at(table, file)).unwrap_or_default();
     own.zip(EffectiveLimits::default()).map(
-        &mut Own { damage, report },
+        &mut Own { invalid, report },
         |own, key, (written, default)| own.ceiling(&SIZE, key, written, default),
         |own, key, (written, default)| own.ceiling(&TIME, key, written, default),
         |_, _, (written, default)| written.map(|at| at.sourced(at.value.get())).or(default),
     )
 }
 
-/// Puts ceilings over the defaults: what nobody set is not above what nobody but the
-/// person may set.
+/// Lowers limits to their ceilings: a default must not exceed a ceiling that the user
+/// has set.
 pub(super) fn lowered(limits: EffectiveLimits, ceilings: &KnownLimits) -> EffectiveLimits {
     limits.zip(ceilings.clone()).map(
         &mut (),
@@ -43,7 +43,7 @@ pub(super) fn lowered(limits: EffectiveLimits, ceilings: &KnownLimits) -> Effect
 
 /// What reading the table of ceilings needs.
 struct Own<'a> {
-    damage: &'a Damage,
+    invalid: &'a InvalidKeys,
     report: &'a mut Report,
 }
 
@@ -65,7 +65,7 @@ impl Own<'_> {
             },
             None => {
                 let table = KeyPath::ROOT.key(CEILING);
-                (!self.damage.covers(&table.key(key))).then_some(default)
+                (!self.invalid.covers(&table.key(key))).then_some(default)
             }
         }
     }

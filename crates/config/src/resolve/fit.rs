@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::value::{described, plain};
 use crate::config::{Parameter, ParameterType, Parameters};
-use crate::error::Problem;
 use crate::key::KeyPath;
+use crate::problem::Problem;
 use crate::text::did_you_mean;
 
 /// A definition, made ready for measuring values of any size against it.

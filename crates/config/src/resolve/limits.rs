@@ -10,13 +10,14 @@ use kitbag_contract::{
     parse_fuel,
 };
 
-use super::Resolver;
-use crate::error::{Diagnostic, Problem, Report};
+use super::resolver::Resolver;
+use crate::error::{Diagnostic, Report};
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, LimitsConfig};
 use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::{Origin, Sourced};
+use crate::problem::Problem;
 use crate::sources::{Sources, VARIABLES};
 use crate::text::{did_you_mean, known_words};
 use crate::written::At;

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::fit::{Fit, Misfit, identity};
+use super::resolver::Resolver;
 use super::value::{json, plain};
-use super::{Resolver, all, copied, last};
 use crate::config::{Parameter, ParameterType, Parameters};
-use crate::error::Problem;
 use crate::file::SourceFile;
 use crate::format::ParameterConfig;
 use crate::key::KeyPath;
 use crate::origin::Sourced;
-use crate::written::{AnyValue, At, Part, Table, merge};
+use crate::problem::Problem;
+use crate::written::{AnyValue, At, Part, Table, all, copied, last, merge};
 
 /// What a definition is that of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Resolver<'_> {
         place: Place,
     ) -> Option<Parameter> {
         let kind = copied(parts, |parameter| parameter.kind.as_ref());
-        if kind.is_none() && self.damage.covers(&path.key("type")) {
+        if kind.is_none() && self.invalid.covers(&path.key("type")) {
             return None;
         }
         let items = self.items(path, parts);

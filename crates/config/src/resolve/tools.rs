@@ -9,19 +9,20 @@ use kitbag_contract::text::nearest;
 use serde_json::Value;
 
 use super::parameters::Place;
+use super::resolver::Resolver;
 use super::value::json;
-use super::{Resolver, all, copied, last, path};
 use crate::config::{LocalTool, Tool, ToolSource};
 use crate::discover::FoundTool;
-use crate::error::Problem;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
+use crate::path::is_fixed;
+use crate::problem::Problem;
 use crate::sources::BuiltinTool;
 use crate::text::{did_you_mean, known_words};
-use crate::written::{At, Part, Span, Written, merge};
+use crate::written::{At, Part, Span, Written, all, copied, last, merge};
 
 /// What is known of a tool before it is resolved.
 struct Candidate<'a> {
@@ -103,7 +104,7 @@ impl<'a> Resolver<'a> {
                 title: None,
                 description: None,
                 grants: self.default_grants(builtin),
-                limits: limits.clone().under(&self.overrides.limits),
+                limits: limits.clone().under(self.overrides),
                 answers: BTreeMap::new(),
             });
         }
@@ -128,7 +129,8 @@ impl<'a> Resolver<'a> {
             Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
             _ => None,
         };
-        let grants = self.grants(parts, enable.value, builtin);
+        let grants = all(parts, |tool| tool.grants.as_ref()).collect();
+        let grants = self.grants(grants, enable.value, builtin);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
@@ -142,7 +144,7 @@ impl<'a> Resolver<'a> {
             title: copied(parts, |tool| tool.title.as_ref()),
             description: copied(parts, |tool| tool.description.as_ref()),
             grants,
-            limits: limits.under(&self.overrides.limits),
+            limits: limits.under(self.overrides),
             answers,
         })
     }
@@ -191,7 +193,7 @@ impl<'a> Resolver<'a> {
             return Sourced::default(SourceConfig::Builtin);
         }
         let at = tables[0].at;
-        if !self.damage.covers(&path.key("source")) {
+        if !self.invalid.covers(&path.key("source")) {
             let hint = did_you_mean(nearest(name.as_str(), self.builtin_names()));
             self.report.at_with(at, Problem::NoSource { tool }, hint);
         }
@@ -210,7 +212,7 @@ impl<'a> Resolver<'a> {
         let source = last(tables, |tool| tool.source.as_ref()).map(|at| at.with(builtin));
         if let Some(at) = at.or(source)
             && !is_known
-            && !self.damage.covers(&path.key("builtin"))
+            && !self.invalid.covers(&path.key("builtin"))
         {
             let hint = did_you_mean(nearest(builtin, self.builtin_names()))
                 .or_else(|| known_words("built-in tools", self.builtin_names()));
@@ -259,7 +261,7 @@ impl<'a> Resolver<'a> {
         let mut wasm = None;
         for at in all(tables, |tool| tool.wasm.as_ref()) {
             let is_for_all = at.file.layer() == Layer::User;
-            if is_for_all && !at.value.is_empty() && !path::is_fixed(at.value) {
+            if is_for_all && !at.value.is_empty() && !is_fixed(at.value) {
                 self.report.at(at, Problem::RelativePath { path: at.value.clone() });
             } else {
                 wasm = self.path(at).map(|path| (at, path));
@@ -283,7 +285,7 @@ impl<'a> Resolver<'a> {
             (None, None) => {
                 let is_written = last(tables, |tool| tool.wasm.as_ref()).is_some();
                 let needs_source = last(tables, |tool| tool.source.as_ref()).is_none();
-                if !is_written && !needs_source && !self.damage.covers(&path.key("wasm")) {
+                if !is_written && !needs_source && !self.invalid.covers(&path.key("wasm")) {
                     self.report.at(tables[0].at, Problem::NoWasm { tool: name.to_string() });
                 }
                 None

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use glob::Pattern;
 use kitbag_contract::text::is_hidden;
 
-use super::{Resolver, all, copied, last};
+use super::resolver::Resolver;
 use crate::config::Topic;
-use crate::error::Problem;
 use crate::file::SourceFile;
 use crate::format::{ConfigFile, TopicConfig};
 use crate::key::KeyPath;
 use crate::origin::Sourced;
-use crate::written::{Part, Written, merge};
+use crate::problem::Problem;
+use crate::written::{Part, Written, all, copied, last, merge};
 
 /// The longest id, in characters.
 const MAX_ID_CHARS: usize = 64;
@@ -81,7 +81,7 @@ impl Resolver<'_> {
             Some(subjects) => self.path(subjects).map(|path| subjects.sourced(path)),
             None => {
                 let base = KeyPath::ROOT.key("knowledge");
-                if !self.damage.covers(&base.key(id).key("subjects")) {
+                if !self.invalid.covers(&base.key(id).key("subjects")) {
                     self.report.at(at, Problem::NoSubjects { topic: id.to_owned() });
                 }
                 None

@@ -3,7 +3,7 @@
 use kitbag_contract::text::shown;
 use serde_json::{Map, Number, Value};
 
-use crate::error::Problem;
+use crate::problem::Problem;
 
 /// A TOML value as JSON. Dates become strings, as in RFC 3339.
 pub(super) fn json(value: &toml::Value) -> Result<Value, Problem> {

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName, WORKSPACE_GUEST_PATH};
-use kitbag_files::{Guard, GuardedPaths, Link, repository_above};
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, RequestedDirectory};
+use kitbag_files::{Guard, GuardedPaths, repository_above};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError, RequestedDirectory};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::config::{Tool, writable};
-use crate::error::Problem;
-use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};
-use crate::resolve::Resolver;
+use crate::problem::Problem;
+use crate::resolve::resolver::{Linked, Resolver};
 use crate::sources::BuiltinTool;
-use crate::written::{At, Span, Written};
+use crate::text::shown_path;
+use crate::written::{At, Written};
 
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.
@@ -51,12 +51,97 @@ struct Grant<'a> {
     is_enabled: bool,
 }
 
-/// A grant whose path leads through links.
-pub(in crate::resolve) struct Linked {
-    file: SourceFile,
-    span: Span,
-    host: PathBuf,
-    links: Vec<Link>,
+/// Why a directory cannot be granted.
+#[derive(Debug, thiserror::Error)]
+enum DirectoryProblem {
+    /// A text is not a path inside the guest.
+    #[error(transparent)]
+    GuestPath(#[from] GuestPathError),
+    /// A directory that is to be granted is not there.
+    #[error("directory `{}` cannot be granted: {reason}", shown_path(host))]
+    NoDirectory {
+        /// The directory; absolute.
+        host: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A tool is granted more directories than it can hold.
+    #[error("{count} directories are granted, and {most} is the most; grant one that holds them")]
+    TooManyGrants {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Two directories would stand at one place.
+    #[error(
+        "two directories are granted as `{}`; give one of them another guest path",
+        shown(guest)
+    )]
+    SameGuestPath {
+        /// The path of both.
+        guest: String,
+    },
+    /// A directory would stand where a built-in finds what each of its calls is given.
+    #[error(
+        "`{}` overlaps `{}`, which each call of the built-in `{builtin}` is given by itself; use \
+         another guest path",
+        shown(guest),
+        shown(own)
+    )]
+    GivenByCall {
+        /// The guest path of the grant.
+        guest: String,
+        /// The guest path of what the call is given.
+        own: String,
+        /// The built-in.
+        builtin: String,
+    },
+    /// Two grants overlap and differ in what they allow.
+    #[error(
+        "`{}` (`{mode}`) and `{}` (`{other_mode}`) overlap; give them the same mode, or keep them \
+         apart",
+        shown(path),
+        shown(other)
+    )]
+    Overlap {
+        /// Guest path or directory of this grant.
+        path: String,
+        /// Its mode.
+        mode: String,
+        /// Guest path or directory of the other one.
+        other: String,
+        /// The mode of that.
+        other_mode: String,
+    },
+    /// Writing there would change what decides what a tool may do.
+    #[error(
+        "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, or \
+         another directory",
+        shown_path(host),
+        shown_path(guarded)
+    )]
+    NeverWritable {
+        /// The directory that is to be granted; absolute.
+        host: PathBuf,
+        /// What must not be changed.
+        guarded: PathBuf,
+    },
+    /// A grant would let a tool write a repository, or in one, that has no working
+    /// tree.
+    #[error(
+        "`{}` cannot be granted for writing: git takes `{}` for a repository without a working \
+         tree, in which a tool could leave commands that git runs; use `mode = \"ro\"`, or another \
+         directory",
+        shown_path(host),
+        shown_path(repository)
+    )]
+    RepositoryNeverWritable {
+        /// The directory that is to be granted; absolute.
+        host: PathBuf,
+        /// The repository.
+        repository: PathBuf,
+    },
 }
 
 impl Resolver<'_> {
@@ -93,7 +178,7 @@ impl Resolver<'_> {
             self.check_given_by_call(&grants, builtin);
         }
         if count > most {
-            self.report.at(effective, Problem::TooManyGrants { count, most });
+            self.report.at(effective, DirectoryProblem::TooManyGrants { count, most });
         } else {
             for (index, grant) in grants.iter().enumerate() {
                 if let Some(problem) =
@@ -114,7 +199,7 @@ impl Resolver<'_> {
             let Some(own) = own.find(|own| own.overlaps(guest)) else { continue };
             let (guest, own) = (guest.to_string(), own.to_string());
             let builtin = builtin.name.to_owned();
-            self.report.at(grant.at, Problem::GivenByCall { guest, own, builtin });
+            self.report.at(grant.at, DirectoryProblem::GivenByCall { guest, own, builtin });
         }
     }
 
@@ -142,13 +227,15 @@ impl Resolver<'_> {
                  that it leads to",
                 shown(&link.path.to_string_lossy()),
             );
-            self.report.span(&file, span, Problem::NoDirectory { host, reason }, None);
+            self.report.span(&file, span, DirectoryProblem::NoDirectory { host, reason }, None);
         }
     }
 
     fn guest_path(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<GuestPath> {
         let at = grant.inner(|grant| Some(&grant.guest))?;
-        GuestPath::new(at.value).map_err(|error| self.report.at(at, error)).ok()
+        GuestPath::new(at.value)
+            .map_err(|error| self.report.at(at, DirectoryProblem::from(error)))
+            .ok()
     }
 
     fn grant<'a>(&mut self, at: At<'a, DirectoryGrantConfig>, is_enabled: bool) -> Grant<'a> {
@@ -163,7 +250,7 @@ impl Resolver<'_> {
             let directory = match self.directory(&path) {
                 Ok(directory) => directory,
                 Err(reason) => {
-                    self.report.at(host, Problem::NoDirectory { host: path, reason });
+                    self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
                     return None;
                 }
             };
@@ -171,10 +258,13 @@ impl Resolver<'_> {
             if access == Access::ReadWrite {
                 let never = || match self.guard.guarded_above(&canonical) {
                     Some(guarded) => {
-                        Some(Problem::NeverWritable { host: canonical.clone(), guarded })
+                        Some(DirectoryProblem::NeverWritable { host: canonical.clone(), guarded })
                     }
                     None => repository_above(&canonical).map(|repository| {
-                        Problem::RepositoryNeverWritable { host: canonical.clone(), repository }
+                        DirectoryProblem::RepositoryNeverWritable {
+                            host: canonical.clone(),
+                            repository,
+                        }
                     }),
                 };
                 if let Some(problem) = never() {
@@ -193,6 +283,12 @@ impl Resolver<'_> {
     }
 }
 
+impl From<DirectoryProblem> for Problem {
+    fn from(problem: DirectoryProblem) -> Self {
+        Self::Grant { kind: "filesystem", reason: problem.to_string() }
+    }
+}
+
 /// Whether a built-in asks to read the workspace.
 fn reads_workspace(builtin: &BuiltinTool<'_>) -> bool {
     let mut requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
@@ -208,16 +304,16 @@ fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
 impl Grant<'_> {
     /// Why the two cannot stand side by side: one would hide the other, or one
     /// would allow what the other forbids.
-    fn conflict(&self, other: &Self) -> Option<Problem> {
+    fn conflict(&self, other: &Self) -> Option<DirectoryProblem> {
         if let (Some(guest), Some(other)) = (&self.guest, &other.guest)
             && guest == other
         {
-            return Some(Problem::SameGuestPath { guest: guest.to_string() });
+            return Some(DirectoryProblem::SameGuestPath { guest: guest.to_string() });
         }
         if self.access == other.access {
             return None;
         }
-        let overlap = |path: String, other_path: String| Problem::Overlap {
+        let overlap = |path: String, other_path: String| DirectoryProblem::Overlap {
             path,
             mode: self.access.to_string(),
             other: other_path,

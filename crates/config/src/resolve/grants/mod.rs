@@ -3,17 +3,16 @@
 //! This file is the one list of kinds in this crate. The form of a kind, and what its
 //! values mean, is a file beside it.
 
-pub(super) mod filesystem;
+mod filesystem;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::filesystem::DirectoryGrantConfig;
-use super::{Resolver, all};
+use super::resolver::Resolver;
 use crate::config::ToolGrants;
-use crate::format::ToolConfig;
 use crate::sources::BuiltinTool;
-use crate::written::{At, Part, Written};
+use crate::written::{At, Written};
 
 /// What a tool may reach. What is not granted is not there.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,32 +27,32 @@ pub(crate) struct GrantsConfig {
 }
 
 impl Resolver<'_> {
-    /// What a tool may reach. Whether it is there is looked at only where the tool is
-    /// enabled. A built-in has its declaration as its default.
+    /// What a tool may reach, by what each layer says of it, the weakest first. Whether
+    /// it is there is looked at only where the tool is enabled. A built-in has its
+    /// declaration as its default.
     pub(super) fn grants(
         &mut self,
-        parts: &[Part<'_, ToolConfig>],
+        layers: Vec<At<'_, GrantsConfig>>,
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
     ) -> ToolGrants {
         let mut grants = ToolGrants::default();
-        let filesystem = layers(parts, |grants| grants.filesystem.as_ref());
-        let filesystem = self.directories(filesystem, is_enabled, builtin);
-        grants.set(|grants| &mut grants.directories, filesystem);
+        let directories = of_kind(&layers, |grants| grants.filesystem.as_ref());
+        let directories = self.directories(directories, is_enabled, builtin);
+        grants.set(|grants| &mut grants.directories, directories);
         grants
     }
 
     /// What a built-in may reach of which configuration says nothing.
     pub(super) fn default_grants(&mut self, builtin: &BuiltinTool<'_>) -> ToolGrants {
-        self.grants(&[], true, Some(builtin))
+        self.grants(Vec::new(), true, Some(builtin))
     }
 }
 
 /// What each layer says of a kind of grant, the weakest first.
-fn layers<'a, T>(
-    parts: &[Part<'a, ToolConfig>],
+fn of_kind<'a, T>(
+    layers: &[At<'a, GrantsConfig>],
     kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,
 ) -> Vec<At<'a, T>> {
-    let grants = all(parts, |tool| tool.grants.as_ref());
-    grants.filter_map(|grants| grants.inner(&kind)).collect()
+    layers.iter().filter_map(|grants| grants.inner(&kind)).collect()
 }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use kitbag_files::canonical;
 
-use crate::error::Problem;
+use crate::problem::Problem;
 
 /// What paths in a file can be relative to.
 pub(crate) struct Bases<'a> {

@@ -1,0 +1,406 @@
+//! What can be wrong with a configuration.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kitbag_contract::text::shown;
+use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
+
+use crate::origin::Sourced;
+use crate::text::shown_path;
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A file or directory cannot be read.
+    #[error("cannot be read: {reason}")]
+    Unreadable {
+        /// What the operating system says.
+        reason: String,
+    },
+    /// There is a directory where a file should be.
+    #[error("is a directory; a file is expected here")]
+    Directory,
+    /// There is something else where a directory should be.
+    #[error("is not a directory")]
+    NotADirectory,
+    /// There is a FIFO, a socket or a device where a file should be.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// A file is far larger than any configuration.
+    #[error("is larger than 1 MiB, which is the most that is read")]
+    TooLarge,
+    /// A file is not UTF-8.
+    #[error("is not UTF-8 from here on; save the file as UTF-8")]
+    NotUtf8,
+    /// A file is not TOML.
+    #[error("syntax error: {message}")]
+    Syntax {
+        /// What the parser says.
+        message: String,
+    },
+    /// Values nest deeper than anything that is needed.
+    #[error("tables and arrays nest deeper than {most} levels")]
+    TooDeep {
+        /// The deepest that is read.
+        most: usize,
+    },
+    /// A key is not known.
+    #[error("unknown key `{}` {}", shown(key), within(table))]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The table it stands in; empty at the top level.
+        table: String,
+    },
+    /// A value is of another type.
+    #[error("`{key}` takes {expected}, not {found}")]
+    WrongType {
+        /// The dotted key of the value.
+        key: String,
+        /// The type that it takes, with its article.
+        expected: String,
+        /// What stands there: its type, and the value where it is short.
+        found: String,
+    },
+    /// A value is none of those that are possible.
+    #[error("`{key}` takes {expected}, not `{}`", shown(found))]
+    UnknownValue {
+        /// The dotted key of the value.
+        key: String,
+        /// The values that it takes, quoted.
+        expected: String,
+        /// The value that stands there.
+        found: String,
+    },
+    /// A key is missing.
+    #[error("missing key `{}` {}", shown(key), within(table))]
+    MissingKey {
+        /// The key.
+        key: String,
+        /// The table that should have it.
+        table: String,
+    },
+    /// A number is larger than any that is read.
+    #[error("number `{}` is out of range", shown(number))]
+    NumberOutOfRange {
+        /// The number as it is written.
+        number: String,
+    },
+    /// A value is not what the format asks for, in serde's words.
+    #[error("{message}")]
+    Rejected {
+        /// What serde says.
+        message: String,
+    },
+    /// A variable of the environment starts with `KITBAG_` and means nothing.
+    #[error("unknown variable")]
+    UnknownVariable,
+    /// The workspace that was asked for is not a directory.
+    #[error("workspace `{}` is not a directory", shown_path(path))]
+    NoWorkspace {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// A name is not that of a tool.
+    #[error(transparent)]
+    ToolName(#[from] ToolNameError),
+    /// A tool does not say where it comes from.
+    #[error(
+        "tool `{tool}` has no `source`; add `source = \"local\"` and `wasm`, \
+         or `source = \"builtin\"`"
+    )]
+    NoSource {
+        /// The name of the tool.
+        tool: String,
+    },
+    /// A local tool does not say where its component is.
+    #[error("local tool `{tool}` has no `wasm`; add the path of its component")]
+    NoWasm {
+        /// The name of the tool.
+        tool: String,
+    },
+    /// A built-in is given what it brings along.
+    #[error("built-in tool `{tool}` takes no `{key}`: {}; remove the key", fixed(key))]
+    FixedByBuiltin {
+        /// The name of the tool.
+        tool: String,
+        /// The key that has no place there.
+        key: &'static str,
+    },
+    /// A local tool names a built-in.
+    #[error("local tool `{tool}` takes no `builtin`; remove it, or write `source = \"builtin\"`")]
+    BuiltinOfLocal {
+        /// The name of the tool.
+        tool: String,
+    },
+    /// There is no such built-in.
+    #[error("no built-in tool is named `{}`", shown(name))]
+    UnknownBuiltin {
+        /// The name that was given.
+        name: String,
+    },
+    /// A local tool has the name of a built-in.
+    #[error("local tool `{tool}` has the name of a built-in tool; give it another one")]
+    ShadowsBuiltin {
+        /// The name of both.
+        tool: String,
+    },
+    /// A built-in is renamed to the name of another one.
+    #[error(
+        "tool `{tool}` stands for the built-in `{builtin}`, but has the name of another \
+         built-in; give it another one"
+    )]
+    TakenName {
+        /// The name of the tool.
+        tool: String,
+        /// The built-in that it stands for.
+        builtin: String,
+    },
+    /// Two components claim one name.
+    #[error(
+        "two tools are named `{tool}`: this one and `{}`; give one of them another name",
+        shown_path(other)
+    )]
+    TwoTools {
+        /// The name of both.
+        tool: String,
+        /// The component of the one in `.kitbag/tools/`, as it is shown.
+        other: PathBuf,
+    },
+    /// A tool in `.kitbag/tools/` is said to be in another file, which is not there.
+    #[error(
+        "this file does not exist, and `{tool}` is the component `{}`; remove `wasm`",
+        shown_path(other)
+    )]
+    MissingWasm {
+        /// The name of the tool.
+        tool: String,
+        /// Its component in `.kitbag/tools/`, as it is shown.
+        other: PathBuf,
+    },
+    /// A manifest stands there without the tool it describes.
+    #[error("describes a tool that is not there; `{}` is missing", shown_path(missing))]
+    NoComponent {
+        /// The component, as it is shown.
+        missing: PathBuf,
+    },
+    /// A manifest says what the file beside it already says.
+    #[error("`{key}` has no place in a manifest: it describes `{tool}.wasm` beside it; remove it")]
+    NotInManifest {
+        /// The name of the tool.
+        tool: String,
+        /// The key that has no place there.
+        key: &'static str,
+    },
+    /// A path in a person's own file is relative, where nothing is for it to be relative to.
+    #[error(
+        "`{}` is relative, and this file is for all workspaces; write an absolute path, or one \
+         that starts with `~/`",
+        shown(path)
+    )]
+    RelativePath {
+        /// The path as it was given.
+        path: String,
+    },
+    /// A path starts with `~/`, and nobody knows the home directory.
+    #[error(
+        "`{}` cannot be found: the home directory is not known; write an absolute path",
+        shown(path)
+    )]
+    NoHome {
+        /// The path as it was given.
+        path: String,
+    },
+    /// A path is empty.
+    #[error("the path is empty; write `.` for the workspace")]
+    EmptyPath,
+    /// A text is neither a size nor a duration nor a budget of fuel.
+    #[error(transparent)]
+    Limit(#[from] ParseLimitError),
+    /// A file of a workspace sets a limit above its ceiling.
+    #[error(
+        "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \
+         `{setting}` under `[ceiling]` in {}",
+        ceiling.value,
+        ceiling.origin,
+        own_file(file)
+    )]
+    AboveCeiling {
+        /// The dotted key of the limit.
+        key: String,
+        /// What it is set to, as it would be typed.
+        value: String,
+        /// The ceiling, as it would be typed, and who set it.
+        ceiling: Box<Sourced<String>>,
+        /// The ceiling that would do, as it stands in a file.
+        setting: Box<str>,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A server is given less memory than it needs.
+    #[error("`serve.memory` is `{value}`; a server needs at least `{LEAST_SERVER_MEMORY}`")]
+    LittleServerMemory {
+        /// What it is set to.
+        value: ByteSize,
+    },
+    /// A file of a workspace gives a server more memory than the person's own file.
+    #[error(
+        "`serve.memory` is `{value}`, above `{}` ({}), which a workspace may only lower; lower it, \
+         or put `memory = \"{value}\"` under `[serve]` in {}",
+        own.value,
+        own.origin,
+        own_file(file)
+    )]
+    AboveServerMemory {
+        /// What it is set to.
+        value: ByteSize,
+        /// What it may be, and who set that.
+        own: Box<Sourced<ByteSize>>,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A file of a workspace has a table that only the user's own file may have.
+    #[error(
+        "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
+        own_file(file)
+    )]
+    NotOwnFile {
+        /// The key that has no place there.
+        key: &'static str,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A grant cannot be given. Each kind of grant has its own reasons.
+    #[error("{reason}")]
+    Grant {
+        /// The key of the kind under `grants`.
+        kind: &'static str,
+        /// Why not, and what helps.
+        reason: String,
+    },
+    /// A parameter has a name that the host uses.
+    #[error(
+        "parameter `{}` starts with `_`, which is reserved for the host; rename it",
+        shown(name)
+    )]
+    ReservedParameter {
+        /// Its name.
+        name: String,
+    },
+    /// A parameter has a name that models do not take.
+    #[error(
+        "`{}` is not the name of a parameter: it takes 1 to 64 letters, digits, `_`, `-` and `.`",
+        shown(name)
+    )]
+    ParameterName {
+        /// Its name.
+        name: String,
+    },
+    /// A key of a parameter means nothing with its type.
+    #[error(
+        "`{key}` means something for the type `{only}` only, and this {}",
+        actual_type(actual, only)
+    )]
+    MisplacedKey {
+        /// The key.
+        key: &'static str,
+        /// The type that it belongs to.
+        only: &'static str,
+        /// The type of the parameter, where it names one.
+        actual: Option<&'static str>,
+    },
+    /// A key of a parameter means nothing for the elements of an array.
+    #[error("`{key}` means nothing for the elements of an array; remove it")]
+    MeaninglessInItems {
+        /// The key.
+        key: &'static str,
+    },
+    /// A list of possible values is empty.
+    #[error("`enum` is empty, so that no value fits; list the values, or remove it")]
+    EmptyEnum,
+    /// A possible value is listed twice.
+    #[error("`{}` is listed twice", shown(value))]
+    DuplicateChoice {
+        /// The value as JSON.
+        value: String,
+    },
+    /// A number has no form in JSON.
+    #[error("`{number}` cannot be handed to a tool: JSON has no such number")]
+    NotJson {
+        /// `nan`, `inf` or `-inf`.
+        number: String,
+    },
+    /// A text is not the id of a topic.
+    #[error(
+        "`{}` is not the id of a topic: it has 1 to 64 characters, no `/`, nothing invisible, and \
+         no space at its ends",
+        shown(id)
+    )]
+    TopicId {
+        /// The text.
+        id: String,
+    },
+    /// A topic does not say where its documents are.
+    #[error("topic `{}` has no `subjects`; add the directory of its documents", shown(topic))]
+    NoSubjects {
+        /// The id of the topic.
+        topic: String,
+    },
+    /// A topic has a title that nobody can see.
+    #[error("the title of topic `{}` is empty; remove it, and the id is shown", shown(topic))]
+    EmptyTitle {
+        /// The id of the topic.
+        topic: String,
+    },
+    /// Two topics answer to one name.
+    #[error(
+        "topics `{}` and `{}` are both named `{}`, ignoring case; give one of them another \
+         title or id",
+        shown(topic),
+        shown(other),
+        shown(name)
+    )]
+    SameTopicName {
+        /// The id of this topic.
+        topic: String,
+        /// The id of the other one.
+        other: String,
+        /// The name, as this topic has it.
+        name: String,
+    },
+    /// A text is not a glob.
+    #[error("`{}` is not a glob: {reason}", shown(glob))]
+    Glob {
+        /// The text.
+        glob: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+fn within(table: &str) -> String {
+    if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
+}
+
+pub(crate) fn own_file(file: &Option<Arc<Path>>) -> String {
+    match file {
+        Some(path) => format!("your own `{}`", shown_path(path)),
+        None => "your own `config.toml`".to_owned(),
+    }
+}
+
+fn actual_type(actual: &Option<&'static str>, only: &str) -> String {
+    match actual {
+        Some(actual) => format!("is of type `{actual}`"),
+        None => format!("names none; add `type = \"{only}\"`"),
+    }
+}
+
+fn fixed(key: &str) -> &'static str {
+    match key {
+        "parameters" => "it brings its own",
+        _ => "its component is part of kitbag",
+    }
+}

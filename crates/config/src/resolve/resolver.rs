@@ -1,0 +1,93 @@
+//! What every part of resolving shares.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::FileId;
+use kitbag_files::{Guard, Link, OpenError, check_file_system, locate};
+
+use crate::error::Report;
+use crate::file::SourceFile;
+use crate::invalid_keys::InvalidKeys;
+use crate::limit_set::KnownLimits;
+use crate::path::{Bases, is_fixed};
+use crate::sources::BuiltinTool;
+use crate::written::{At, Span};
+
+/// What resolving needs to know, and what it has found out so far.
+pub(super) struct Resolver<'a> {
+    pub(super) bases: Bases<'a>,
+    pub(super) builtins: &'a [BuiltinTool<'a>],
+    pub(super) files: &'a [SourceFile],
+    pub(super) invalid: &'a InvalidKeys,
+    /// What variables and flags say of limits.
+    pub(super) overrides: &'a KnownLimits,
+    pub(super) ceilings: &'a KnownLimits,
+    /// The person's own file, for messages.
+    pub(super) own_file: Option<&'a Path>,
+    pub(super) canonical_root: &'a Path,
+    /// Whether there is a workspace that does not count.
+    pub(super) is_ignored: bool,
+    /// Directories, by what they were before: many tools are granted the same one.
+    pub(super) directories: HashMap<PathBuf, Result<Directory, String>>,
+    /// What no grant may make writable.
+    pub(super) guard: Guard,
+    /// Grants that lead through links, which may be followed where no tool
+    /// writes.
+    pub(super) linked: Vec<Linked>,
+    pub(super) report: &'a mut Report,
+}
+
+impl Resolver<'_> {
+    /// The absolute path that was meant at a place. Where another user decides what
+    /// lies in the workspace, a path relative to it is none.
+    pub(super) fn path(&mut self, at: At<'_, String>) -> Option<PathBuf> {
+        if self.is_ignored && !at.value.is_empty() && !is_fixed(at.value) {
+            return None;
+        }
+        self.bases.absolute(at.value).map_err(|problem| self.report.at(at, problem)).ok()
+    }
+
+    /// A directory that can be granted, or why it cannot.
+    pub(super) fn directory(&mut self, path: &Path) -> Result<Directory, String> {
+        if let Some(known) = self.directories.get(path) {
+            return known.clone();
+        }
+        let result = match locate(path) {
+            Ok(located) if !located.is_directory() => Err("it is not a directory".to_owned()),
+            Ok(located) => match check_file_system(&located.handle) {
+                Ok(()) => {
+                    let identity = located.id();
+                    Ok(Directory { path: located.path, identity, links: located.links })
+                }
+                Err(error) => Err(error.to_string()),
+            },
+            Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err("it does not exist".to_owned())
+            }
+            Err(OpenError::Io(error)) => Err(crate::file::reason(&error)),
+            Err(error) => Err(error.to_string()),
+        };
+        self.directories.insert(path.to_owned(), result.clone());
+        result
+    }
+}
+
+/// A directory that can be granted.
+#[derive(Clone)]
+pub(super) struct Directory {
+    /// Its canonical path.
+    pub(super) path: PathBuf,
+    pub(super) identity: FileId,
+    /// The links that led to it.
+    pub(super) links: Vec<Link>,
+}
+
+/// A granted directory whose path leads through links.
+pub(super) struct Linked {
+    pub(super) file: SourceFile,
+    pub(super) span: Span,
+    /// The directory; absolute.
+    pub(super) host: PathBuf,
+    pub(super) links: Vec<Link>,
+}
