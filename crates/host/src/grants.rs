@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_files::Guard;
 use kitbag_policy::Grants;
+use wasmtime_wasi::WasiCtxBuilder;
 
 use crate::error::CallError;
 use crate::filesystem::Granted;
@@ -16,13 +17,20 @@ pub(crate) struct HeldGrants {
 }
 
 impl HeldGrants {
-    /// Opens everything that a call is granted.
+    /// Opens everything that a call is granted. What WASI's own context gives, such as
+    /// variables and sockets, is allowed or denied in `wasi`.
     ///
     /// # Errors
     ///
     /// [`CallError::Denied`] for a grant that cannot be given.
-    pub(crate) fn open(grants: &Grants, guard: &Arc<Guard>) -> Result<Self, CallError> {
+    pub(crate) fn open(
+        grants: &Grants,
+        guard: &Arc<Guard>,
+        wasi: &mut WasiCtxBuilder,
+    ) -> Result<Self, CallError> {
         let Grants { directories } = grants;
+        // No kind of grant gives variables or a network.
+        wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         Ok(Self { directories: Granted::open(directories, guard)? })
     }
 }

@@ -48,19 +48,15 @@ impl State {
         reports: Reports,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
-        // Standard input is closed, and there are no arguments and no variables,
-        // since none are given here. A call has a thread of its own, so its file
-        // operations may block it.
+        // Standard input is closed, and there are no arguments, since none are given
+        // here. A call has a thread of its own, so its file operations may block it.
         wasi.allow_blocking_current_thread(true)
             .stdout(stdio.out.clone())
-            .stderr(stdio.err.clone())
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false);
+            .stderr(stdio.err.clone());
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = HeldGrants::open(grants, guard)?;
+        let granted = HeldGrants::open(grants, guard, &mut wasi)?;
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
     }

@@ -9,11 +9,8 @@ use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::kind::{Effects, Kind, Reach};
-use crate::{Decision, MissingGrant};
-
-/// The key of these grants.
-const KEY: &str = "filesystem";
+use crate::decision::{Decision, MissingGrant};
+use crate::kind::{Effects, Kind, KindRequest, Reach};
 
 /// One directory of the host, as a tool sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,13 +83,15 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
     };
     match grants.iter().find(allows) {
         Some(grant) => Decision::Allowed { by: grant.to_string() },
-        None => Decision::Denied { missing: MissingGrant { key: KEY, entry: request.as_entry() } },
+        None => Decision::Denied {
+            missing: MissingGrant { key: DirectoryGrant::KEY, entry: request.as_entry() },
+        },
     }
 }
 
 impl Kind for Vec<DirectoryGrant> {
     fn key(&self) -> &'static str {
-        KEY
+        DirectoryGrant::KEY
     }
 
     fn reach(&self) -> Reach {
@@ -124,6 +123,21 @@ impl Kind for Vec<DirectoryGrant> {
     }
 }
 
+impl KindRequest for PathRequest {
+    fn reach(&self) -> Reach {
+        Reach::Directory
+    }
+
+    fn is_given_by_call(&self) -> bool {
+        !self.is_workspace()
+    }
+}
+
+impl DirectoryGrant {
+    /// The key of these grants.
+    pub const KEY: &'static str = "filesystem";
+}
+
 impl RequestedDirectory {
     /// The same as a request. `None` where the path cannot be granted.
     pub fn request(&self) -> Option<PathRequest> {
@@ -147,7 +161,7 @@ impl PathRequest {
 }
 
 impl Access {
-    /// Whether whoever may do this may do the other, too.
+    /// Whether this permits everything that the other does.
     pub fn includes(self, other: Self) -> bool {
         self == Self::ReadWrite || other == Self::ReadOnly
     }

@@ -1,5 +1,7 @@
 //! What every kind of grant says of itself.
 
+use std::fmt;
+
 use serde_json::Value;
 
 /// The grants of one kind that a tool holds.
@@ -24,6 +26,16 @@ pub trait Kind {
     fn to_json(&self) -> Value;
 }
 
+/// One request for something of this kind. It reads as the grant that would allow it.
+pub trait KindRequest: fmt::Display {
+    /// What it is about.
+    fn reach(&self) -> Reach;
+
+    /// Whether each call of a built-in that asks for it gets a grant of its own, since
+    /// what is granted depends on the call.
+    fn is_given_by_call(&self) -> bool;
+}
+
 /// What lies outside the sandbox, and only a grant reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -40,7 +52,7 @@ pub enum Reach {
 pub struct Effects {
     /// It can change something that outlives the call, or remove it.
     pub changes: bool,
-    /// It can talk to parties that nobody has listed.
+    /// It can reach hosts that no grant names.
     pub open_world: bool,
 }
 
@@ -48,7 +60,7 @@ impl Reach {
     /// Everything that only a grant reaches.
     pub const ALL: [Self; 3] = [Self::Directory, Self::Environment, Self::Network];
 
-    /// What a tool is said to have that does not reach it: `no network`.
+    /// How a list of grants says that this is out of reach: `no network`.
     pub const fn absent(self) -> &'static str {
         match self {
             Self::Directory => "no directory",

@@ -8,13 +8,15 @@
 //! This file is the one list of the kinds of grants; a kind itself is a file beside
 //! it, which implements [`Kind`].
 
+mod decision;
 mod directory;
 mod kind;
 
+pub use decision::{Decision, MissingGrant};
 pub use directory::{
     Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RequestedDirectory,
 };
-pub use kind::{Effects, Kind, Reach};
+pub use kind::{Effects, Kind, KindRequest, Reach};
 
 use std::fmt;
 
@@ -44,30 +46,6 @@ pub enum Request {
     Path(PathRequest),
 }
 
-/// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is allowed.
-    Allowed {
-        /// The grant that allows it, as [`Kind::lines`] writes it.
-        by: String,
-    },
-    /// Nothing allows it.
-    Denied {
-        /// What would.
-        missing: MissingGrant,
-    },
-}
-
-/// A grant that would allow what was denied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingGrant {
-    /// The key under `grants` that it belongs to.
-    pub key: &'static str,
-    /// The entry of that key's list, in TOML.
-    pub entry: String,
-}
-
 /// Decides whether these grants allow a request. A request that some grant allows is
 /// allowed, so that taking a grant away never opens more.
 pub fn decide(grants: &Grants, request: &Request) -> Decision {
@@ -88,7 +66,7 @@ impl Grants {
     }
 
     /// The grants in lines, as a person reads them, the last of which says what is not
-    /// within reach. What `per_call` asks for is granted to a call by whoever makes it.
+    /// within reach. What `per_call` asks for is granted to each call by itself.
     pub fn lines(&self, per_call: &[Request]) -> Vec<String> {
         let kinds = self.kinds();
         let held = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
@@ -149,27 +127,27 @@ impl RequestedGrants {
 }
 
 impl Request {
-    /// What it is about.
-    pub fn reach(&self) -> Reach {
+    fn of_kind(&self) -> &dyn KindRequest {
         match self {
-            Self::Path(_) => Reach::Directory,
+            Self::Path(request) => request,
         }
     }
 
-    /// Whether a built-in that asks for it is given it call by call, since what it is
-    /// depends on the call.
+    /// What it is about.
+    pub fn reach(&self) -> Reach {
+        self.of_kind().reach()
+    }
+
+    /// Whether each call of a built-in that asks for it gets a grant of its own, since
+    /// what is granted depends on the call.
     pub fn is_given_by_call(&self) -> bool {
-        match self {
-            Self::Path(request) => !request.is_workspace(),
-        }
+        self.of_kind().is_given_by_call()
     }
 }
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path(request) => request.fmt(f),
-        }
+        self.of_kind().fmt(f)
     }
 }
 
@@ -188,7 +166,7 @@ mod tests {
     fn the_root_prefers_the_workspace() {
         let check = |guests: &[&str], expected: &str| {
             let directories = guests.iter().map(|guest| directory(guest, Access::ReadOnly));
-            let grants = Grants { directories: directories.collect() };
+            let grants = Grants::from(directories.collect::<Vec<_>>());
             assert_eq!(grants.root(), expected);
         };
         check(&[], "/");
@@ -200,7 +178,7 @@ mod tests {
     fn the_lines_end_with_what_is_not_within_reach() {
         let none = Grants::default();
         assert_eq!(none.lines(&[]), ["no directory, no environment, no network"]);
-        let grants = Grants { directories: vec![directory("/data", Access::ReadWrite)] };
+        let grants = Grants::from(vec![directory("/data", Access::ReadWrite)]);
         assert_eq!(grants.lines(&[]), ["rw  /data ← /tmp", "no environment, no network"]);
         let request = PathRequest { guest: "/in".parse().unwrap(), access: Access::ReadOnly };
         let lines = none.lines(&[Request::Path(request)]);
@@ -211,7 +189,7 @@ mod tests {
     fn what_a_tool_can_do_follows_from_its_grants() {
         let check = |access: &[Access], changes: bool| {
             let directories = access.iter().map(|access| directory("/data", *access));
-            let effects = Grants { directories: directories.collect() }.effects();
+            let effects = Grants::from(directories.collect::<Vec<_>>()).effects();
             assert_eq!(effects, Effects { changes, open_world: false });
         };
         check(&[], false);
@@ -226,7 +204,7 @@ mod tests {
             "telepathy": [1],
         });
         let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-        let grants = Grants { directories: vec![directory("/data", Access::ReadOnly)] };
+        let grants = Grants::from(vec![directory("/data", Access::ReadOnly)]);
         let missing: Vec<_> = requested
             .missing(&grants)
             .map(|(request, missing)| format!("{request}: {} {}", missing.key, missing.entry))

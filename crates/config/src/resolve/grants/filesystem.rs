@@ -285,7 +285,7 @@ impl Resolver<'_> {
 
 impl From<DirectoryProblem> for Problem {
     fn from(problem: DirectoryProblem) -> Self {
-        Self::Grant { kind: "filesystem", reason: problem.to_string() }
+        Self::Grant { kind: DirectoryGrant::KEY, reason: problem.to_string() }
     }
 }
 
