@@ -1,5 +1,6 @@
 //! What a call holds of its grants while it runs: the one list of kinds in this
-//! crate. Each kind is opened by a file of its own.
+//! crate. Each kind is opened by a file of its own: directories by `filesystem`, another
+//! kind by a module below this one.
 
 use std::sync::Arc;
 
