@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use kitbag::contract::ByteSize;
 use kitbag::{Cancellation, Concurrency, Kitbag, Outcome, Places, ToolboxError};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
@@ -37,6 +38,15 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
+    builder(workspace, calls, waiting).build().unwrap()
+}
+
+/// As [`kitbag`], with a memory budget, as a server has one.
+fn kitbag_of(memory: ByteSize, workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
+    builder(workspace, calls, waiting).memory(memory).build().unwrap()
+}
+
+fn builder(workspace: &Workspace, calls: usize, waiting: usize) -> kitbag::Builder {
     let own = workspace.home().join(".config/kitbag/config.toml");
     let places = Places {
         cache: Some(workspace.cache().to_owned()),
@@ -48,8 +58,6 @@ fn kitbag(workspace: &Workspace, calls: usize, waiting: usize) -> Kitbag {
         .workspace(workspace.root())
         .places(places)
         .concurrency(Concurrency { calls, waiting })
-        .build()
-        .unwrap()
 }
 
 /// A workspace whose tool may write into `here`, and has all the time there is.
@@ -89,9 +97,34 @@ fn echo(text: &str) -> Value {
 /// KiB.
 fn held() -> (usize, usize) {
     let files = fs::read_dir("/proc/self/fd").unwrap().count();
+    (files, memory_kib("VmRSS:"))
+}
+
+/// A line of `/proc/self/status` that counts memory, in KiB.
+fn memory_kib(line: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    (files, resident.trim().trim_end_matches(" kB").parse().unwrap())
+    let value = status.lines().find_map(|found| found.strip_prefix(line)).unwrap();
+    value.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The most resident memory from now on.
+struct Peak {
+    before_kib: usize,
+}
+
+impl Peak {
+    fn watch() -> Self {
+        // The system forgets the peak so far; proc_pid_clear_refs(5).
+        fs::write("/proc/self/clear_refs", "5").unwrap();
+        Self { before_kib: memory_kib("VmRSS:") }
+    }
+
+    /// How much more than at the beginning it was at most, which has to be within a
+    /// budget.
+    fn assert_within(&self, budget: ByteSize) {
+        let more = memory_kib("VmHWM:").saturating_sub(self.before_kib);
+        assert!((more as u64) << 10 <= budget.as_u64(), "{more} KiB more at most, of {budget}");
+    }
 }
 
 #[test]
@@ -224,7 +257,10 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
     let _alone = alone();
     let workspace = gathering();
     let places = 16;
-    let kitbag = kitbag(&workspace, places, 100);
+    // Room for as many calls as there are places, at 64 MiB each and what else they take.
+    let budget = ByteSize::mib(2048);
+    let kitbag = kitbag_of(budget, &workspace, places, 100);
+    let peak = Peak::watch();
     runtime(2).block_on(async {
         let give_up = async |times: usize| {
             for number in 0..times {
@@ -250,6 +286,7 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
             assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
         }
     });
+    peak.assert_within(budget);
 }
 
 #[test]
@@ -265,7 +302,9 @@ fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
     tool("steady", "");
     tool("hasty", "[limits]\ntime = \"20ms\"\n");
     tool("small", "[limits]\nmemory = \"8MiB\"\n");
-    let kitbag = kitbag(&workspace, 16, 1024);
+    let budget = ByteSize::mib(1024);
+    let kitbag = kitbag_of(budget, &workspace, 16, 1024);
+    let peak = Peak::watch();
     let processors = std::thread::available_parallelism().unwrap().get();
     let next = Arc::new(AtomicUsize::new(0));
     let work = |limit: usize| {
@@ -296,6 +335,51 @@ fn mixed_calls_without_end_are_answered_right_and_leave_nothing() {
         let grown = resident_after.saturating_sub(resident);
         assert!(grown < 64 << 10, "grew by {grown} KiB");
     });
+    peak.assert_within(budget);
+}
+
+/// Sixteen calls of 48 MiB would be 768 MiB at once: those that do not fit wait.
+#[test]
+fn calls_that_fill_their_memory_stay_within_the_budget_and_are_all_answered() {
+    let _alone = alone();
+    let workspace = Workspace::with_probe("");
+    let budget = ByteSize::mib(512);
+    let kitbag = kitbag_of(budget, &workspace, 16, 1024);
+    runtime(2).block_on(async {
+        kitbag.call("probe", echo("warm")).await.unwrap();
+        let peak = Peak::watch();
+        let calls: Vec<_> = (0..400)
+            .map(|_| {
+                let kitbag = kitbag.clone();
+                let arguments = json!({ "do": "allocate", "bytes": 48 << 20 });
+                tokio::spawn(async move { kitbag.call("probe", arguments).await })
+            })
+            .collect();
+        for call in calls {
+            assert!(matches!(call.await.unwrap().unwrap(), Outcome::Success(_)));
+        }
+        peak.assert_within(budget);
+    });
+}
+
+#[test]
+fn the_host_copies_a_part_of_a_calls_memory_at_most() {
+    let _alone = alone();
+    let workspace = Workspace::with_probe("");
+    workspace.own_config("[tools.probe.limits]\nmemory = \"256MiB\"\n");
+    let kitbag = kitbag(&workspace, 1, 0);
+    let call =
+        |arguments: Value| kitbag.call_blocking("probe", arguments, &Cancellation::default());
+    call(echo("warm")).unwrap();
+    let peak = Peak::watch();
+    let error = call(json!({ "do": "output", "bytes": 200 << 20 })).unwrap_err();
+    assert_eq!(error.to_string(), "limit: host-data (16 MiB)");
+    peak.assert_within(ByteSize::mib(256 + 16));
+    let Outcome::Success(answer) = call(json!({ "do": "output", "bytes": 15 << 20 })).unwrap()
+    else {
+        panic!("an answer that is too long is cut")
+    };
+    assert!(answer.len() <= 1 << 20, "{}", answer.len());
 }
 
 /// Makes the call of a number, and checks its answer.

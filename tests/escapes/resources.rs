@@ -129,7 +129,7 @@ fn an_answer_without_end_is_cut_and_marked() {
     assert!(kept[0].ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{kept:?}");
     let asked = workspace.call("probe", json!({ "do": "ask", "text": "x".repeat(5000) }));
     assert!(asked.ends_with("x\n[cut by kitbag: this answer had 5000 bytes]"), "{asked}");
-    // Of any size, as far as the tool has the memory for it.
+    // Up to what the host copies, 16 MiB.
     let large = workspace.call("probe", json!({ "do": "output", "bytes": 12_000_000 }));
     assert!(large.ends_with("x\n[cut by kitbag: this answer had 12000000 bytes]"), "{large}");
 }

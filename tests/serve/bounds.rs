@@ -489,10 +489,8 @@ fn a_call_that_is_larger_than_the_memory_of_the_server_is_refused() {
     let refused = client.call("probe", json!({ "do": "echo", "text": "x" }));
     assert_eq!(
         texts(&refused),
-        [
-            "the call's limit `memory` is 256 MiB, and the server has 112 MiB for all calls; lower the \
-          limit, or raise `memory` under `[serve]`"
-        ]
+        ["the call may take 272 MiB, its limit `memory` and a copy of what it answers, and the \
+             server has 112 MiB for all calls; lower the limit, or raise `memory` under `[serve]`"]
     );
     // The command line has no such bound.
     assert_eq!(workspace.call("probe", json!({ "do": "echo", "text": "x" })), "x");

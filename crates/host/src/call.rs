@@ -21,7 +21,7 @@ use crate::described::{Described, NotNow};
 use crate::engines::Metering;
 use crate::error::CallError;
 use crate::guest_exit::GuestExit;
-use crate::limits::{HANDLES, exceeded};
+use crate::limits::{HANDLES, exceeded, host_data};
 use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
 use crate::timer::{Cancellation, Timer};
@@ -215,13 +215,14 @@ impl Completion {
 /// How long a call waits for memory that others have reserved.
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
-/// Reserves the memory that a call may take, before its time begins.
+/// Reserves the memory that a call may take, before its time begins: that of the guest,
+/// and of the copy of what it hands over.
 async fn reserve(
     memory: &MemoryBudget,
     limits: &Limits,
     cancellation: &Cancellation,
 ) -> Result<Reservation, CallError> {
-    let bytes = limits.memory.as_u64();
+    let bytes = limits.memory.as_u64().saturating_add(host_data(limits).as_u64());
     if let Some(reservation) = memory.reserve(bytes) {
         return Ok(reservation);
     }
@@ -231,7 +232,7 @@ async fn reserve(
         waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
             Ok(Some(reservation)) => Ok(reservation),
             Ok(None) => Err(CallError::BeyondMemory {
-                limit: limits.memory,
+                needed: ByteSize::bytes(bytes),
                 memory: memory.size().unwrap_or_default(),
             }),
             Err(_) => Err(CallError::MemoryBusy { retry_after: MEMORY_TIME }),
@@ -263,9 +264,7 @@ async fn run_guest<T>(
     let watch = watched.watch();
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.limiter);
-    // What a guest hands over is copied. It may be as much as the guest itself
-    // may hold, so that an answer of any size can be cut rather than refused.
-    store.set_hostcall_fuel(limits.memory.as_usize());
+    store.set_hostcall_fuel(host_data(limits).as_usize());
     store.set_max_component_handles(HANDLES);
     if let Some(fuel) = limits.fuel {
         store.set_fuel(fuel).map_err(CallError::internal)?;

@@ -62,12 +62,12 @@ pub enum CallError {
     },
     /// The call may take more memory than there is for all calls together.
     #[error(
-        "the call's limit `memory` is {limit}, and the server has {memory} for all calls; lower the \
-         limit, or raise `memory` under `[serve]`"
+        "the call may take {needed}, its limit `memory` and a copy of what it answers, and the \
+         server has {memory} for all calls; lower the limit, or raise `memory` under `[serve]`"
     )]
     BeyondMemory {
-        /// The call's limit.
-        limit: ByteSize,
+        /// The call's limit, and the most that is copied of what it hands over.
+        needed: ByteSize,
         /// What the server has for calls.
         memory: ByteSize,
     },

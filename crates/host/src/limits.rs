@@ -18,6 +18,18 @@ pub(crate) const HANDLES: usize = 512;
 /// The most random bytes that a guest gets at once.
 pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
 
+/// The most that the host copies of what a guest hands over at once, an answer or an
+/// argument of a host function, where neither the output limit asks for more nor the
+/// guest's own memory is less.
+const HOST_DATA: ByteSize = ByteSize::mib(16);
+
+/// The most that the host copies at once of what a guest with these limits hands over.
+/// It is more than the output limit, so that a longer answer can be cut.
+pub(crate) fn host_data(limits: &Limits) -> ByteSize {
+    let output = ByteSize::bytes(limits.output.as_u64().saturating_mul(2));
+    limits.memory.min(HOST_DATA.max(output))
+}
+
 /// A host function of ours refused what the guest asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("a limit was reached")]
@@ -33,7 +45,7 @@ pub(crate) fn exceeded(kind: LimitKind, limits: &Limits) -> CallError {
         LimitKind::Table => format!("{TABLE_ELEMENTS} elements"),
         LimitKind::Handles => format!("{HANDLES} handles"),
         LimitKind::Random => format!("{} at once", ByteSize::bytes(RANDOM_BYTES)),
-        LimitKind::HostData => limits.memory.to_string(),
+        LimitKind::HostData => host_data(limits).to_string(),
         LimitKind::Instances => format!("{INSTANCES} instances, {MEMORIES} memories or tables"),
         LimitKind::Written => limits.written.to_string(),
         LimitKind::Fuel => limits.fuel.unwrap_or_default().to_string(),
