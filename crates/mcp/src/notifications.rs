@@ -1,6 +1,7 @@
 //! The events of a call, on their way to the client as notifications.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_contract::{LogLevel, Progress};
@@ -16,10 +17,13 @@ use tokio::sync::Notify;
 /// What progress rises by where nothing more was done: less than a tool counts.
 const A_LITTLE: f64 = 1e-6;
 
+/// How many progress reports of a call wait at most to be passed on.
+const WAITING_PROGRESS: usize = 16;
+
 /// Keeps the events of a call until they are passed on. Clones are the same listener.
 ///
-/// A tool may report more than a client takes: of its progress only the last is
-/// kept, and the log is bounded by the host.
+/// A tool may report more than a client takes. Up to 16 progress reports wait; after
+/// that each new one replaces the newest. The log is bounded by the host.
 #[derive(Clone)]
 pub(crate) struct ClientListener(Arc<Inner>);
 
@@ -36,7 +40,7 @@ struct Inner {
 #[derive(Default)]
 struct Waiting {
     messages: Vec<(LogLevel, String)>,
-    progress: Option<Progress>,
+    progress: VecDeque<Progress>,
     /// The progress that the client knows of.
     done: Option<f64>,
 }
@@ -55,7 +59,8 @@ impl ClientListener {
     pub(crate) async fn pass_on(&self, tool: &str, peer: &Peer<RoleServer>) {
         let (messages, progress) = {
             let mut waiting = self.waiting();
-            (std::mem::take(&mut waiting.messages), waiting.take_progress())
+            let progress: Vec<_> = std::iter::from_fn(|| waiting.take_progress()).collect();
+            (std::mem::take(&mut waiting.messages), progress)
         };
         for (level, message) in messages {
             let param =
@@ -65,11 +70,14 @@ impl ClientListener {
                 return;
             }
         }
-        if let (Some(progress), Some(token)) = (progress, &self.0.token) {
+        let Some(token) = &self.0.token else { return };
+        for progress in progress {
             let mut param = ProgressNotificationParam::new(token.clone(), progress.done);
             param.total = progress.total;
             param.message = progress.message;
-            let _ = peer.notify_progress(param).await;
+            if peer.notify_progress(param).await.is_err() {
+                return;
+            }
         }
     }
 
@@ -79,10 +87,17 @@ impl ClientListener {
 }
 
 impl Waiting {
-    /// The progress to pass on. It rises, as the protocol has it, also where the
+    fn add_progress(&mut self, progress: Progress) {
+        if self.progress.len() == WAITING_PROGRESS {
+            self.progress.pop_back();
+        }
+        self.progress.push_back(progress);
+    }
+
+    /// The next progress to pass on. It rises, as the protocol has it, also where the
     /// host has reported something before the tool began to count.
     fn take_progress(&mut self) -> Option<Progress> {
-        let mut progress = self.progress.take()?;
+        let mut progress = self.progress.pop_front()?;
         if let Some(before) = self.done
             && progress.done <= before
         {
@@ -103,7 +118,7 @@ impl Listener for ClientListener {
 
     fn progress(&self, progress: &Progress) {
         if self.0.token.is_some() {
-            self.waiting().progress = Some(progress.clone());
+            self.waiting().add_progress(progress.clone());
             self.0.news.notify_one();
         }
     }
@@ -144,13 +159,15 @@ pub(crate) fn read(level: LoggingLevel) -> LogLevel {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::NumberOrString;
+
     use super::*;
 
     #[test]
     fn progress_rises_from_what_the_host_reports_to_what_the_tool_does() {
         let mut waiting = Waiting::default();
         let mut passed_on = |done| {
-            waiting.progress = Some(Progress { done, total: None, message: None });
+            waiting.add_progress(Progress { done, total: None, message: None });
             waiting.take_progress().unwrap().done
         };
         assert_eq!([0.0; 3].map(&mut passed_on), [0.0, 1e-6, 2e-6]);
@@ -160,5 +177,24 @@ mod tests {
         assert_eq!([0.0, 8.0, 1e300, 0.0].map(&mut passed_on)[..3], [7.000001, 8.0, 1e300]);
         assert!(passed_on(0.0) > 1e300);
         assert_eq!(waiting.take_progress(), None);
+    }
+
+    #[test]
+    fn progress_waits_in_order_and_beyond_the_bound_the_last_counts() {
+        let listener = ClientListener::new(Some(ProgressToken(NumberOrString::Number(1))), None);
+        let passed_on = |reports: u32| {
+            for done in 1..=reports {
+                let done = f64::from(done) + listener.waiting().done.unwrap_or(0.0);
+                listener.progress(&Progress { done, total: None, message: None });
+            }
+            let mut waiting = listener.waiting();
+            let passed_on = std::iter::from_fn(|| waiting.take_progress().map(|it| it.done));
+            passed_on.collect::<Vec<_>>()
+        };
+        assert_eq!(passed_on(3), [1.0, 2.0, 3.0]);
+        let many = passed_on(1_000);
+        let expected: Vec<_> = (4..19).map(f64::from).chain([1_003.0]).collect();
+        assert_eq!(many, expected);
+        assert_eq!(passed_on(0), [0.0; 0]);
     }
 }
