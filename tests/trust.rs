@@ -213,7 +213,8 @@ fn a_component_that_another_user_can_change_is_not_run() {
 
 #[test]
 fn what_a_component_says_of_itself_is_not_passed_on_once_another_user_can_change_it() {
-    let (workspace, place) = with_component_at("build/out/tool.wasm");
+    let (mut workspace, place) = with_component_at("build/out/tool.wasm");
+    workspace.use_own_cache();
     fs::copy(guest("probe"), &place).unwrap();
     workspace.config("[tools.probe]\nsource = \"local\"\nwasm = \"build/out/tool.wasm\"\n");
     let description = || {
@@ -225,8 +226,23 @@ fn what_a_component_says_of_itself_is_not_passed_on_once_another_user_can_change
     assert_ne!(description(), "");
     mode(&place, 0o666);
     assert_eq!(description(), "");
-    workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.root()));
+    let trusting = format!("[trust]\ndirectories = [{:?}]\n", workspace.root());
+    workspace.own_config(&trusting);
     assert_ne!(description(), "");
+    // Where only that is remembered, and its native code is not.
+    let uncompiled = || {
+        for entry in fs::read_dir(workspace.cache()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "kitbag") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    };
+    uncompiled();
+    assert_ne!(description(), "");
+    workspace.own_config("");
+    assert_eq!(description(), "");
+    assert_eq!(workspace.run(&["describe", "probe"]).code, 6);
 }
 
 #[test]
@@ -269,7 +285,8 @@ fn the_library_says_what_it_ignores() {
     assert_eq!(ignored.path, workspace.path(".kitbag"));
     assert_eq!(
         kitbag.call_in_test("learn", json!({ "topic": "keys" })),
-        "error: there is no topic `keys`; no topics are configured"
+        "error: there is no topic `keys`; no topics are configured: `[knowledge.NAME]` with \
+         `subjects = \"DIRECTORY\"` in `.kitbag/config.toml` makes one"
     );
 }
 

@@ -152,6 +152,7 @@ limits.memory = \"4MiB\"
 fn a_compiler_ends_with_the_call_that_needs_it() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
+    end_background(&client);
     // More than there are places for compilers: each is free again.
     for _ in 0..3 {
         let id = call(&mut client);
@@ -185,17 +186,53 @@ fn a_compiler_ends_with_its_server_however_that_ends() {
 fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
+    end_background(&client);
     let id = call(&mut client);
-    let compiler = compiler(&client);
-    let pid = rustix::process::Pid::from_raw(compiler.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
+    kill(compiler(&client));
     let result = client.answer(id)["result"].clone();
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the compiler ended without a result: signal: 6"), "{text}");
     assert_eq!(result["content"][1]["text"], "Trying again may help.", "{result}");
     let again = call(&mut client);
-    self::compiler(&client);
+    compiler(&client);
     client.notify("notifications/cancelled", json!({ "requestId": again }));
+}
+
+#[test]
+fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_call() {
+    let workspace = slow();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let niceness = |process: u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
+    };
+    let (own, first) = (niceness(client.process_id()), compiler(&client));
+    see("the priority", || (niceness(first) == (own + 10).min(19)).then_some(()));
+    // The call waits for it, and that it ends changes nothing.
+    let id = call(&mut client);
+    client.notify("notifications/cancelled", json!({ "requestId": id }));
+    client.request("tools/list", json!({}));
+    assert_eq!(children(client.process_id()), [first]);
+    // A call that needs it is not kept from compiling by what becomes of that.
+    call(&mut client);
+    kill(first);
+    see("its end", || has_ended(first).then_some(()));
+    let others = || children(client.process_id()).into_iter().find(|child| *child != first);
+    let second = see("the next", others);
+    assert_eq!(niceness(second), own);
+}
+
+/// Ends what the server compiles before any call: it does not try that again.
+fn end_background(client: &Client) {
+    let first = compiler(client);
+    kill(first);
+    see("its end", || children(client.process_id()).is_empty().then_some(()));
+}
+
+fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(process.cast_signed()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::ABORT).unwrap();
 }
 
 #[test]
@@ -250,7 +287,7 @@ fn nothing_but_kitbag_asks_it_to_compile() {
     let workspace = Workspace::new();
     let asked = [
         &["__compile"][..],
-        &["__compile", "another build", "plain", "1", "1", "1"],
+        &["__compile", "another build", "plain", "1", "1", "1", "normal"],
         &["__compile", "--help"],
     ];
     snapshot!("asked by others", &workspace.session(&asked));

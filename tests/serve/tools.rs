@@ -1,10 +1,12 @@
 //! Listing and calling.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::texts;
 use crate::support::mcp::Client;
-use crate::support::{Workspace, snapshot};
+use crate::support::{Workspace, guest, snapshot};
 
 const TYPED: &str = r#"
 [tools.probe.parameters.do]
@@ -118,17 +120,104 @@ fn what_a_tool_prints_is_no_message() {
 
 #[test]
 fn a_tool_that_says_more_of_itself_is_listed_with_that_later() {
-    let workspace = Workspace::with_own_cache();
-    let probe = crate::support::guest("probe");
-    workspace.file(".kitbag/tools/probe.wasm", std::fs::read(probe).unwrap());
+    let workspace = compiled_probe();
+    forget(&workspace);
+    let compiled_by_another = workspace.claim();
     let mut client = Client::with_handshake(&workspace, json!({}));
     let list = client.request("tools/list", json!({}));
-    let probe = |list: &serde_json::Value| {
-        let tools = list["result"]["tools"].as_array().unwrap();
-        tools.iter().find(|tool| tool["name"] == "probe").unwrap().clone()
-    };
     assert_eq!(probe(&list).get("description"), None);
+    assert_eq!(probe(&list)["inputSchema"], json!({ "type": "object" }));
+    drop(compiled_by_another);
     client.notification("notifications/tools/list_changed");
     let list = client.request("tools/list", json!({}));
     assert!(probe(&list)["description"].is_string(), "{list}");
+}
+
+#[test]
+fn what_a_tool_said_of_itself_is_listed_at_once_without_its_native_code() {
+    let workspace = compiled_probe();
+    let described = workspace.run(&["describe", "probe", "--json"]).json();
+    // As another version of kitbag has it.
+    let compiled_by_another = workspace.claim();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let list = client.request("tools/list", json!({}));
+    assert!(probe(&list)["description"].is_string(), "{list}");
+    assert_eq!(probe(&list)["inputSchema"], described["inputSchema"]["value"]);
+    let row = workspace.run(&["list", "--json"]).json();
+    assert_eq!(row[1]["description"], probe(&list)["description"]);
+    // With nothing compiled.
+    assert_eq!(workspace.run(&["describe", "probe", "--json"]).json(), described);
+    drop(compiled_by_another);
+    // Of another component nothing is known.
+    forget(&workspace);
+    assert_eq!(workspace.run(&["list", "--json"]).json()[1]["description"], json!(null));
+}
+
+#[test]
+fn a_server_compiles_its_tools_before_they_are_called() {
+    let workspace = Workspace::with_own_cache();
+    let wasm = std::fs::read(guest("probe")).unwrap();
+    workspace.file(".kitbag/tools/probe.wasm", wasm);
+    let client = Client::with_handshake(&workspace, json!({}));
+    let is_entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(".kitbag"))
+    };
+    let is_compiled =
+        || std::fs::read_dir(workspace.cache()).is_ok_and(|mut entries| entries.any(is_entry));
+    until(is_compiled);
+    drop(client);
+    // Other commands compile nothing ahead.
+    std::fs::remove_file(workspace.cached()).unwrap();
+    forget(&workspace);
+    workspace.run(&["list"]).success();
+    assert!(!is_compiled());
+}
+
+#[test]
+fn a_server_without_tools_of_files_starts_no_thread_to_compile() {
+    let is_started = |client: &Client| {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", client.process_id())).unwrap();
+        let mut names = tasks.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| name.trim() == "compile-ahead"))
+    };
+    let client = Client::with_handshake(&Workspace::new(), json!({}));
+    assert!(!is_started(&client));
+    // It waits for another process.
+    let workspace = compiled_probe();
+    let _compiled_by_another = workspace.claim();
+    let client = Client::with_handshake(&workspace, json!({}));
+    until(|| is_started(&client));
+}
+
+/// Looks again and again until something has happened.
+fn until(has_happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !has_happened() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it does not happen");
+        std::thread::yield_now();
+    }
+}
+
+/// A tool that describes itself, in a workspace with a cache of its own that holds what
+/// was compiled of it.
+fn compiled_probe() -> Workspace {
+    let workspace = Workspace::with_own_cache();
+    workspace.file(".kitbag/tools/probe.wasm", std::fs::read(guest("probe")).unwrap());
+    workspace.run(&["run", "probe", "do=echo", "text=x"]).success();
+    workspace
+}
+
+/// Removes what the cache remembers of components.
+fn forget(workspace: &Workspace) {
+    for file in std::fs::read_dir(workspace.cache()).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "description") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn probe(list: &serde_json::Value) -> serde_json::Value {
+    let tools = list["result"]["tools"].as_array().unwrap();
+    tools.iter().find(|tool| tool["name"] == "probe").unwrap().clone()
 }

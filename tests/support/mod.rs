@@ -86,8 +86,13 @@ impl Workspace {
     /// As [`new`](Self::new), with a cache of its own that does not exist yet.
     pub(crate) fn with_own_cache() -> Self {
         let mut workspace = Self::new();
-        workspace.cache = workspace.directory.path().join("cache");
+        workspace.use_own_cache();
         workspace
+    }
+
+    /// Has a cache of its own from now on, which does not exist yet.
+    pub(crate) fn use_own_cache(&mut self) {
+        self.cache = self.directory.path().join("cache");
     }
 
     /// As [`new`](Self::new), with the tool `probe` under these tables.
@@ -116,7 +121,8 @@ impl Workspace {
 
     /// The only entry of the cache.
     pub(crate) fn cached(&self) -> PathBuf {
-        let mut entries = fs::read_dir(&self.cache).unwrap().map(|entry| entry.unwrap().path());
+        let paths = fs::read_dir(&self.cache).unwrap().map(|entry| entry.unwrap().path());
+        let mut entries = paths.filter(|path| path.extension().is_some_and(|it| it == "kitbag"));
         let entry = entries.next().unwrap();
         assert_eq!(entries.next(), None);
         entry

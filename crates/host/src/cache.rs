@@ -4,15 +4,18 @@
 //! 0700, no link. Every entry is a file of ours, named by the digest of the
 //! component it was made from and of the engine's settings, written whole, and
 //! carries the digest of what it holds. Whatever does not fit is not executed
-//! but compiled again and replaced. Of several processes that miss the same
+//! but compiled again and replaced. What components say of themselves is remembered
+//! beside them, by the digest of the component alone. Of several processes that miss the same
 //! entry one makes it. `host` has no directory of its own: the caller decides.
 
 mod compile_lock;
+mod description;
 mod entry;
 mod key;
 mod private;
 mod prune;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -24,7 +27,7 @@ use rustix::io::Errno;
 use self::compile_lock::CompileLock;
 pub(crate) use self::entry::{Entry, Verified};
 use self::key::EXTENSION;
-pub(crate) use self::key::Key;
+pub(crate) use self::key::{Digest, Key};
 use self::private::{PARTIAL, make_private, private, write_whole};
 use crate::described::Described;
 use crate::wait::Wait;
@@ -117,8 +120,8 @@ impl DiskCache {
         })
     }
 
-    /// Removes every entry, finished or not, and returns those it removed.
-    /// Other files are left alone. A process that waits for an entry that is being compiled
+    /// Removes every entry, finished or not, and returns those it removed; what is
+    /// remembered of components goes with them. Other files are left alone. A process that waits for an entry that is being compiled
     /// then compiles it itself.
     ///
     /// # Errors
@@ -135,18 +138,50 @@ impl DiskCache {
                 _ => {}
             }
         }
-        files.retain(|file| !compile_lock::is_lock(&file.name));
+        files.retain(|file| is_entry(&file.name));
         Ok(files)
     }
 
     /// Opens the entry of a key, if there is one that is ours.
     pub(crate) fn load(&self, key: Key) -> Result<Option<Entry>, CacheProblem> {
-        let Some(directory) = self.open(false)? else { return Ok(None) };
-        let name = key.file_name();
         let problem = |reason| self.distrust(key, reason);
+        match self.open_file(&key.file_name(), problem)? {
+            Some(file) => Entry::open(key, file).map(Some).map_err(problem),
+            None => Ok(None),
+        }
+    }
+
+    /// What a component said of itself when it was compiled, by whichever version of
+    /// kitbag. Nothing where that is not known or cannot be trusted.
+    pub(crate) fn remembered(&self, component: Digest) -> Option<Described> {
+        let name = description::file_name(component);
+        let problem = |reason| CacheProblem::Entry { name: name.clone(), reason };
+        let file = self.open_file(&name, problem).ok()??;
+        description::read(component, file)
+    }
+
+    /// Remembers what a component says of itself; that it says nothing, or nothing that
+    /// can be used, is not remembered.
+    pub(crate) fn remember(
+        &self,
+        component: Digest,
+        described: &Described,
+    ) -> Result<(), CacheProblem> {
+        let Some(content) = description::content(component, described) else { return Ok(()) };
+        let Some(directory) = self.open(true)? else { return Ok(()) };
+        self.write(&directory, &description::file_name(component), &[&content])
+    }
+
+    /// Opens a file of the directory that is ours, and notes that it is used.
+    fn open_file(
+        &self,
+        name: &str,
+        problem: impl Fn(String) -> CacheProblem,
+    ) -> Result<Option<File>, CacheProblem> {
+        let Some(directory) = self.open(false)? else { return Ok(None) };
         // Not blocking: there may be a FIFO in its place.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match openat(&directory, &name, flags, Mode::empty()) {
+        let file = match openat(&directory, name, flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(problem("a symbolic link".into())),
@@ -154,7 +189,7 @@ impl DiskCache {
         };
         let stat = private(&file, FileType::RegularFile).map_err(problem)?;
         prune::touch(&file, &stat);
-        Entry::open(key, file.into()).map(Some).map_err(problem)
+        Ok(Some(file.into()))
     }
 
     /// Waits until no other process compiles the entry of a key.
@@ -182,12 +217,16 @@ impl DiskCache {
         let rest = entry::after(key, artifact, described);
         let parts = [artifact, &rest];
         let name = key.file_name();
-        write_whole(&directory, &name, &parts).map_err(|error| CacheProblem::Write {
-            path: self.path.clone(),
-            reason: error.to_string(),
-        })?;
+        self.write(&directory, &name, &parts)?;
         prune::prune(directory.as_fd(), &name);
         Ok(())
+    }
+
+    fn write(&self, directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> Result<(), CacheProblem> {
+        write_whole(directory, name, parts).map_err(|error| CacheProblem::Write {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })
     }
 
     /// Opens the directory and checks that it is private.
@@ -218,7 +257,8 @@ impl DiskCache {
         }
     }
 
-    /// Our files in the directory, by name: entries, finished or not, and lock files.
+    /// Our files in the directory, by name: entries, finished or not, descriptions and
+    /// lock files.
     fn files(&self, action: &'static str) -> Result<Vec<CacheEntry>, CacheError> {
         let listing = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -228,8 +268,8 @@ impl DiskCache {
         for entry in listing {
             let entry = entry.map_err(|error| self.error(action, error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.ends_with(EXTENSION)
-                || name.starts_with(PARTIAL)
+            if is_entry(&name)
+                || name.ends_with(description::EXTENSION)
                 || compile_lock::is_lock(&name)
             {
                 // Gone in between: nothing to list.
@@ -244,6 +284,11 @@ impl DiskCache {
     fn error(&self, action: &'static str, source: io::Error) -> CacheError {
         CacheError { path: self.path.clone(), action, source }
     }
+}
+
+/// Whether a file of the directory is an entry, finished or not.
+fn is_entry(name: &str) -> bool {
+    name.ends_with(EXTENSION) || name.starts_with(PARTIAL)
 }
 
 #[cfg(test)]

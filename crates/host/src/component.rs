@@ -9,7 +9,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
-use crate::cache::{CacheProblem, DiskCache, Key};
+use crate::cache::{CacheProblem, Digest, DiskCache, Key};
 use crate::compile::compile;
 use crate::component_file::{ComponentFile, Opened};
 use crate::context::RunContext;
@@ -61,8 +61,8 @@ pub(crate) trait Content {
     /// As messages name it.
     fn path(&self) -> &Path;
 
-    /// The key of the bytes in the cache.
-    fn key(&mut self, metering: Metering) -> Result<Key, LoadError>;
+    /// The digest of the bytes.
+    fn digest(&mut self) -> Result<Digest, LoadError>;
 
     /// The bytes, which a file may have changed since.
     fn read(&mut self) -> Result<Vec<u8>, LoadError>;
@@ -73,8 +73,8 @@ impl Content for Opened<'_> {
         self.path
     }
 
-    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
-        Self::key(self, metering)
+    fn digest(&mut self) -> Result<Digest, LoadError> {
+        Self::digest(self)
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
@@ -87,14 +87,19 @@ impl Content for EmbeddedArtifact {
         Path::new(self.name())
     }
 
-    fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
-        let key = Key::of(self.component(), metering);
-        Ok(key.map_err(|error| LoadError::from_io(Content::path(self), &error))?.0)
+    fn digest(&mut self) -> Result<Digest, LoadError> {
+        digest_of(Content::path(self), self.component())
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
         Ok(self.component().to_vec())
     }
+}
+
+/// The digest of bytes that are in memory.
+fn digest_of(path: &Path, content: &[u8]) -> Result<Digest, LoadError> {
+    let digest = Digest::of(content).map_err(|error| LoadError::from_io(path, &error));
+    digest.map(|(digest, _)| digest)
 }
 
 /// How a component is compiled that has to be.
@@ -189,30 +194,28 @@ impl Component {
     ) -> Result<Self, LoadError> {
         let (path, mut problems) = (content.path().to_owned(), Vec::new());
         let path = &*path;
-        if let Some(cache) = cache
-            && let Some(cached) =
-                Self::cached(engines, path, cache, content.key(metering)?, &reserve, &mut problems)?
-        {
-            return Ok(cached);
+        if let Some(cache) = cache {
+            let key = Key::of(content.digest()?, metering);
+            let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
+            if let Some(cached) = cached {
+                return Ok(cached);
+            }
         }
         let content = content.read()?;
         let wait = compiling.wait(path, content.len() as u64);
-        // Of what is compiled: the file may have been written since.
-        let key_of = |content: &[u8]| {
-            let key = Key::of(content, metering).map_err(|error| LoadError::from_io(path, &error));
-            key.map(|(key, _)| key)
-        };
         let mut lock = None;
         let kept = match cache {
             Some(cache) => {
-                let key = key_of(&content)?;
+                // Of what is compiled: the file may have been written since.
+                let digest = digest_of(path, &content)?;
+                let key = Key::of(digest, metering);
                 lock = cache.lock(key, &wait);
                 // The process that had the lock before has stored the entry by now.
                 let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
                 if let Some(cached) = cached {
                     return Ok(cached);
                 }
-                Some((cache, key))
+                Some((cache, digest, key))
             }
             None => None,
         };
@@ -234,12 +237,16 @@ impl Component {
         loaded.described = described.unwrap_or_else(|NotNow| {
             Described::Unusable("it did not answer in time, and is asked again later".into())
         });
-        if let Some((cache, key)) = kept
+        if let Some((cache, digest, key)) = kept
             && is_final
-            && let Err(problem) = cache.store(key, compiled.bytes(), &loaded.described)
-            && !problems.contains(&problem)
         {
-            problems.push(problem);
+            let remembered = cache.remember(digest, &loaded.described);
+            let stored = cache.store(key, compiled.bytes(), &loaded.described);
+            if let Err(problem) = remembered.and(stored)
+                && !problems.contains(&problem)
+            {
+                problems.push(problem);
+            }
         }
         drop(lock);
         loaded.problems = problems;

@@ -9,8 +9,7 @@ use kitbag_contract::{ByteSize, FileId};
 use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
-use crate::cache::Key;
-use crate::engines::Metering;
+use crate::cache::Digest;
 use crate::error::LoadError;
 use crate::limits::COMPONENT_BYTES;
 
@@ -98,13 +97,13 @@ impl<'a> Opened<'a> {
         Ok((&self.file).take(COMPONENT_BYTES.as_u64() + 1))
     }
 
-    /// The key of its content. The file is read a piece at a time and never
+    /// The digest of its content. The file is read a piece at a time and never
     /// mapped: a build that writes it in place would end this process.
-    pub(crate) fn key(&mut self, metering: Metering) -> Result<Key, LoadError> {
-        let key = Key::of(self.content()?, metering);
-        let (key, length) = key.map_err(|error| LoadError::from_io(self.path, &error))?;
+    pub(crate) fn digest(&mut self) -> Result<Digest, LoadError> {
+        let digest = Digest::of(self.content()?);
+        let (digest, length) = digest.map_err(|error| LoadError::from_io(self.path, &error))?;
         check_size(self.path, length)?;
-        Ok(key)
+        Ok(digest)
     }
 
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, LoadError> {

@@ -156,8 +156,14 @@ impl Components {
             }
         };
         // An invalid component stays invalid while its file is the same; any other error
-        // may be gone the next time.
-        if matches!(component, Ok(_) | Err(LoadError::Invalid { .. })) {
+        // may be gone the next time. With a low priority it may also have taken too long
+        // only for that.
+        let is_kept = match &component {
+            Ok(_) => true,
+            Err(LoadError::Invalid { .. }) => !compiling.context.is_background,
+            Err(_) => false,
+        };
+        if is_kept {
             *slot = Some((stamp, component.clone()));
         }
         component

@@ -17,6 +17,9 @@ pub struct RunContext {
     /// When it has to end, whatever time the call's own limits leave: the end of the
     /// call that it is a part of.
     pub deadline: Option<Instant>,
+    /// Whether nobody waits for it, so that a process that compiles for it has a low
+    /// priority.
+    pub is_background: bool,
 }
 
 impl RunContext {

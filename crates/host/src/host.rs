@@ -13,7 +13,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::ServerMemory;
-use crate::cache::DiskCache;
+use crate::cache::{DiskCache, Key};
 use crate::call::{self, Call, Completion};
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
@@ -128,8 +128,8 @@ impl Host {
         self.0.components.retain(sources);
     }
 
-    /// What a component says of itself, if it is in memory or on disk. Nothing is
-    /// compiled, and no engine is started.
+    /// What a component says of itself, if it is in memory or known from the cache, also
+    /// where its native code is not. Nothing is compiled, and no engine is started.
     pub fn known_description(
         &self,
         source: &ComponentSource,
@@ -140,8 +140,23 @@ impl Host {
         }
         let ComponentSource::File(file) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
-        let key = Opened::new(file).ok()?.key(metering).ok()?;
-        Some(cache.load(key).ok()??.described)
+        let component = Opened::new(file).ok()?.digest().ok()?;
+        match cache.load(Key::of(component, metering)) {
+            Ok(Some(entry)) => Some(entry.described),
+            Ok(None) | Err(_) => cache.remembered(component),
+        }
+    }
+
+    /// Whether a component is in memory or in the cache, so that loading it compiles
+    /// nothing. The native code is not verified for this.
+    pub fn is_compiled(&self, source: &ComponentSource, metering: Metering) -> bool {
+        let ComponentSource::File(file) = source else { return metering == Metering::Off };
+        if self.0.components.loaded(source, metering).is_some() {
+            return true;
+        }
+        let Some(cache) = &self.0.options.cache else { return false };
+        let component = Opened::new(file).and_then(|mut opened| opened.digest());
+        component.is_ok_and(|it| matches!(cache.load(Key::of(it, metering)), Ok(Some(_))))
     }
 
     /// Runs one call on the thread that polls it, which a guest holds while it

@@ -65,6 +65,12 @@ impl<'a> Wait<'a> {
         self.context.is_over()
     }
 
+    /// Whether nobody waits for it.
+    #[cfg(feature = "compiler")]
+    pub(crate) fn is_background(&self) -> bool {
+        self.context.is_background
+    }
+
     /// The file, for errors.
     pub(crate) fn path(&self) -> &Path {
         self.path

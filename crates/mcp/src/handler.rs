@@ -17,6 +17,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
+use crate::background::LISTING_TIME;
 use crate::era::{Client, HANDSHAKE};
 use crate::page::page;
 use crate::server::{Changes, Server};
@@ -104,35 +105,20 @@ impl Handler {
         &self,
         request: Option<PaginatedRequestParams>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let generation = self.server.generation();
-        let catalog = match generation.known_catalog() {
+        let catalog = match self.server.generation().known_catalog() {
             Some(catalog) => catalog,
             // It reads what is cached of local tools.
             None => {
-                let read = move || generation.catalog();
-                let read = tokio::task::spawn_blocking(read).await;
-                let catalog = read.map_err(|error| internal(&error))?;
-                if !catalog.untold.is_empty() {
-                    self.learn_more();
-                }
-                catalog
+                self.server.background().described(LISTING_TIME).await;
+                let generation = self.server.generation();
+                let read = tokio::task::spawn_blocking(move || generation.catalog());
+                read.await.map_err(|error| internal(&error))?
             }
         };
         let (tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
         Ok(result)
-    }
-
-    /// Has the tools that have not told everything loaded, one after the other,
-    /// so that the next list tells more.
-    fn learn_more(&self) {
-        let server = self.server.clone();
-        tokio::spawn(async move {
-            let generation = server.generation();
-            let Some(catalog) = generation.known_catalog() else { return };
-            served::load(&server, &generation, &catalog.untold).await;
-        });
     }
 }
 

@@ -6,6 +6,7 @@
 //! standard input and output, and HTTP.
 
 mod alert;
+mod background;
 mod call;
 mod catalog;
 mod connection;

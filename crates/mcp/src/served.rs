@@ -20,6 +20,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
+use crate::background::LISTING_TIME;
 use crate::call::{Call, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
@@ -73,10 +74,11 @@ impl Slot {
     }
 }
 
-/// Has tools loaded, one after the other, so that the next list tells more.
-pub(crate) async fn load(server: &Server, generation: &Generation, tools: &[String]) {
-    for name in tools {
-        let (toolbox, tool) = (generation.toolbox.clone(), name.clone());
+/// Has the tools loaded of which it is not known what they serve, one after the other.
+async fn load(server: &Server, generation: &Generation, served: &Served) {
+    for name in &served.untold {
+        let name = name.as_str();
+        let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
         let load = move || toolbox.load(&tool).map(drop);
         match generation.toolbox.host().offload(load).await {
             Ok(Ok(())) => generation.learned(server, name),
@@ -96,23 +98,13 @@ async fn known(generation: &Arc<Generation>) -> Result<Arc<Served>, ErrorData> {
     read.await.map_err(|error| internal(&error))
 }
 
-fn untold(served: &Served) -> Vec<String> {
-    served.untold.iter().map(ToString::to_string).collect()
-}
-
-/// What is served, for a list. What is not known yet is on its way afterwards.
+/// What is served, for a list.
 async fn listed(server: &Server) -> Result<Arc<Served>, ErrorData> {
-    let generation = server.generation();
-    if let Some(served) = generation.served.known() {
+    if let Some(served) = server.generation().served.known() {
         return Ok(served);
     }
-    let served = known(&generation).await?;
-    let untold = untold(&served);
-    if !untold.is_empty() {
-        let server = server.clone();
-        tokio::spawn(async move { load(&server, &generation, &untold).await });
-    }
-    Ok(served)
+    server.background().described(LISTING_TIME).await;
+    known(&server.generation()).await
 }
 
 /// Finds something that is asked for by name, which is worth loading what is not
@@ -125,7 +117,7 @@ pub(crate) async fn find<T>(
     let served = known(&generation).await?;
     let mut found = find(&served);
     if found.is_none() && !served.untold.is_empty() {
-        load(server, &generation, &untold(&served)).await;
+        load(server, &generation, &served).await;
         found = find(&*known(&generation).await?);
     }
     Ok(found.map(|found| (generation, found)))

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::alert::Alert;
+use crate::background::Background;
 use crate::catalog::Catalog;
 use crate::metrics::Metrics;
 use crate::seal::Seal;
@@ -39,6 +40,7 @@ struct Inner {
     metrics: Metrics,
     closing: CancellationToken,
     alert: Alert,
+    background: Background,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
 }
@@ -73,7 +75,8 @@ pub(crate) struct Generation {
 }
 
 impl Server {
-    /// Makes a server for a toolbox.
+    /// Makes a server for a toolbox. What a call would have to compile is compiled from
+    /// now on, one component after the other, on a thread that ends with that.
     ///
     /// `key` signs what clients carry from one round of questions to the next, so
     /// that several servers with the same key can take over from each other;
@@ -93,7 +96,7 @@ impl Server {
             }
         };
         let seal = Seal::new(key).map_err(io::Error::other)?;
-        Ok(Self(Arc::new(Inner {
+        let server = Self(Arc::new(Inner {
             load,
             generation: RwLock::new(Arc::new(Generation::new(toolbox))),
             changes: watch::Sender::default(),
@@ -101,9 +104,12 @@ impl Server {
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
             alert: Alert::default(),
+            background: Background::default(),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
-        })))
+        }));
+        server.background().start(&server, &server.generation());
+        Ok(server)
     }
 
     /// Has the spans of calls hold arguments and results from now on. Without
@@ -130,6 +136,7 @@ impl Server {
 
     /// Has calls begin with another generation from now on.
     pub(crate) fn replace(&self, generation: Arc<Generation>) {
+        self.background().start(self, &generation);
         *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
     }
 
@@ -153,6 +160,10 @@ impl Server {
     /// Cancelled when everything is to end.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
+    }
+
+    pub(crate) fn background(&self) -> &Background {
+        &self.0.background
     }
 
     pub(crate) fn alert(&self) -> &Alert {

@@ -92,7 +92,11 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
     exact.or_else(|| enabled(config).find(matches)).ok_or_else(|| {
         let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
         let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
-            (true, _) => "no topics are configured".into(),
+            (true, _) => {
+                "no topics are configured: `[knowledge.NAME]` with `subjects = \"DIRECTORY\"` in \
+                          `.kitbag/config.toml` makes one"
+                    .into()
+            }
             (false, Some(near)) => {
                 format!("did you mean `{}`? The topics are {}", shown(near), alternatives(&ids))
             }

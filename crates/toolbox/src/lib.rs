@@ -5,6 +5,7 @@
 //! `kitbag-config`.
 
 mod adapter;
+mod ahead;
 mod context;
 mod deadline;
 pub mod definitions;
@@ -196,8 +197,8 @@ impl Toolbox {
 
     /// A tool with all that is known of it.
     ///
-    /// A local tool whose configuration does not say everything is loaded, since
-    /// it may say the rest itself.
+    /// A local tool whose configuration does not say everything may say the rest itself:
+    /// where that is not known from an earlier time, it is loaded.
     ///
     /// # Errors
     ///
@@ -205,8 +206,14 @@ impl Toolbox {
     /// [`ToolboxError::Call`] for a component that cannot be loaded.
     pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
         let configured = self.0.find(name)?;
-        let (tool, _) = tool::resolve(&self.0, configured, &self.loading())?;
-        Ok(self.for_model(configured, Arc::unwrap_or_clone(tool)))
+        let tool = match tool::resolve_known(&self.0, configured, &mut tool::Known::default())? {
+            (tool, false) => tool,
+            (_, true) => {
+                let (tool, _) = tool::resolve(&self.0, configured, &self.loading())?;
+                Arc::unwrap_or_clone(tool)
+            }
+        };
+        Ok(self.for_model(configured, tool))
     }
 
     /// Drops the components of tools that are not enabled here, which another toolbox
@@ -243,6 +250,28 @@ impl Toolbox {
             adapter.describe(&self.0.config, &mut description.value);
         }
         tool
+    }
+
+    /// What the component of a tool says that its tools are called; nothing where it
+    /// describes none, and for a tool without a file. It is loaded where that is not known
+    /// from an earlier time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn names_in_component(&self, name: &str) -> Result<Vec<String>, ToolboxError> {
+        let tool = self.0.find(name)?;
+        if !matches!(tool.source.value, ToolSource::Local(_)) {
+            return Ok(Vec::new());
+        }
+        let source = self.0.component_source(&tool.source.value)?;
+        let metering = metering(tool.limits.limits());
+        let described = match self.0.host.known_description(&source, metering) {
+            Some(described) => described,
+            None => self.0.host.component(&source, metering, &self.loading())?.described().clone(),
+        };
+        let tools = described.description().map(|description| &description.tools[..]);
+        Ok(tools.unwrap_or_default().iter().map(|tool| tool.name.clone()).collect())
     }
 
     /// Whether there is an enabled tool of that name.

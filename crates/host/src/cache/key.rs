@@ -1,4 +1,4 @@
-//! What names an entry of the cache.
+//! What names a file of the cache.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,17 +10,30 @@ use crate::engines::{Metering, SETTINGS};
 /// What an entry's file name ends in.
 pub(super) const EXTENSION: &str = ".kitbag";
 
-/// What names an entry: the component's content under one engine.
+/// What tells a component from every other one: the digest of its content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digest(pub(super) [u8; 32]);
+
+/// What names an entry: a component under one engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(pub(super) [u8; 32]);
 
-impl Key {
-    /// The key of a component with this content, and how long the content is.
+impl Digest {
+    /// The digest of this content, and how long the content is.
     ///
     /// # Errors
     ///
     /// Where the content cannot be read.
-    pub(crate) fn of(content: impl Read, metering: Metering) -> io::Result<(Self, u64)> {
+    pub(crate) fn of(content: impl Read) -> io::Result<(Self, u64)> {
+        let mut hasher = Hasher::new();
+        hasher.update_reader(content)?;
+        Ok((Self(*hasher.finalize().as_bytes()), hasher.count()))
+    }
+}
+
+impl Key {
+    /// The key of a component.
+    pub(crate) fn of(component: Digest, metering: Metering) -> Self {
         let mut hasher = Hasher::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
@@ -35,9 +48,8 @@ impl Key {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
-        let before = hasher.count();
-        hasher.update_reader(content)?;
-        Ok((Self(*hasher.finalize().as_bytes()), hasher.count() - before))
+        hasher.update(&component.0);
+        Self(*hasher.finalize().as_bytes())
     }
 
     pub(super) fn file_name(self) -> String {
@@ -45,8 +57,14 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Digest(self.0).fmt(f)
     }
 }

@@ -12,8 +12,8 @@ use rustix::fs::{
     unlinkat,
 };
 
-use super::key::EXTENSION;
 use super::private::PARTIAL;
+use super::{description, is_entry};
 
 /// A day, within which a use is not noted again, and after which no process still writes.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,7 +52,7 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
     let mut total = 0;
     for entry in listing.flatten() {
         let Ok(name) = entry.file_name().to_str() else { continue };
-        if !name.ends_with(EXTENSION) && !name.starts_with(PARTIAL) {
+        if !is_entry(name) && !name.ends_with(description::EXTENSION) {
             continue;
         }
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -65,7 +65,7 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
         let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
         if age(&stat) > max_age && name != kept {
             remove(directory, &candidate);
-        } else if name.ends_with(EXTENSION) {
+        } else if !name.starts_with(PARTIAL) {
             total += size;
             entries.push(candidate);
         }

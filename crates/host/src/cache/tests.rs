@@ -13,9 +13,13 @@ use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
 
+fn digest(content: &[u8]) -> Digest {
+    Digest::of(content).unwrap().0
+}
+
 /// The key of a component that is not metered.
 fn key(content: &[u8]) -> Key {
-    Key::of(content, Metering::Off).unwrap().0
+    Key::of(digest(content), Metering::Off)
 }
 
 /// Opens an entry and verifies all of it.
@@ -192,11 +196,11 @@ fn a_link_to_a_directory_is_not_used() {
 
 #[test]
 fn the_key_depends_on_the_content() {
-    let of = |content: &[u8], metering| Key::of(content, metering).unwrap();
+    let of = |content: &[u8], metering| Key::of(digest(content), metering);
     assert!(of(b"a", Metering::Off) != of(b"b", Metering::Off));
-    assert!(of(b"a", Metering::Off).0 != of(b"a", Metering::Fuel).0);
+    assert!(of(b"a", Metering::Off) != of(b"a", Metering::Fuel));
     assert_eq!(key(b"a").to_string().len(), 64);
-    assert_eq!(of(&[0; 200_000], Metering::Off).1, 200_000);
+    assert_eq!(Digest::of(&[0; 200_000][..]).unwrap().1, 200_000);
 }
 
 #[test]
@@ -209,6 +213,75 @@ fn a_description_is_had_without_the_artifact() {
     let entry = cache.load(key).unwrap().unwrap();
     assert_eq!(entry.described.description().unwrap().tools[0].name, "tool");
     assert_eq!(entry.artifact().err(), Some("damaged".into()));
+}
+
+/// A private directory in which the description of a component is remembered, and the
+/// file that holds it.
+fn remembered() -> (tempfile::TempDir, DiskCache, PathBuf) {
+    let (parent, cache, key) = fixture();
+    let described = cache.load(key).unwrap().unwrap().described;
+    cache.remember(digest(b"the component"), &described).unwrap();
+    let path = cache.path().join(format!("{}.description", digest(b"the component")));
+    (parent, cache, path)
+}
+
+#[test]
+fn a_description_is_remembered_without_any_native_code() {
+    let (_parent, cache, path) = remembered();
+    fs::remove_file(entry_path(&cache, key(b"the component"))).unwrap();
+    let described = cache.remembered(digest(b"the component")).unwrap();
+    assert_eq!(described.description().unwrap().tools[0].name, "tool");
+    assert_eq!(cache.remembered(digest(b"another component")), None);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(cache.entries().unwrap(), [], "it is no entry");
+    assert_eq!(cache.clear().unwrap(), []);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_says_nothing_is_not_remembered() {
+    let (_parent, cache, _) = fixture();
+    let component = digest(b"the component");
+    for described in [Described::Nothing, Described::Unusable("no".into())] {
+        cache.remember(component, &described).unwrap();
+        assert_eq!(cache.remembered(component), None);
+    }
+}
+
+#[test]
+fn a_remembered_description_that_somebody_changed_counts_for_nothing() {
+    let check = |change: &dyn Fn(&Path)| {
+        let (_parent, cache, path) = remembered();
+        change(&path);
+        assert_eq!(cache.remembered(digest(b"the component")), None);
+    };
+    let (_parent, _, path) = remembered();
+    let content = fs::read(&path).unwrap();
+    for index in 0..content.len() {
+        let mut changed = content.clone();
+        changed[index] ^= 1;
+        check(&|path| fs::write(path, &changed).unwrap());
+        check(&|path| fs::write(path, &content[..index]).unwrap());
+    }
+    check(&|path| fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap());
+    check(&|path| {
+        fs::rename(path, path.with_extension("elsewhere")).unwrap();
+        symlink(path.with_extension("elsewhere"), path).unwrap();
+    });
+    check(&|path| {
+        fs::remove_file(path).unwrap();
+        let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+    });
+    check(&|path| {
+        let directory = path.parent().unwrap();
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    });
+    // Of one component under the name of another.
+    let (_parent, cache, path) = remembered();
+    let other = digest(b"another component");
+    fs::copy(&path, cache.path().join(format!("{other}.description"))).unwrap();
+    assert_eq!(cache.remembered(other), None);
 }
 
 /// Locks the entry of a key, and waits for other processes that have.

@@ -45,6 +45,13 @@ const REASON_BYTES: u64 = 4 << 10;
 /// The length of a frame's head.
 const HEAD_BYTES: usize = 9;
 
+/// The last argument.
+const LOW_PRIORITY: &str = "low";
+const NORMAL_PRIORITY: &str = "normal";
+
+/// What a low priority adds to the niceness of the process that waits.
+const NICENESS: i32 = 10;
+
 /// What a frame holds.
 const ARTIFACT: u8 = 0;
 const REFUSED: u8 = 1;
@@ -60,7 +67,7 @@ pub(super) fn compile(
     metering: Metering,
     share: Share,
 ) -> Result<Result<Compiled, LoadError>, Vec<u8>> {
-    match start(program, metering, share) {
+    match start(program, metering, share, wait.is_background()) {
         Ok(child) => Ok(Worker::new(child, content, share.memory)
             .map_err(|error| broke_off(wait, error.to_string()))
             .and_then(|worker| worker.finish(wait))),
@@ -71,7 +78,12 @@ pub(super) fn compile(
     }
 }
 
-fn start(program: &Path, metering: Metering, share: Share) -> io::Result<Child> {
+fn start(
+    program: &Path,
+    metering: Metering,
+    share: Share,
+    is_background: bool,
+) -> io::Result<Child> {
     Command::new(program)
         .arg0("kitbag")
         .arg(COMPILE_COMMAND)
@@ -80,6 +92,7 @@ fn start(program: &Path, metering: Metering, share: Share) -> io::Result<Child> 
         .arg(share.threads.to_string())
         .arg(share.memory.as_u64().to_string())
         .arg(getpid().as_raw_nonzero().to_string())
+        .arg(if is_background { LOW_PRIORITY } else { NORMAL_PRIORITY })
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -270,7 +283,7 @@ fn metering_name(metering: Metering) -> &'static str {
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
-    let &[caller, metering, threads, memory, parent] = &*arguments else {
+    let &[caller, metering, threads, memory, parent, priority] = &*arguments else {
         return Err("this is for kitbag itself, which starts it to compile a component".into());
     };
     if caller != build() {
@@ -288,6 +301,12 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         "fuel" => Metering::Fuel,
         other => return Err(format!("invalid metering `{other}`")),
     };
+    match priority {
+        // One that cannot be lowered compiles all the same.
+        LOW_PRIORITY => drop(rustix::process::nice(NICENESS)),
+        NORMAL_PRIORITY => {}
+        other => return Err(format!("invalid priority `{other}`")),
+    }
     close_inherited();
     limit(parent, threads, memory).map_err(|error| format!("no limits can be set: {error}"))?;
     let mut content = Vec::new();

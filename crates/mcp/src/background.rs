@@ -1,0 +1,173 @@
+//! Components that are compiled before anybody calls them.
+//!
+//! One thread compiles them one after the other, with a low priority: first those of
+//! which it is not known what they say of themselves, since clients list that. It ends
+//! when there is nothing left to compile. A server without tools of files has none.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use kitbag_host::Cancellation;
+use tokio::sync::watch;
+
+use crate::server::{Generation, Server, WeakServer};
+
+/// How long a listing waits at most for what components say of themselves.
+pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
+
+/// Compiles the components of one generation after the other.
+pub(crate) struct Background {
+    work: Mutex<Work>,
+    /// Whether nothing more is compiled to learn what a component says of itself.
+    is_described: watch::Sender<bool>,
+    /// Gives up what is being compiled.
+    cancellation: Cancellation,
+}
+
+#[derive(Default)]
+struct Work {
+    /// What the thread turns to next, leaving what it has not begun.
+    next: Option<Arc<Generation>>,
+    is_running: bool,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        let cancellation = Cancellation::default();
+        Self { work: Mutex::default(), is_described: watch::Sender::new(true), cancellation }
+    }
+}
+
+impl Background {
+    /// Has the components of a generation compiled, and no longer those of the one
+    /// before.
+    pub(crate) fn start(&self, server: &Server, generation: &Arc<Generation>) {
+        let has_work = generation.toolbox.has_files();
+        let mut work = self.work();
+        self.is_described.send_replace(!has_work);
+        if has_work || work.is_running {
+            work.next = Some(Arc::clone(generation));
+        }
+        if work.next.is_none() || work.is_running {
+            return;
+        }
+        let (server, cancellation) = (server.downgrade(), self.cancellation.clone());
+        let thread = thread::Builder::new().name("compile-ahead".into());
+        match thread.spawn(move || compile_all(&server, &cancellation)) {
+            Ok(_) => work.is_running = true,
+            Err(error) => {
+                tracing::warn!("no tool is compiled before it is called: {error}");
+                work.next = None;
+                self.is_described.send_replace(true);
+            }
+        }
+    }
+
+    /// Waits until all is known that components say of themselves, and no longer than
+    /// this.
+    pub(crate) async fn described(&self, time: Duration) {
+        let mut is_described = self.is_described.subscribe();
+        let wait = is_described.wait_for(|is_described| *is_described);
+        // Those that are not known by then are listed with what configuration says.
+        let _ = tokio::time::timeout(time, wait).await;
+    }
+
+    /// The next generation. Without one the thread has to end.
+    fn next(&self) -> Option<Arc<Generation>> {
+        let mut work = self.work();
+        let next = work.next.take();
+        work.is_running = next.is_some();
+        next
+    }
+
+    fn is_superseded(&self) -> bool {
+        self.work().next.is_some()
+    }
+
+    /// Notes that all is known of a generation that can be, unless another has taken its
+    /// place.
+    fn set_described(&self) {
+        let work = self.work();
+        if work.next.is_none() {
+            self.is_described.send_replace(true);
+        }
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.cancellation.cancel();
+    }
+}
+
+/// Is the thread.
+fn compile_all(server: &WeakServer, cancellation: &Cancellation) {
+    // The server is kept alive between two steps only.
+    let next = || server.upgrade()?.background().next();
+    while let Some(generation) = next() {
+        let undescribed = generation.toolbox.undescribed();
+        let compile = |name: &str| compile_one(server, &generation, name, cancellation);
+        if !undescribed.iter().all(|name| compile(name.as_str())) {
+            continue;
+        }
+        if let Some(server) = server.upgrade() {
+            server.background().set_described();
+        }
+        let _ = generation.toolbox.uncompiled().iter().all(|name| {
+            // What has just failed would fail again.
+            undescribed.contains(name) || compile(name.as_str())
+        });
+    }
+}
+
+/// Compiles one tool: whether to go on with the next.
+fn compile_one(
+    server: &WeakServer,
+    generation: &Generation,
+    name: &str,
+    cancellation: &Cancellation,
+) -> bool {
+    let is_over =
+        |server: Server| server.closing().is_cancelled() || server.background().is_superseded();
+    if server.upgrade().is_none_or(is_over) {
+        return false;
+    }
+    match generation.toolbox.compile_ahead(name, cancellation) {
+        Ok(()) => {
+            if let Some(server) = server.upgrade() {
+                generation.learned(&server, name);
+            }
+        }
+        Err(_) if cancellation.is_cancelled() => return false,
+        Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_on<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.unwrap().block_on(work)
+    }
+
+    #[test]
+    fn a_listing_waits_for_what_tools_say_and_not_for_longer_than_it_may() {
+        let background = Background::default();
+        // Nothing is being compiled.
+        block_on(background.described(Duration::MAX));
+        background.is_described.send_replace(false);
+        block_on(background.described(Duration::ZERO));
+        block_on(async {
+            let described = background.described(Duration::from_secs(3_600));
+            tokio::join!(described, async { background.set_described() });
+        });
+    }
+}

@@ -1,0 +1,71 @@
+//! What can be compiled before anybody calls it.
+
+use kitbag_config::{Tool as ConfiguredTool, ToolSource};
+use kitbag_contract::ToolName;
+use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
+
+use crate::error::ToolboxError;
+use crate::{Toolbox, metering, tool};
+
+impl Toolbox {
+    /// Whether the component of an enabled tool is a file.
+    pub fn has_files(&self) -> bool {
+        self.files().next().is_some()
+    }
+
+    /// The enabled tools of files of which it is not known what they say of themselves.
+    /// Nothing is compiled and nothing runs.
+    pub fn undescribed(&self) -> Vec<ToolName> {
+        let mut known = tool::Known::default();
+        let mut is_unknown = |source: ComponentSource, metering: Metering| {
+            known.description(&self.0, source, metering).is_none()
+        };
+        self.files_where(&mut is_unknown)
+    }
+
+    /// The enabled tools of files that a call would have to compile. Nothing is compiled
+    /// and nothing runs.
+    pub fn uncompiled(&self) -> Vec<ToolName> {
+        self.files_where(&mut |source, metering| !self.0.host.is_compiled(&source, metering))
+    }
+
+    /// Compiles a tool for later calls, with a low priority where that takes a process of
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`load`](Self::load).
+    pub fn compile_ahead(
+        &self,
+        name: &str,
+        cancellation: &Cancellation,
+    ) -> Result<(), ToolboxError> {
+        let tool = self.0.find(name)?;
+        let source = self.0.component_source(&tool.source.value)?;
+        let cancellation = cancellation.clone();
+        let context = RunContext { cancellation, is_background: true, ..RunContext::default() };
+        self.0.host.component(&source, metering(tool.limits.limits()), &context)?;
+        Ok(())
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
+        self.enabled().filter(|(_, tool)| matches!(tool.source.value, ToolSource::Local(_)))
+    }
+
+    /// The tools of files that may be loaded, and of which this holds.
+    fn files_where(
+        &self,
+        holds: &mut dyn FnMut(ComponentSource, Metering) -> bool,
+    ) -> Vec<ToolName> {
+        let mut names = Vec::new();
+        for (name, tool) in self.files() {
+            // What may not be loaded is reported where somebody asks for it.
+            if let Ok(source) = self.0.component_source(&tool.source.value)
+                && holds(source, metering(tool.limits.limits()))
+            {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
