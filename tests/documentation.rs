@@ -25,13 +25,43 @@ fn in_repository(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Runs the lines of a session that start with `$ `, in an empty directory and one shell,
+/// and returns the session as it was.
+fn in_an_empty_directory(session: &str) -> String {
+    let workspace = Workspace::new();
+    fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
+    let kitbag = workspace.command();
+    let bin = workspace.outside().join("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(kitbag.get_program(), bin.join("kitbag")).unwrap();
+    let mut shown = String::new();
+    for command in session.lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", command]).current_dir(workspace.root()).env_clear();
+        shell.env("HOME", workspace.home());
+        shell.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let output = shell.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_owned()).unwrap();
+        assert!(output.status.success(), "$ {command}\n{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), "", "$ {command}");
+        shown.push_str(&format!("$ {command}\n{}", text(&output.stdout)));
+    }
+    shown
+}
+
 #[test]
-fn the_demonstration_in_readme_is_what_the_binary_prints() {
+fn the_first_example_of_readme_works_anywhere() {
     let readme = read("README.md");
     let shown = block_after(&readme, "<!-- demonstration -->");
-    let (command, output) = shown.split_once('\n').unwrap();
-    assert_eq!(command, "$ kitbag run learn topic=kitbag");
-    assert_eq!(in_repository(&["run", "learn", "topic=kitbag"]), output);
+    assert_eq!(in_an_empty_directory(&shown), shown);
+}
+
+#[test]
+fn where_no_topic_is_configured_the_error_says_how_to_make_one() {
+    let workspace = Workspace::new();
+    let run = workspace.run(&["run", "learn", "topic=team"]);
+    assert_eq!(run.code, 1, "{}", run.shown());
+    assert!(run.stderr.contains("`[knowledge.NAME]` with `subjects ="), "{}", run.shown());
 }
 
 #[test]

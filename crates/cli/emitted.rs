@@ -1,5 +1,7 @@
 //! What a tool gave besides its text: a sentence for a person, JSON for a program.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag::Content;
@@ -26,7 +28,21 @@ pub(crate) fn sentence(content: &Content) -> String {
         }
         Content::Link(link) => format!("a link ({})", shown(&link.uri)),
     };
-    format!("the tool also gave {what}; --json prints it")
+    format!("the tool also gave {what}")
+}
+
+/// The JSON of what was written to a file: without its content, and with the file.
+pub(crate) fn saved_json(content: &Content, path: &Path) -> Value {
+    let mut value = json(content);
+    let contents = match content {
+        Content::Resource(_) => &mut value["resource"],
+        _ => &mut value,
+    };
+    if let Value::Object(fields) = contents {
+        fields.retain(|key, _| !matches!(&**key, "data" | "text" | "blob"));
+    }
+    value["file"] = path.to_string_lossy().into();
+    value
 }
 
 /// The JSON of a content block of MCP, whether this binary has the server or not.

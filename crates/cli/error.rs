@@ -56,6 +56,15 @@ pub(crate) enum CliError {
     /// Output that cannot be written.
     #[error("standard output cannot be written")]
     Output(#[source] io::Error),
+    /// A file of `--save` that cannot be written.
+    #[error("`{path}` cannot be written")]
+    Save {
+        /// The file, or its directory.
+        path: String,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
+    },
     /// Something failed for want of files that can be opened.
     #[error("this process may have {limit} files open at once, which is too few")]
     OpenFiles {
@@ -89,7 +98,7 @@ impl CliError {
             Self::Cache(_) => Exit::Denied,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
-            Self::Output(_) => Exit::Output,
+            Self::Output(_) | Self::Save { .. } => Exit::Output,
             Self::OpenFiles { .. } => Exit::Limit,
         }
     }

@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Denied = 6,
     /// The tool broke off, or is no component that kitbag can run.
     Trap = 7,
-    /// Standard output cannot be written.
+    /// Standard output cannot be written, or a file that was asked for.
     Output = 8,
     /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
@@ -49,6 +49,6 @@ Exit codes:
   5    a limit
   6    denied: something that was granted cannot be given
   7    a trap, or no component that kitbag can run
-  8    standard output cannot be written
+  8    standard output, or a file that was asked for, cannot be written
   130  interrupted
   255  a bug in kitbag";

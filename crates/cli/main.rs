@@ -10,6 +10,7 @@ mod interrupt;
 mod listener;
 mod open_files;
 mod output;
+mod save;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -40,8 +40,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kitbag_config::{BuiltinTool, LimitFlags, Origin, Sourced, Sources};
-use kitbag_contract::ByteSize;
+use kitbag_config::{BuiltinTool, ComponentTool, LimitFlags, Origin, Sourced, Sources};
+use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
@@ -89,6 +89,7 @@ pub struct Builder {
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
     tools: Vec<Arc<dyn NativeTool>>,
+    component: Option<ComponentTool>,
 }
 
 /// A [`Kitbag`] that cannot be put together.
@@ -319,6 +320,16 @@ impl Builder {
         self
     }
 
+    /// Adds a tool whose component is this file, relative to [`start`](Self::start), which
+    /// no configuration names. It takes the place of a tool of the same name, and has the
+    /// grants and limits of one of which configuration says nothing else: the workspace to
+    /// read. There is one at most.
+    #[must_use]
+    pub fn component_file(mut self, name: ToolName, wasm: impl Into<PathBuf>) -> Self {
+        self.component = Some(ComponentTool { name, wasm: wasm.into() });
+        self
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors
@@ -360,6 +371,7 @@ impl Builder {
             environment: self.places.environment.clone(),
             flags: self.limits,
             builtins,
+            component: self.component.clone(),
             protected: self.places.own(),
         }
     }

@@ -9,25 +9,28 @@ use kitbag::contract::text::{printable, shown};
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits, warn, warn_description};
+use crate::commands::{Global, Limits, Named, warn, warn_description};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listener::Screen;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  kitbag describe learn")]
+#[command(after_help = "\
+Examples:
+  kitbag describe learn
+  kitbag describe ./word_count.wasm")]
 pub(crate) struct Args {
-    /// The tool's name; `kitbag list` shows them
-    tool: String,
+    #[command(flatten)]
+    tool: Named,
     #[command(flatten)]
     limits: Limits,
 }
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(self.limits)?;
-        let describe = |events| kitbag.toolbox().with_events(events).tool(&self.tool);
+        let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
+        let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
         let tool = Screen::during(global.json, describe)?;
         warn(&tool.cache_problems);
         if let Some(problem) = &tool.description_problem {
@@ -45,6 +48,9 @@ fn as_text(tool: &Tool) -> String {
     let mut text = match &tool.source {
         ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
         ToolSource::Native => format!("{} (native)\n", tool.name),
+        ToolSource::Local(local) if local.wasm.origin == Origin::Caller => {
+            format!("{} ({})\n", tool.name, shown(&local.wasm.value.to_string_lossy()))
+        }
         ToolSource::Local(local) => {
             format!(
                 "{} ({}, named in {})\n",

@@ -17,16 +17,17 @@ pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag::config::{LimitFlags, Origin, Sourced};
-use kitbag::contract::text::printable;
-use kitbag::contract::{ByteSize, parse_duration, parse_fuel};
+use kitbag::contract::text::{alternatives, printable};
+use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
 use crate::error::CliError;
+use crate::listener::Screen;
 use crate::output;
 
 /// What every command takes.
@@ -66,6 +67,94 @@ pub(crate) struct Limits {
     fuel: Option<u64>,
 }
 
+// A tool, by its name or by the path of its component. No doc comment, as above.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The tool's name, which `kitbag list` shows; or the path of a component, which
+    /// ends in `.wasm` or holds a `/`
+    tool: String,
+    /// Choose this tool, where a component has several
+    #[arg(long = "tool", value_name = "NAME")]
+    own: Option<String>,
+}
+
+impl Named {
+    /// The path of the component, where that is what was named.
+    fn path(&self) -> Option<&Path> {
+        let tool = &*self.tool;
+        (tool.ends_with(".wasm") || tool.contains('/')).then_some(Path::new(tool))
+    }
+
+    /// Reads the configuration, to which a component adds a tool that is named by its path:
+    /// that, and the name of the tool.
+    pub(crate) fn kitbag(
+        self,
+        global: &Global,
+        limits: Limits,
+    ) -> Result<(&'static Kitbag, String), CliError> {
+        let Some(path) = self.path() else {
+            if self.own.is_some() {
+                return Err(CliError::Usage(format!(
+                    "`--tool` chooses a tool of a component; `{}` is the name of a tool already",
+                    self.tool
+                )));
+            }
+            return Ok((global.kitbag(limits)?, self.tool));
+        };
+        // What a configured component that is missing is told does not apply here.
+        path.metadata().map_err(|source| CliError::Read { path: self.tool.clone(), source })?;
+        let name = match &self.own {
+            Some(own) => ToolName::new(&**own)
+                .map_err(|error| CliError::Usage(format!("`--tool {own}`: {error}")))?,
+            None => name_of(path),
+        };
+        let builder = global.builder().limits(limits.into()).component_file(name.clone(), path);
+        let kitbag = built(builder)?;
+        let names = |events| kitbag.toolbox().with_events(events).names_in_component(name.as_str());
+        let names = Screen::during(global.json, names)?;
+        let is_there = |own: &String| names.is_empty() || names.contains(own);
+        match &self.own {
+            Some(own) if !is_there(own) => Err(CliError::Usage(format!(
+                "`{}` has no tool `{own}`; its tools are {}",
+                self.tool,
+                alternatives(&names)
+            ))),
+            None if names.len() > 1 => Err(CliError::Usage(format!(
+                "`{}` has several tools: choose {} with `--tool`",
+                self.tool,
+                alternatives(&names)
+            ))),
+            _ => Ok((kitbag, name.to_string())),
+        }
+    }
+}
+
+/// The name of the tool that a file is: its own as far as it can be one.
+fn name_of(path: &Path) -> ToolName {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name: String = stem.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let name: String = name.chars().take(ToolName::MAX_LEN).collect();
+    let fallback = || ToolName::new("tool").expect("a constant in the right form");
+    ToolName::new(name).unwrap_or_else(|_| fallback())
+}
+
+/// Puts a toolbox together for one call, and warns of what is wrong.
+///
+/// What is put together here is never taken apart: the process ends with the
+/// command, and the system is quicker at it.
+fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
+    let kitbag = builder.single_call().build()?;
+    let config = kitbag.toolbox().config();
+    for warning in &config.warnings {
+        output::note(&format!("warning: {warning}"));
+    }
+    if let Some(ignored) = &config.ignored {
+        output::note(&format!("warning: {ignored}"));
+    }
+    Ok(Box::leak(Box::new(kitbag)))
+}
+
 impl Global {
     /// Starts to put a toolbox for many calls together, from this and the
     /// environment.
@@ -89,19 +178,8 @@ impl Global {
     }
 
     /// Reads the configuration.
-    ///
-    /// What is put together here is never taken apart: the process ends with the
-    /// command, and the system is quicker at it.
     fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
-        let kitbag = self.builder().limits(limits.into()).single_call().build()?;
-        let config = kitbag.toolbox().config();
-        for warning in &config.warnings {
-            output::note(&format!("warning: {warning}"));
-        }
-        if let Some(ignored) = &config.ignored {
-            output::note(&format!("warning: {ignored}"));
-        }
-        Ok(Box::leak(Box::new(kitbag)))
+        built(self.builder().limits(limits.into()))
     }
 }
 

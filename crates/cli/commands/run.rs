@@ -1,12 +1,13 @@
 //! `kitbag run`.
 
 use std::io::{self, BufRead, IsTerminal, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
-use kitbag::contract::text::printable;
+use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
 use kitbag::toolbox::definitions::without_nulls;
@@ -16,24 +17,26 @@ use kitbag::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Limits, warn, warn_description};
+use crate::commands::{Global, Limits, Named, warn, warn_description};
 use crate::emitted;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::listener::Screen;
 use crate::output;
+use crate::save::Saved;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kitbag run learn topic=kitbag
-  kitbag run learn topic=kitbag subjects='**'
+  kitbag run learn topic=team
+  kitbag run learn topic=team subjects='**'
+  kitbag run ./word_count.wasm path=README.md
   kitbag run word_count --args '{\"path\":\"README.md\"}'
   kitbag run deploy target=staging --answer confirm=yes --json")]
 pub(crate) struct Args {
-    /// The tool's name; `kitbag list` shows them
-    tool: String,
+    #[command(flatten)]
+    tool: Named,
     /// Arguments
     #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     pairs: Vec<(String, String)>,
@@ -54,6 +57,10 @@ pub(crate) struct Args {
     format_arguments: bool,
     #[command(flatten)]
     limits: Limits,
+    /// Write what the tool gives besides its text as files into this directory, and
+    /// show their names
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
     /// Show on standard error what the tool logs and prints, and what the call
     /// took
     #[arg(long, short)]
@@ -62,12 +69,13 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(self.limits)?;
+        let saved = self.save.as_deref().map(Saved::open).transpose()?;
+        let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
         let mut json = self.args.as_deref().map(read_arguments).transpose()?;
         if self.without_nulls
             && let Some(arguments) = json
         {
-            let describe = |events| kitbag.toolbox().with_events(events).tool(&self.tool);
+            let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
             let tool = Screen::during(global.json, describe)?;
             json = Some(without_nulls(&tool.input_schema.value, arguments));
         }
@@ -87,7 +95,7 @@ impl Args {
         };
         // Until the tool runs there is nothing that would have to end in order.
         interrupt.set_leave(true);
-        let invocation = Invocation::tool(&*self.tool, arguments).with_action(action);
+        let invocation = Invocation::tool(&*name, arguments).with_action(action);
         let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
         screen.clear();
         let (completion, problems) = match ended? {
@@ -100,12 +108,12 @@ impl Args {
         };
         warn(&problems.cache);
         if let Some(problem) = &problems.description {
-            warn_description(&self.tool, problem);
+            warn_description(&name, problem);
         }
         if self.verbose {
             show_details(&completion);
         }
-        finish(completion, global.json)
+        finish(completion, saved.as_ref(), global.json)
     }
 }
 
@@ -141,11 +149,24 @@ impl FrontEnd for Terminal<'_> {
 }
 
 /// Prints the answer and says how the process ends.
-fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
+fn finish(completion: Completion, saved: Option<&Saved>, as_json: bool) -> Result<Exit, CliError> {
     let emitted = completion.emitted;
+    // The first that cannot be written is the error; the answer is printed all the same.
+    let (mut files, mut unsaved) = (Vec::new(), None);
+    for (index, content) in emitted.iter().enumerate() {
+        let written = saved.map_or(Ok(None), |saved| saved.write(index + 1, content));
+        files.push(written.unwrap_or_else(|error| {
+            unsaved.get_or_insert(error);
+            None
+        }));
+    }
     let print = |mut value: Value| {
         if !emitted.is_empty() {
-            value["emitted"] = emitted.iter().map(emitted::json).collect();
+            let json = |(content, file): (&Content, &Option<PathBuf>)| match file {
+                Some(file) => emitted::saved_json(content, file),
+                None => emitted::json(content),
+            };
+            value["emitted"] = emitted.iter().zip(&files).map(json).collect();
         }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
@@ -158,26 +179,47 @@ fn finish(completion: Completion, as_json: bool) -> Result<Exit, CliError> {
                 true => print(json!({ "outcome": "success", "content": content }))?,
                 false => output::untrusted(&content)?,
             }
-            tell(&emitted, as_json);
-            Ok(Exit::Done)
+            tell(&emitted, &files, as_json);
+            end(Exit::Done, unsaved)
         }
         Ok(Outcome::Error(error)) => {
             if as_json {
                 print(json!({ "outcome": "error", "error": error }))?;
             }
             output::note(&tool_error(&error));
-            tell(&emitted, as_json);
-            Ok(Exit::ToolError)
+            tell(&emitted, &files, as_json);
+            end(Exit::ToolError, unsaved)
         }
         Ok(Outcome::NeedsInput(question)) => Err(CliError::Question(Box::new(question))),
         Err(error) => Err(ToolboxError::Call(error).into()),
     }
 }
 
-/// Tells a person of what has no place in a text.
-fn tell(emitted: &[Content], as_json: bool) {
-    if !as_json {
-        emitted.iter().for_each(|content| output::note(&emitted::sentence(content)));
+/// Tells a person of what has no place in a text, and of the files that hold it.
+fn tell(emitted: &[Content], files: &[Option<PathBuf>], as_json: bool) {
+    if as_json {
+        return;
+    }
+    for (content, file) in emitted.iter().zip(files) {
+        let sentence = emitted::sentence(content);
+        let more = match (file, content) {
+            (Some(file), _) => format!(": {}", shown(&file.to_string_lossy())),
+            (None, Content::Link(_)) => String::new(),
+            (None, _) => "; `--save DIR` writes it to a file".into(),
+        };
+        output::note(&format!("{sentence}{more}"));
+    }
+}
+
+/// How a call ends that has been answered, where a file could not be written: that has
+/// been printed, and nothing else may follow it on standard output.
+fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
+    match unsaved {
+        None => Ok(exit),
+        Some(error) => {
+            output::note(&error.report());
+            Ok(error.exit())
+        }
     }
 }
 

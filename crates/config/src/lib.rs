@@ -77,7 +77,7 @@ pub use origin::{Origin, Sourced};
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
-pub use sources::{BuiltinTool, Sources, VARIABLES};
+pub use sources::{BuiltinTool, ComponentTool, Sources, VARIABLES};
 
 use error::Report;
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kitbag_contract::ToolName;
 use kitbag_policy::RequestedGrants;
 
 use crate::limit_set::LimitFlags;
@@ -49,10 +50,22 @@ pub struct Sources<'a> {
     pub flags: LimitFlags,
     /// The built-in tools.
     pub builtins: &'a [BuiltinTool<'a>],
+    /// A tool that no configuration names. It takes the place of one of the same name.
+    pub component: Option<ComponentTool>,
     /// Directories and files that no tool may change, such as the compile cache
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.
     pub protected: Vec<PathBuf>,
+}
+
+/// A tool whose component somebody named instead of configuring it. It has the grants
+/// and limits of a tool of which configuration says nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentTool {
+    /// The name that it is called by.
+    pub name: ToolName,
+    /// The file of its component. Relative to [`Sources::start`].
+    pub wasm: PathBuf,
 }
 
 /// A built-in tool, as far as configuration has to know it.

@@ -24,8 +24,8 @@ use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
-use crate::path::Bases;
-use crate::sources::Sources;
+use crate::path::{Bases, settled};
+use crate::sources::{ComponentTool, Sources};
 
 /// Merges and checks what was read.
 ///
@@ -68,7 +68,11 @@ pub(crate) fn resolve(
     let lowered = lowered(EffectiveLimits::default(), &ceilings);
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
-    let tools = resolver.tools(&configs, &found, &limits);
+    let component = sources.component.as_ref().map(|component| ComponentTool {
+        wasm: settled(&sources.start.join(&component.wasm)),
+        ..component.clone()
+    });
+    let tools = resolver.tools(&configs, &found, component, &limits);
     resolver.check_links(&tools);
     let topics = resolver.topics(&configs);
     let limits = limits.under(&overrides.limits);

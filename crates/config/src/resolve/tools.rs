@@ -1,6 +1,7 @@
 //! Tools: those that are built in, those in `.kitbag/tools`, and those that a
 //! table names.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
-use crate::config::{LocalTool, Tool, ToolSource};
+use crate::config::{LocalTool, Tool, ToolGrants, ToolSource};
 use crate::discover::FoundTool;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -20,7 +21,7 @@ use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::path::is_fixed;
 use crate::problem::Problem;
-use crate::sources::BuiltinTool;
+use crate::sources::{BuiltinTool, ComponentTool};
 use crate::text::{did_you_mean, known_words};
 use crate::written::{At, Part, Span, Written, all, copied, last, merge};
 
@@ -41,6 +42,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         configs: &[(&SourceFile, &ConfigFile)],
         found: &BTreeMap<ToolName, FoundTool>,
+        component: Option<ComponentTool>,
         limits: &EffectiveLimits,
     ) -> BTreeMap<ToolName, Tool> {
         let mut tables: HashMap<ToolName, Vec<Part<'_, ToolConfig>>> = HashMap::new();
@@ -64,8 +66,35 @@ impl<'a> Resolver<'a> {
             let candidate = Candidate::new(&name, None, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
+        if let Some(ComponentTool { name, wasm }) = component {
+            let wasm = Sourced { value: wasm, origin: Origin::Caller };
+            let local = ToolSource::Local(LocalTool { wasm, parameters: None });
+            let source = Sourced { value: local, origin: Origin::Caller };
+            let grants = self.grants(Vec::new(), true, None);
+            tools.insert(name.clone(), self.unconfigured(name, source, grants, limits));
+        }
         self.add_builtins(&mut tools, limits);
         tools
+    }
+
+    /// A tool of which configuration says nothing.
+    fn unconfigured(
+        &self,
+        name: ToolName,
+        source: Sourced<ToolSource>,
+        grants: ToolGrants,
+        limits: &EffectiveLimits,
+    ) -> Tool {
+        Tool {
+            name,
+            source,
+            enable: Sourced::default(true),
+            title: None,
+            description: None,
+            grants,
+            limits: limits.clone().under(self.overrides),
+            answers: BTreeMap::new(),
+        }
     }
 
     /// The built-in of a name.
@@ -96,17 +125,12 @@ impl<'a> Resolver<'a> {
                     continue;
                 }
             };
-            let own_name = Sourced::default(builtin.name.to_owned());
-            tools.entry(name.clone()).or_insert_with(|| Tool {
-                name,
-                source: Sourced::default(ToolSource::Builtin { name: own_name }),
-                enable: Sourced::default(true),
-                title: None,
-                description: None,
-                grants: self.default_grants(builtin),
-                limits: limits.clone().under(self.overrides),
-                answers: BTreeMap::new(),
-            });
+            if let Entry::Vacant(vacant) = tools.entry(name.clone()) {
+                let own_name = Sourced::default(builtin.name.to_owned());
+                let source = Sourced::default(ToolSource::Builtin { name: own_name });
+                let grants = self.default_grants(builtin);
+                vacant.insert(self.unconfigured(name, source, grants, limits));
+            }
         }
     }
 

@@ -1,0 +1,190 @@
+//! Files of what a tool gave besides its text.
+//!
+//! The tool has a say in the name of a file and in nothing else: a file lies in the
+//! directory that the user named, is written whole or not at all, and takes the place of
+//! no other.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use kitbag::Content;
+use kitbag::contract::ResourceBody;
+
+use crate::error::CliError;
+
+/// The longest name that is taken from a URI, in bytes. File systems have 255, of which
+/// a number and an extension need some.
+const NAME_BYTES: usize = 120;
+
+/// How many numbers are tried where files of a name exist.
+const NUMBERS: u32 = 10_000;
+
+/// The directory of `--save`.
+pub(crate) struct Saved {
+    directory: PathBuf,
+}
+
+impl Saved {
+    /// Makes the directory where it is missing, and makes sure that files can be written
+    /// there: a call may be too expensive to find that out afterwards.
+    pub(crate) fn open(directory: &Path) -> Result<Self, CliError> {
+        let failed = |source| CliError::Save { path: directory.display().to_string(), source };
+        fs::create_dir_all(directory).map_err(failed)?;
+        tempfile::tempfile_in(directory).map_err(failed)?;
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// Writes what a tool gave as a file and returns its path. A link has no content:
+    /// nothing is written for it.
+    ///
+    /// `number` counts what the tool gave, from 1.
+    pub(crate) fn write(
+        &self,
+        number: usize,
+        content: &Content,
+    ) -> Result<Option<PathBuf>, CliError> {
+        let (stem, extension, bytes) = match content {
+            Content::Image(media) => {
+                let extension = extension(&media.mime_type).unwrap_or("bin");
+                (format!("image-{number}"), extension.to_owned(), &*media.data)
+            }
+            Content::Audio(media) => {
+                let extension = extension(&media.mime_type).unwrap_or("bin");
+                (format!("audio-{number}"), extension.to_owned(), &*media.data)
+            }
+            Content::Resource(resource) => {
+                let (bytes, usual) = match &resource.body {
+                    ResourceBody::Text(text) => (text.as_bytes(), "txt"),
+                    ResourceBody::Blob(data) => (&**data, "bin"),
+                };
+                let by_type = resource.mime_type.as_deref().and_then(extension);
+                let name = name_of(&resource.uri).unwrap_or_else(|| format!("resource-{number}"));
+                match name.rsplit_once('.') {
+                    Some((stem, own)) => (stem.to_owned(), own.to_owned(), bytes),
+                    None => (name, by_type.unwrap_or(usual).to_owned(), bytes),
+                }
+            }
+            Content::Link(_) => return Ok(None),
+        };
+        let written = self.write_new(&stem, &extension, bytes);
+        written.map(Some).map_err(|source| {
+            let path = self.directory.join(format!("{stem}.{extension}"));
+            CliError::Save { path: path.display().to_string(), source }
+        })
+    }
+
+    /// Writes a file that did not exist: `stem.extension`, or the same with a number.
+    fn write_new(&self, stem: &str, extension: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let mut options = tempfile::Builder::new();
+        // As for any new file: what the user's mask leaves.
+        options.prefix(".kitbag-").permissions(Permissions::from_mode(0o666));
+        let mut file = options.tempfile_in(&self.directory)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        for number in 1..=NUMBERS {
+            let name = match number {
+                1 => format!("{stem}.{extension}"),
+                number => format!("{stem}-{number}.{extension}"),
+            };
+            let path = self.directory.join(name);
+            match file.persist_noclobber(&path) {
+                Ok(_) => return Ok(path),
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                    file = error.file;
+                }
+                Err(error) => return Err(error.error),
+            }
+        }
+        Err(io::Error::other(format!("{NUMBERS} files of that name exist")))
+    }
+}
+
+/// The name that a URI ends in, as far as a file may have it. `None`, where nothing is
+/// left of it.
+fn name_of(uri: &str) -> Option<String> {
+    let path = uri.split(['?', '#']).next()?;
+    let last = path.rsplit(['/', '\\', ':']).next()?;
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let name: String = last.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    // No hidden file, and none that a command takes for an option.
+    let name = name.trim_start_matches(['.', '-']).trim_end_matches('.');
+    // The end, which tells what it is.
+    let name = &name[name.ceil_char_boundary(name.len().saturating_sub(NAME_BYTES))..];
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// What the name of a file of a MIME type ends in.
+fn extension(mime_type: &str) -> Option<&'static str> {
+    let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(match &*essence {
+        "application/gzip" => "gz",
+        "application/json" => "json",
+        "application/octet-stream" => "bin",
+        "application/pdf" => "pdf",
+        "application/xml" | "text/xml" => "xml",
+        "application/zip" => "zip",
+        "audio/aac" => "aac",
+        "audio/flac" => "flac",
+        "audio/mp4" => "m4a",
+        "audio/mpeg" => "mp3",
+        "audio/ogg" => "ogg",
+        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+        "audio/webm" | "video/webm" => "webm",
+        "image/avif" => "avif",
+        "image/bmp" => "bmp",
+        "image/gif" => "gif",
+        "image/jpeg" => "jpg",
+        "image/png" => "png",
+        "image/svg+xml" => "svg",
+        "image/tiff" => "tiff",
+        "image/webp" => "webp",
+        "text/css" => "css",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/javascript" => "js",
+        "text/markdown" => "md",
+        "text/plain" => "txt",
+        "video/mp4" => "mp4",
+        _ if essence.ends_with("+json") => "json",
+        _ if essence.ends_with("+xml") => "xml",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_comes_from_the_end_of_a_uri_and_leads_nowhere() {
+        let check = |uri: &str, expected: &str| {
+            assert_eq!(name_of(uri).as_deref().unwrap_or("none"), expected, "{uri}");
+        };
+        check("file:///reports/2026.csv", "2026.csv");
+        check("https://example.org/a/b.html?x=/../c#d/e", "b.html");
+        check("report:today", "today");
+        check("../../etc/passwd", "passwd");
+        check("file:///..", "none");
+        check("a:..\\..\\.bashrc", "bashrc");
+        check("a:/-rf", "rf");
+        check("a:/%2e%2e%2fb", "_2e_2e_2fb");
+        check("a:/\u{202e}gnp.exe\0\n", "_gnp.exe__");
+        check("a:/größe.txt", "größe.txt");
+        check("", "none");
+        let long = name_of(&format!("a:/{}.csv", "ä".repeat(500))).unwrap();
+        assert!(long.len() <= NAME_BYTES && long.ends_with("ä.csv"), "{long}");
+    }
+
+    #[test]
+    fn an_extension_comes_from_the_mime_type() {
+        let check = |mime_type: &str, expected: Option<&str>| {
+            assert_eq!(extension(mime_type), expected, "{mime_type}");
+        };
+        check("image/png", Some("png"));
+        check("Text/Plain; charset=utf-8", Some("txt"));
+        check("application/ld+json", Some("json"));
+        check("../../x", None);
+    }
+}
