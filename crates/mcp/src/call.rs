@@ -19,12 +19,12 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
 use crate::era::Client;
-use crate::handler::Handler;
 use crate::notifications::ClientListener;
-use crate::outcome;
+use crate::outcome::{self, internal};
 use crate::question;
 use crate::seal::Binding;
 use crate::server::{Generation, Server};
+use crate::session::Session;
 
 /// The argument in which a client without forms passes answers on.
 const ANSWERS_KEY: &str = "_answers";
@@ -35,7 +35,7 @@ const ANSWERS_KEY: &str = "_answers";
 ///
 /// For a name that is no tool, and for a state that is not of this call.
 pub(crate) async fn call(
-    handler: &Handler,
+    session: &Session,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -59,10 +59,10 @@ pub(crate) async fn call(
     let name = request.name.into_owned();
     let arguments = Arguments::json(Value::Object(arguments));
     let invocation = Invocation::tool(&*name, arguments).with_answers(given).structured();
-    let server = &handler.server;
+    let server = &session.server;
     let _running = server.metrics().begin();
     server.alert().stay();
-    let mut call = Call::new(handler, context, &name, request.input_responses);
+    let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
     let response = match call.run(&server.generation(), invocation, request.request_state).await {
         Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
@@ -83,7 +83,7 @@ impl Recorder for Server {
 
 /// A call of a client's.
 pub(crate) struct Call<'a> {
-    handler: &'a Handler,
+    session: &'a Session,
     context: &'a RequestContext<RoleServer>,
     client: Client,
     /// The tool, as the client's log names it.
@@ -113,15 +113,15 @@ pub(crate) enum Stop {
 
 impl<'a> Call<'a> {
     pub(crate) fn new(
-        handler: &'a Handler,
+        session: &'a Session,
         context: &'a RequestContext<RoleServer>,
         tool: &str,
         responses: Option<InputResponses>,
     ) -> Self {
         let client = Client::of(context);
-        let level = handler.log_level(client, context);
+        let level = session.log_level(client, context);
         Self {
-            handler,
+            session,
             context,
             client,
             name: tool.to_owned(),
@@ -143,33 +143,33 @@ impl<'a> Call<'a> {
         mut invocation: Invocation,
         state: Option<String>,
     ) -> Result<Ended, Stop> {
-        let server = &self.handler.server;
+        let server = &self.session.server;
         if let Some(state) = state {
-            let (server, principal) = (server.clone(), self.handler.principal.clone());
+            let (server, principal) = (server.clone(), self.session.principal.clone());
             invocation = invocation.resume(Box::new(move |name, arguments| {
                 server.seal().open(&state, &binding(&principal, name, arguments))
             }));
         }
-        let caller = Caller::Client(self.handler.principal.clone());
+        let caller = Caller::Client(self.session.principal.clone());
         let mut context = CallContext::new(caller)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
             .with_cancellation(Cancellation::default());
         context.recorder.clone_from(&self.recorder);
         let mut front_end = Asker {
-            handler: self.handler,
+            session: self.session,
             context: self.context,
             client: self.client,
             responses: self.responses,
         };
         let called = generation.toolbox.call(invocation, context, &mut front_end);
-        let work = unless_cancelled(called, self.handler, self.context, &self.listener, &self.name);
+        let work = unless_cancelled(called, self.session, self.context, &self.listener, &self.name);
         match work.await?? {
             CallEnded::Completed(completed) => {
                 generation.learned(server, &self.name);
                 Ok(Ended::Done(completed))
             }
             CallEnded::Suspended(open) if self.client.has_forms => {
-                require(self.handler, &open).map(Ended::Asks)
+                require(self.session, &open).map(Ended::Asks)
             }
             CallEnded::Suspended(open) => {
                 generation.learned(server, &self.name);
@@ -183,7 +183,7 @@ impl<'a> Call<'a> {
 /// Takes questions to the person behind a client, or to the client that will come back
 /// with the answer.
 struct Asker<'a> {
-    handler: &'a Handler,
+    session: &'a Session,
     context: &'a RequestContext<RoleServer>,
     client: Client,
     responses: InputResponses,
@@ -195,7 +195,7 @@ impl FrontEnd for Asker<'_> {
     const ATTEMPTS: usize = 3;
 
     async fn ready(&mut self) {
-        self.handler.has_room().await;
+        self.session.has_room().await;
     }
 
     async fn ask(
@@ -219,7 +219,7 @@ impl FrontEnd for Asker<'_> {
                 },
             };
         }
-        let form = question::form(question, rejected).map_err(internal)?;
+        let form = question::form(question, rejected).map_err(|error| internal(&error))?;
         match self.context.peer.create_elicitation(form).await {
             Ok(result) => Ok(question::reply(question, result)),
             Err(error) => {
@@ -231,13 +231,14 @@ impl FrontEnd for Asker<'_> {
 }
 
 /// Asks in the result, as the stateless revisions do.
-fn require(handler: &Handler, open: &Suspended) -> Result<InputRequiredResult, Stop> {
+fn require(session: &Session, open: &Suspended) -> Result<InputRequiredResult, Stop> {
     let question = &open.question;
-    let form = question::form(question, open.rejected.as_ref()).map_err(internal)?;
+    let form =
+        question::form(question, open.rejected.as_ref()).map_err(|error| internal(&error))?;
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
     let (name, arguments) = open.call();
-    let binding = binding(&handler.principal, name, arguments);
-    let state = handler.server.seal().close(open.answers(), &binding);
+    let binding = binding(&session.principal, name, arguments);
+    let state = session.server.seal().close(open.answers(), &binding);
     let requests = [(question.id.clone(), request)].into();
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }
@@ -246,7 +247,7 @@ fn require(handler: &Handler, open: &Suspended) -> Result<InputRequiredResult, S
 /// meanwhile what the tool reports.
 async fn unless_cancelled<T>(
     work: impl Future<Output = T>,
-    handler: &Handler,
+    session: &Session,
     context: &RequestContext<RoleServer>,
     listener: &ClientListener,
     tool: &str,
@@ -261,7 +262,7 @@ async fn unless_cancelled<T>(
                 return Ok(done);
             }
             () = context.ct.cancelled() => return Err(cancelled()),
-            () = handler.server.closing().cancelled() => return Err(cancelled()),
+            () = session.server.closing().cancelled() => return Err(cancelled()),
             () = listener.news() => pass_on().await,
         }
     }
@@ -273,10 +274,6 @@ fn binding(principal: &str, name: &str, arguments: &str) -> Binding {
 
 fn cancelled() -> Stop {
     Stop::Toolbox(ToolboxError::Call(kitbag_host::CallError::Cancelled))
-}
-
-fn internal(error: impl std::fmt::Display) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
 }
 
 impl From<ToolboxError> for Stop {

@@ -1,10 +1,8 @@
 //! The handler behind each connection.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kitbag_contract::LogLevel;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
@@ -19,9 +17,10 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::background::LISTING_TIME;
 use crate::era::{Client, HANDSHAKE};
+use crate::outcome::internal;
 use crate::page::page;
-use crate::server::{Changes, Server};
-use crate::stdio::Output;
+use crate::server::Changes;
+use crate::session::Session;
 use crate::subscription::{self, Subscriptions};
 use crate::trace::{Target, Trace};
 use crate::{call, knowledge, notifications, served};
@@ -32,58 +31,20 @@ const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
 /// Serves one connection.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    pub(crate) server: Server,
-    /// Who is at the other end, as far as that was proved.
-    pub(crate) principal: Arc<str>,
-    /// From which level up the client wants to hear what tools log, where it
-    /// says so once for the session.
-    level: Arc<Mutex<LogLevel>>,
-    /// The resources that the client wants to hear of, in a session.
+    session: Session,
+    /// The resources whose changes the client is notified of, in a session.
     subscriptions: Subscriptions,
-    /// Where the answers of a client that has one stream for all of them go.
-    output: Option<Arc<Output>>,
 }
 
 impl Handler {
-    pub(crate) fn new(server: Server, principal: &str) -> Self {
-        Self {
-            server,
-            principal: principal.into(),
-            level: Arc::new(Mutex::new(LogLevel::Info)),
-            subscriptions: Subscriptions::default(),
-            output: None,
-        }
-    }
-
-    /// As [`new`](Self::new), for a client with one stream for all answers.
-    pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
-        Self { output: Some(output), ..Self::new(server, principal) }
-    }
-
-    /// Waits until the client has read enough of its answers for another one.
-    pub(crate) async fn has_room(&self) {
-        if let Some(output) = &self.output {
-            output.has_room().await;
-        }
-    }
-
-    /// From which level up the client wants to hear what this call logs. In the
-    /// stateless revisions it says so with every request, or hears nothing.
-    pub(crate) fn log_level(
-        &self,
-        client: Client,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<LogLevel> {
-        match client.is_stateless {
-            true => context.meta.log_level().map(notifications::read),
-            false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
-        }
+    pub(crate) fn new(session: Session) -> Self {
+        Self { session, subscriptions: Subscriptions::default() }
     }
 
     /// What the server tells a model of itself: the block of knowledge. Without
     /// it, where that takes longer than a client wants to wait for a first word.
     async fn instructions(&self) -> Option<String> {
-        let generation = self.server.generation();
+        let generation = self.session.server.generation();
         let toolbox = generation.toolbox.clone();
         toolbox.topics().next().map(drop)?;
         let asked = toolbox.knowledge_prompt(knowledge::own());
@@ -105,12 +66,12 @@ impl Handler {
         &self,
         request: Option<PaginatedRequestParams>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let catalog = match self.server.generation().known_catalog() {
+        let catalog = match self.session.server.generation().known_catalog() {
             Some(catalog) => catalog,
             // It reads what is cached of local tools.
             None => {
-                self.server.background().described(LISTING_TIME).await;
-                let generation = self.server.generation();
+                self.session.server.background().described(LISTING_TIME).await;
+                let generation = self.session.server.generation();
                 let read = tokio::task::spawn_blocking(move || generation.catalog());
                 read.await.map_err(|error| internal(&error))?
             }
@@ -169,9 +130,9 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut changes = self.server.changes();
+        let mut changes = self.session.server.changes();
         let mut seen = changes.borrow_and_update().clone();
-        let closing = self.server.closing().clone();
+        let closing = self.session.server.closing().clone();
         let subscriptions = self.subscriptions.clone();
         tokio::spawn(async move {
             while let Some(now) = next(&mut changes, &closing).await {
@@ -204,15 +165,15 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(subscription::accepted(&self.server, requested))
+        Some(subscription::accepted(&self.session.server, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.server.changes();
+        let mut changes = self.session.server.changes();
         let mut seen = changes.borrow_and_update().clone();
         loop {
             let now = tokio::select! {
-                now = next(&mut changes, self.server.closing()) => now,
+                now = next(&mut changes, self.session.server.closing()) => now,
                 () = context.cancelled() => None,
             };
             let Some(now) = now else { return Ok(()) };
@@ -249,8 +210,7 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let work = async {
             of_session("logging/setLevel", &context)?;
-            *self.level.lock().unwrap_or_else(PoisonError::into_inner) =
-                notifications::read(request.level);
+            self.session.set_log_level(notifications::read(request.level));
             Ok(())
         };
         Trace::begin("logging/setLevel", Target::Nothing, &context).run(work).await
@@ -268,7 +228,7 @@ impl ServerHandler for Handler {
     /// For the headers of HTTP that repeat arguments: what nobody has listed yet,
     /// nobody knows to repeat.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let catalog = self.server.generation().known_catalog()?;
+        let catalog = self.session.server.generation().known_catalog()?;
         catalog.tools.iter().find(|tool| tool.name == name).cloned()
     }
 
@@ -279,14 +239,14 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let trace = Trace::begin("tools/call", Target::Tool(&request.name), &context);
         #[cfg(feature = "otlp")]
-        if self.server.traces_content() {
+        if self.session.server.traces_content() {
             trace.content("gen_ai.tool.call.arguments", &request.arguments);
         }
-        let response = trace.run(call::call(self, request, &context)).await?;
+        let response = trace.run(call::call(&self.session, request, &context)).await?;
         trace.tool_result(&response);
         #[cfg(feature = "otlp")]
         if let CallToolResponse::Complete(result) = &response
-            && self.server.traces_content()
+            && self.session.server.traces_content()
         {
             trace.content("gen_ai.tool.call.result", &result.content);
         }
@@ -299,7 +259,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let trace = Trace::begin("resources/list", Target::Nothing, &context);
-        trace.run(served::resources(&self.server, request)).await
+        trace.run(served::resources(&self.session.server, request)).await
     }
 
     async fn list_resource_templates(
@@ -308,7 +268,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let trace = Trace::begin("resources/templates/list", Target::Nothing, &context);
-        trace.run(served::templates(&self.server, request)).await
+        trace.run(served::templates(&self.session.server, request)).await
     }
 
     async fn read_resource(
@@ -317,7 +277,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let trace = Trace::begin("resources/read", Target::Resource(&request.uri), &context);
-        trace.run(served::read(self, request, &context)).await
+        trace.run(served::read(&self.session, request, &context)).await
     }
 
     async fn subscribe(
@@ -328,7 +288,7 @@ impl ServerHandler for Handler {
         let trace = Trace::begin("resources/subscribe", Target::Resource(&request.uri), &context);
         let work = async {
             of_session("resources/subscribe", &context)?;
-            self.subscriptions.add(&self.server, request.uri).await
+            self.subscriptions.add(&self.session.server, request.uri).await
         };
         trace.run(work).await
     }
@@ -353,7 +313,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let trace = Trace::begin("completion/complete", Target::Nothing, &context);
-        trace.run(knowledge::complete(&self.server, request)).await
+        trace.run(knowledge::complete(&self.session.server, request)).await
     }
 
     async fn list_prompts(
@@ -362,7 +322,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let trace = Trace::begin("prompts/list", Target::Nothing, &context);
-        trace.run(served::prompts(&self.server, request)).await
+        trace.run(served::prompts(&self.session.server, request)).await
     }
 
     async fn get_prompt(
@@ -371,7 +331,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let trace = Trace::begin("prompts/get", Target::Prompt(&request.name), &context);
-        trace.run(served::prompt(self, request, &context)).await
+        trace.run(served::prompt(&self.session, request, &context)).await
     }
 
     async fn on_custom_request(
@@ -433,8 +393,4 @@ async fn next(
         changed = changes.changed() => changed.ok().map(|()| changes.borrow_and_update().clone()),
         () = closing.cancelled() => None,
     }
-}
-
-pub(crate) fn internal(error: &dyn std::fmt::Display) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
 }

@@ -39,6 +39,7 @@ use crate::message::{self, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
+use crate::session::Session;
 use crate::token::Token;
 
 /// Where clients connect.
@@ -213,8 +214,8 @@ impl Front {
             Some(token) => token.principal(),
             None => "http".to_owned(),
         };
-        let handler = server.clone();
-        let make = move || Ok(Handler::new(handler.clone(), &principal));
+        let served = server.clone();
+        let make = move || Ok(Handler::new(Session::new(served.clone(), &principal)));
         let protocol = StreamableHttpService::new(make, Arc::clone(&sessions), config);
         Self {
             server: server.clone(),

@@ -13,7 +13,7 @@ use rmcp::model::{
     ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, Role,
 };
 
-use crate::handler::internal;
+use crate::outcome::internal;
 use crate::server::Server;
 
 const SCHEME: &str = KNOWLEDGE_SCHEME;

@@ -22,18 +22,24 @@ mod notifications;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod outcome;
+mod output;
 mod page;
 mod pending;
+mod pipe;
 mod question;
 mod rate;
 mod reload;
 mod seal;
 mod served;
 mod server;
+mod session;
+mod slot;
 mod stdio;
 mod subscription;
 mod token;
 mod trace;
+#[cfg(feature = "otlp")]
+mod trace_context;
 
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
 #[cfg(feature = "otlp")]

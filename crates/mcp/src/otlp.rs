@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
-use opentelemetry::propagation::{Extractor, TextMapPropagator};
-use opentelemetry::trace::{TraceContextExt, TracerProvider};
-use opentelemetry::{Context, KeyValue};
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing::Span;
-use tracing_opentelemetry::{OpenTelemetryLayer, OpenTelemetrySpanExt};
+use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
@@ -98,37 +95,5 @@ fn endpoint(address: &str) -> Result<String, OtlpError> {
     match uri.filter(|uri| uri.scheme() == Some(&Scheme::HTTP) && uri.query().is_none()) {
         Some(_) => Ok(format!("{}{PATH}", address.trim_end_matches('/'))),
         None => Err(OtlpError::Address(address.to_owned())),
-    }
-}
-
-/// Makes a span part of the trace that the client carries on, if it does.
-pub(crate) fn set_parent<'a>(span: &Span, carried: impl Fn(&str) -> Option<&'a str>) {
-    let carried = ["traceparent", "tracestate"].map(|name| (name, carried(name)));
-    let parent =
-        TraceContextPropagator::new().extract_with_context(&Context::new(), &Carried(carried));
-    if parent.span().span_context().is_valid() {
-        // Fails only where no layer listens, which then needs no parent.
-        let _ = span.set_parent(parent);
-    }
-}
-
-/// What a client carries of its trace.
-struct Carried<'a>([(&'static str, Option<&'a str>); 2]);
-
-impl Extractor for Carried<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| *name == key)?.1
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.iter().map(|(name, _)| *name).collect()
-    }
-}
-
-/// Puts a value into a span, as JSON.
-pub(crate) fn set_json(span: &Span, key: &'static str, value: &impl serde::Serialize) {
-    match serde_json::to_string(value) {
-        Ok(text) => span.set_attribute(key, text),
-        Err(error) => tracing::warn!("`{key}` is left out of a span: {error}"),
     }
 }

@@ -63,9 +63,7 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
         }
         ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
         ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
-        ToolboxError::Call(CallError::Internal(_)) => {
-            Err(ErrorData::internal_error(error.to_string(), None))
-        }
+        ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
         ToolboxError::Call(call) => Ok(failure(&told(&error), call.is_transient())),
         _ => Ok(failure(&told(&error), false)),
     }
@@ -145,4 +143,9 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
             tracing::debug!(tool, stream, text = %printable(&captured.text), "printed");
         }
     }
+}
+
+/// The error of the protocol for a fault of the server.
+pub(crate) fn internal(error: &dyn std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }

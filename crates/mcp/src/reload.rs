@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Serves another toolbox from now on, such as one with a tool more. Calls that run
-    /// keep theirs, and clients are told which lists have changed.
+    /// keep theirs, and clients are notified of the lists that have changed.
     ///
     /// Where files change, what the server was given to load the toolbox anew takes its
     /// place: that has to add the same tools.
@@ -277,7 +277,7 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
         changes.tools = u64::from(known.tools != new.catalog().tools);
     }
     if let Some(known) = old.served.known() {
-        let served = new.served.get(new);
+        let served = new.served.get(&new.toolbox);
         changes.prompts = u64::from(known.prompts != served.prompts);
         let is_same = known.resources == served.resources && known.templates == served.templates;
         changes.resources = u64::from(!is_same);

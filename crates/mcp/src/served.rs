@@ -3,7 +3,7 @@
 //!
 //! Getting one is a run like a call, with the same questions in between.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -24,55 +24,11 @@ use crate::background::LISTING_TIME;
 use crate::call::{Call, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
-use crate::handler::{Handler, internal};
 use crate::knowledge::{self, no_prompt, not_found};
-use crate::outcome::{TRY_AGAIN, report, told};
+use crate::outcome::{TRY_AGAIN, internal, report, told};
 use crate::page::page;
 use crate::server::{Generation, Server};
-
-/// What one generation serves, once somebody has asked.
-#[derive(Default)]
-pub(crate) struct Slot(Mutex<Option<Arc<Served>>>);
-
-impl Slot {
-    /// What is served, read at the first time.
-    pub(crate) fn get(&self, generation: &Generation) -> Arc<Served> {
-        let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let served = served.get_or_insert_with(|| {
-            let served = generation.toolbox.known_served();
-            for problem in &served.problems {
-                tracing::warn!("{problem}");
-            }
-            Arc::new(served)
-        });
-        Arc::clone(served)
-    }
-
-    /// What is served, if it has been read.
-    pub(crate) fn known(&self) -> Option<Arc<Served>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes that a tool was loaded: if nobody knew what it serves, it is read
-    /// again.
-    pub(crate) fn learned(&self, generation: &Generation, server: &Server, name: &str) {
-        let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = served
-            .as_ref()
-            .is_some_and(|served| served.untold.iter().any(|untold| untold.as_str() == name));
-        if !is_news {
-            return;
-        }
-        *served = None;
-        drop(served);
-        if generation.toolbox.serves_more(name) {
-            server.tell(|changes| {
-                changes.prompts += 1;
-                changes.resources += 1;
-            });
-        }
-    }
-}
+use crate::session::Session;
 
 /// Has the tools loaded of which it is not known what they serve, one after the other.
 async fn load(server: &Server, generation: &Generation, served: &Served) {
@@ -94,7 +50,7 @@ async fn known(generation: &Arc<Generation>) -> Result<Arc<Served>, ErrorData> {
         return Ok(served);
     }
     let generation = Arc::clone(generation);
-    let read = tokio::task::spawn_blocking(move || generation.served.get(&generation));
+    let read = tokio::task::spawn_blocking(move || generation.served.get(&generation.toolbox));
     read.await.map_err(|error| internal(&error))
 }
 
@@ -203,19 +159,19 @@ pub(crate) async fn templates(
 /// For a name that is no prompt, for arguments that do not fit, and for what the
 /// component refuses.
 pub(crate) async fn prompt(
-    handler: &Handler,
+    session: &Session,
     request: GetPromptRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
     let name = request.name;
     if name == KNOWLEDGE_PROMPT {
-        return Ok(knowledge::prompt(&handler.server, &name).await?.into());
+        return Ok(knowledge::prompt(&session.server, &name).await?.into());
     }
-    let found = find(&handler.server, |served| served.prompt(&name).cloned()).await?;
+    let found = find(&session.server, |served| served.prompt(&name).cloned()).await?;
     let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
     let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();
-    let call = Call::new(handler, context, tool.as_str(), request.input_responses);
+    let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::prompt(item, arguments);
     let ended = call.run(&generation, invocation, request.request_state).await;
     let completion = match ended.map_err(stopped)? {
@@ -241,21 +197,21 @@ pub(crate) async fn prompt(
 ///
 /// For a URI that nobody serves, and for what the component refuses.
 pub(crate) async fn read(
-    handler: &Handler,
+    session: &Session,
     request: ReadResourceRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
     if uri.starts_with(KNOWLEDGE_SCHEME) {
-        return Ok(knowledge::read(&handler.server, &uri).await?.into());
+        return Ok(knowledge::read(&session.server, &uri).await?.into());
     }
-    let found = find(&handler.server, |served| {
+    let found = find(&session.server, |served| {
         let (tool, mime_type) = served.resource(&uri)?;
         Some((tool.clone(), mime_type.map(str::to_owned)))
     });
     let (generation, (tool, mime_type)) =
         found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
-    let call = Call::new(handler, context, tool.as_str(), request.input_responses);
+    let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::resource(tool.clone(), &uri);
     let ended = call.run(&generation, invocation, request.request_state).await;
     let completion = match ended.map_err(stopped)? {

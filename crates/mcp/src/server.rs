@@ -17,7 +17,7 @@ use crate::background::Background;
 use crate::catalog::Catalog;
 use crate::metrics::Metrics;
 use crate::seal::Seal;
-use crate::served::Slot;
+use crate::slot::Slot;
 
 /// Puts the toolbox together anew when its files have changed. The error is for a
 /// person.
@@ -226,6 +226,11 @@ impl Generation {
             server.tell(|changes| changes.tools += 1);
         }
         drop(catalog);
-        self.served.learned(self, server, name);
+        if self.served.learned(&self.toolbox, name) {
+            server.tell(|changes| {
+                changes.prompts += 1;
+                changes.resources += 1;
+            });
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! MCP over standard input and output: one message a line.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kitbag_host::MemoryBudget;
@@ -13,16 +12,16 @@ use rmcp::model::{
 };
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
 use crate::message::{self, Line, MESSAGE_BYTES, Skim};
+use crate::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
 use crate::pending::Pending;
+use crate::pipe::Pipe;
 use crate::server::Server;
+use crate::session::Session;
 
 /// The longest message that is read: 16 MiB.
 pub const LINE_BYTES: usize = 16 << 20;
@@ -32,17 +31,6 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// How much of a message is read or written at once.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// A pipe that can be written to takes this much without waiting (POSIX,
-/// `PIPE_BUF` on Linux).
-const WRITE_BYTES: usize = 4096;
-
-/// As long as this much waits to be written, nothing more is read and no call
-/// begins. Each message counts as [`MESSAGE_BYTES`] more than its text.
-const UNWRITTEN_BYTES: usize = 64 << 20;
-
-/// How long a client may read nothing at all while that much waits for it.
-const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// Requests in flight at once: more than run and wait, with room for those that
 /// are no calls.
@@ -89,7 +77,8 @@ impl Server {
         let closing = self.closing().clone();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
-        let handler = Handler::with_output(self.clone(), "stdio", Arc::clone(&output));
+        let session = Session::with_output(self.clone(), "stdio", Arc::clone(&output));
+        let handler = Handler::new(session);
         let _alert = self.keep_alert();
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
@@ -146,70 +135,6 @@ struct Input {
     skim: Option<Skim>,
 }
 
-pub(crate) struct Output {
-    pipe: Mutex<Pipe>,
-    /// What waits, in bytes.
-    unwritten: AtomicUsize,
-    /// What the client has taken so far, in bytes.
-    taken: AtomicU64,
-    written: Notify,
-}
-
-/// One end of a pipe, a socket, a terminal or a file, used without ever waiting
-/// in the kernel and without changing it for others who have it open.
-enum Pipe {
-    /// Readiness can be waited for.
-    Polled(AsyncFd<OwnedFd>),
-    /// A regular file, which is always ready.
-    Ready(OwnedFd),
-}
-
-impl Pipe {
-    #[expect(
-        deprecated,
-        reason = "unsound for what may close its descriptor; an owned one does not"
-    )]
-    fn new(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
-        match AsyncFd::try_with_interest(fd, interest) {
-            Ok(fd) => Ok(Self::Polled(fd)),
-            Err(refused) => match refused.into_parts() {
-                (fd, error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    Ok(Self::Ready(fd))
-                }
-                (_, error) => Err(error),
-            },
-        }
-    }
-
-    /// Waits until `work` can be done without waiting, and does it.
-    async fn when<T>(
-        &self,
-        interest: Interest,
-        mut work: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
-    ) -> io::Result<T> {
-        let fd = match self {
-            Self::Ready(fd) => return Ok(work(fd)?),
-            Self::Polled(fd) => fd,
-        };
-        let flags = if interest.is_readable() { PollFlags::IN } else { PollFlags::OUT };
-        loop {
-            let mut ready = fd.ready(interest).await?;
-            // Readiness may be from before; a descriptor that waits would hold
-            // everything up.
-            if is_ready(fd.get_ref(), flags)? {
-                return Ok(work(fd.get_ref())?);
-            }
-            ready.clear_ready();
-        }
-    }
-}
-
-fn is_ready(fd: &OwnedFd, flags: PollFlags) -> io::Result<bool> {
-    let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), flags)];
-    let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())))?;
-    Ok(ready > 0)
-}
-
 impl Input {
     /// The next line, without its end; nothing at the end of the input.
     ///
@@ -264,63 +189,6 @@ enum Read {
     TooLong(Skim),
 }
 
-impl Output {
-    async fn write(&self, text: &[u8]) -> io::Result<()> {
-        let pipe = self.pipe.lock().await;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let part = &rest[..rest.len().min(WRITE_BYTES)];
-            let written = pipe.when(Interest::WRITABLE, |fd| {
-                rustix::io::retry_on_intr(|| rustix::io::write(fd, part))
-            });
-            let written = written.await?;
-            self.taken.fetch_add(written as u64, Ordering::Relaxed);
-            rest = &rest[written..];
-        }
-        Ok(())
-    }
-
-    /// Waits until the client has taken nothing for [`WRITE_TIME`] of what waits for it.
-    async fn stalls(&self) {
-        loop {
-            let taken = self.taken.load(Ordering::Relaxed);
-            let is_waiting = self.unwritten.load(Ordering::Relaxed) > 0;
-            tokio::time::sleep(WRITE_TIME).await;
-            if is_waiting && self.taken.load(Ordering::Relaxed) == taken {
-                return;
-            }
-        }
-    }
-
-    /// Waits until less than [`UNWRITTEN_BYTES`] wait to be written.
-    pub(crate) async fn has_room(&self) {
-        loop {
-            let written = self.written.notified();
-            if self.unwritten.load(Ordering::Relaxed) < UNWRITTEN_BYTES {
-                return;
-            }
-            written.await;
-        }
-    }
-}
-
-/// Counts what waits to be written.
-struct Unwritten(Arc<Output>, usize);
-
-impl Unwritten {
-    fn new(output: &Arc<Output>, bytes: usize) -> Self {
-        output.unwritten.fetch_add(bytes, Ordering::Relaxed);
-        Self(Arc::clone(output), bytes)
-    }
-}
-
-impl Drop for Unwritten {
-    fn drop(&mut self) {
-        self.0.unwritten.fetch_sub(self.1, Ordering::Relaxed);
-        self.0.written.notify_waiters();
-    }
-}
-
 impl Stdio {
     fn new(
         input: OwnedFd,
@@ -335,12 +203,7 @@ impl Stdio {
                 searched: 0,
                 skim: None,
             },
-            output: Arc::new(Output {
-                pipe: Mutex::new(Pipe::new(output, Interest::WRITABLE)?),
-                unwritten: AtomicUsize::new(0),
-                taken: AtomicU64::new(0),
-                written: Notify::new(),
-            }),
+            output: Arc::new(Output::new(output)?),
             closing,
             memory,
             pending: Pending::default(),
@@ -370,7 +233,7 @@ impl Stdio {
     /// read nothing for [`WRITE_TIME`].
     async fn wait_for_client(&mut self) -> bool {
         loop {
-            let taken = self.output.taken.load(Ordering::Relaxed);
+            let taken = self.output.taken();
             // Kept across calls, since this future may be given up half way.
             let since = match self.stalled {
                 Some((since, before)) if before == taken => since,
@@ -382,7 +245,7 @@ impl Stdio {
                 self.stalled = None;
                 return true;
             }
-            if self.output.taken.load(Ordering::Relaxed) == taken {
+            if self.output.taken() == taken {
                 return false;
             }
         }

@@ -63,7 +63,7 @@ impl Trace {
         // What the message itself carries is nearer than what carries the message.
         #[cfg(feature = "otlp")]
         if !span.is_disabled() {
-            crate::otlp::set_parent(&span, |name| {
+            crate::trace_context::set_parent(&span, |name| {
                 context.meta.get(name).and_then(|value| value.as_str()).or_else(|| header(name))
             });
         }
@@ -104,6 +104,6 @@ impl Trace {
     /// Puts the arguments and the result of a call into its span.
     #[cfg(feature = "otlp")]
     pub(crate) fn content(&self, key: &'static str, content: &impl serde::Serialize) {
-        crate::otlp::set_json(&self.0, key, content);
+        crate::trace_context::set_json(&self.0, key, content);
     }
 }

@@ -1,0 +1,64 @@
+//! The client at the other end of a connection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_contract::LogLevel;
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+
+use crate::era::Client;
+use crate::notifications;
+use crate::output::Output;
+use crate::server::Server;
+
+/// What a connection's requests share. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) server: Server,
+    /// Who is at the other end, as far as that was proved.
+    pub(crate) principal: Arc<str>,
+    /// Minimum level of the log messages that the client requested for the session.
+    level: Arc<Mutex<LogLevel>>,
+    /// Where the answers of a client that has one stream for all of them go.
+    output: Option<Arc<Output>>,
+}
+
+impl Session {
+    pub(crate) fn new(server: Server, principal: &str) -> Self {
+        Self {
+            server,
+            principal: principal.into(),
+            level: Arc::new(Mutex::new(LogLevel::Info)),
+            output: None,
+        }
+    }
+
+    /// As [`new`](Self::new), for a client with one stream for all answers.
+    pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
+        Self { output: Some(output), ..Self::new(server, principal) }
+    }
+
+    /// Waits until the client has read enough of its answers for another one.
+    pub(crate) async fn has_room(&self) {
+        if let Some(output) = &self.output {
+            output.has_room().await;
+        }
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    /// Minimum level of the log messages of this call. A client of the stateless
+    /// revisions requests one with every call, or gets no messages.
+    pub(crate) fn log_level(
+        &self,
+        client: Client,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<LogLevel> {
+        match client.is_stateless {
+            true => context.meta.log_level().map(notifications::read),
+            false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
