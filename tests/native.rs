@@ -235,7 +235,7 @@ fn a_name_that_a_tool_has_is_refused() {
 
 /// A server in this process that talks to the test through pipes.
 #[test]
-fn a_server_lists_and_calls_native_tools_and_tells_when_one_is_added() {
+fn a_server_lists_and_calls_native_tools_and_notifies_of_an_added_one() {
     let workspace = Workspace::with_probe("");
     let work = closure(|call| {
         assert_eq!(*call.caller(), Caller::Client("stdio".into()));

@@ -9,7 +9,7 @@ use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, Media, ResourceBody};
 use serde_json::{Value, json};
 
-/// What a person is told who sees only the text.
+/// The line that stands for it where only text is shown.
 pub(crate) fn sentence(content: &Content) -> String {
     let size = |data: &[u8]| ByteSize::bytes(data.len() as u64);
     let what = match content {

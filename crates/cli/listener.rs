@@ -36,7 +36,7 @@ struct Line {
 }
 
 impl Screen {
-    /// Shows log messages where somebody wants to know more, and progress where a
+    /// Shows log messages where more detail was asked for, and progress where a
     /// person sits there and no program listens.
     pub(crate) fn new(verbose: bool, as_json: bool) -> Self {
         let progress = io::stderr().is_terminal() && !as_json;

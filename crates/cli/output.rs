@@ -42,7 +42,7 @@ pub(crate) fn json_lines(value: &Value) -> Result<(), CliError> {
     write(&[&escaped(format!("{value:#}")), "\n"])
 }
 
-/// Spells out in JSON what nobody would see, as only a text can hold it.
+/// Escapes invisible characters in JSON, which only strings can hold.
 fn escaped(json: String) -> String {
     let must_be = |c: char| is_hidden(c) && c != '\n';
     if !json.contains(must_be) {
@@ -65,7 +65,7 @@ fn escaped(json: String) -> String {
 
 /// Writes a note for a person to standard error.
 pub(crate) fn note(text: &str) {
-    // Nobody is left to be told when standard error is gone.
+    // There is nowhere to report that standard error is closed.
     let _ = writeln!(io::stderr().lock(), "{}", printable(text.trim_end()));
 }
 
@@ -134,7 +134,7 @@ fn write(parts: &[&str]) -> Result<(), CliError> {
         .try_for_each(|part| stdout.write_all(part.as_bytes()))
         .and_then(|()| stdout.flush());
     match written {
-        // Whoever reads has had enough; there is nobody to tell.
+        // The reader has closed the pipe, which is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(CliError::Output),
     }

@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! The library prints nothing, and reads no environment unless it is told to
+//! The library prints nothing, and reads no environment unless asked to
 //! with [`Builder::places`].
 
 mod builtins;
@@ -121,7 +121,7 @@ impl Kitbag {
     ///
     /// `arguments` is a JSON object; defaults of the tool's schema are filled
     /// in. A question goes to the configured answers, then to the callback of
-    /// [`Builder::on_question`]; where nobody answers it is the outcome.
+    /// [`Builder::on_question`]; without an answer it is the outcome.
     ///
     /// The call runs on a thread of its own, so any executor will do, and the
     /// future may be sent to another thread. Dropping it ends the call.
@@ -161,7 +161,7 @@ impl Kitbag {
     }
 
     /// Adds a tool that is code of this program. Clones that were made before, and calls
-    /// that run, keep what they had; a server that serves the toolbox is told with
+    /// that run, keep what they had; a server gets the new toolbox with
     #[cfg_attr(feature = "serve", doc = "[`mcp::Server::set_toolbox`].")]
     #[cfg_attr(not(feature = "serve"), doc = "its `set_toolbox`.")]
     ///
@@ -352,7 +352,7 @@ impl Builder {
     /// for calling anything.
     pub fn build_faulty(self) -> (Option<Kitbag>, Option<ConfigErrors>) {
         let builtins = declarations();
-        let (config, errors) = kitbag_config::load_faulty(&self.sources(&builtins));
+        let (config, errors) = kitbag_config::load_lenient(&self.sources(&builtins));
         (config.map(|config| self.with_config(config)), errors)
     }
 

@@ -56,7 +56,7 @@ impl Places {
             absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below_home)))
         };
         let config_dir = base("XDG_CONFIG_HOME", ".config").map(|base| base.join("kitbag"));
-        // A file that somebody names has to be there; the usual one may be.
+        // A file that was named must exist; the usual one may be absent.
         let usual = config_dir.as_ref().map(|dir| dir.join("config.toml"));
         let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| file.exists()));
         let cache = path("KITBAG_CACHE_DIR")

@@ -101,7 +101,7 @@ impl Named {
             }
             return Ok((global.kitbag(limits)?, self.tool));
         };
-        // What a configured component that is missing is told does not apply here.
+        // The advice for a configured component that is missing does not apply here.
         path.metadata().map_err(|source| CliError::Read { path: self.tool.clone(), source })?;
         let name = match &self.own {
             Some(own) => ToolName::new(&**own)

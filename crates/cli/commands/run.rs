@@ -303,7 +303,7 @@ fn prompt_field(field: &Field) -> Result<Typed, CliError> {
     prompt_line(&text, &field.kind, default.as_deref(), field.is_required)
 }
 
-/// What somebody typed.
+/// The line that was typed.
 enum Typed {
     Answer(Value),
     /// An empty line, where that is allowed.

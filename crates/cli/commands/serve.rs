@@ -174,7 +174,7 @@ impl Args {
             }
             None => runtime.block_on(serve_stdio(&server)),
         };
-        // A compilation that nobody waits for is not waited for.
+        // A compilation ahead of calls does not delay the end.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)
     }
@@ -213,8 +213,8 @@ impl Args {
     /// protocol's own library says of every message holds arguments and answers,
     /// so that comes with `trace` only.
     ///
-    /// Nobody else is `None`, and no layer that hears nothing: without a level of its
-    /// own it would have every span and event of every library made, for nobody.
+    /// `None` rather than a layer that drops everything: without a level of its own such
+    /// a layer would have every span and event of every library made.
     fn start_log(&self, other: Option<impl Layer<Registry> + Send + Sync>) {
         let level = match self.log {
             LogLevel::Off => LevelFilter::OFF,

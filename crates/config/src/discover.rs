@@ -115,7 +115,7 @@ pub(crate) fn read(
     if ignored.is_some() {
         own = None;
         workspace.exists = false;
-        // What another user left above has no say in where the workspace is.
+        // A directory of another user above does not decide where the workspace is.
         if matches!(workspace.root.origin, Origin::Found { .. }) {
             let start = path::settled(&sources.start);
             workspace.canonical = kitbag_files::canonical(&start);

@@ -78,8 +78,8 @@ pub(crate) struct ToolConfig {
     pub(crate) grants: Option<Written<GrantsConfig>>,
     /// What one call may use up. Default: the limits of all tools.
     pub(crate) limits: Option<LimitsConfig>,
-    /// Answers to the tool's questions, by the question's id. Nobody is asked
-    /// what is answered here.
+    /// Answers to the tool's questions, by the question's id. A question
+    /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use kitbag_contract::text::shown;
 
 /// A dotted key, as a list that grows at its end and lives on the stack, so
-/// that walking a large file allocates nothing for keys that nobody reads.
+/// that walking a large file allocates nothing for keys that are not shown.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyPath<'a> {
     parent: Option<&'a KeyPath<'a>>,

@@ -15,8 +15,8 @@
 //! is an error. Only the person's own file raises or lowers it, under
 //! `[ceiling]`, and neither that file nor variables nor flags are bound by it.
 //!
-//! What a workspace's files say counts without anybody being asked, so a cloned
-//! repository's does too; `[ceiling]` and `[trust]` alone are not theirs. Only the
+//! A workspace's files count without confirmation, those of a cloned repository
+//! too; `[ceiling]` and `[trust]` alone are not theirs. Only the
 //! configuration of a workspace that another user can change is not read, and
 //! [`Config::ignored`] says why; `[trust]` in the person's own file names the
 //! workspaces that count all the same. Running tools is left to `kitbag-host`.
@@ -89,7 +89,7 @@ use error::Report;
 /// go. Where a file is not even TOML, how the layers fit together is not
 /// checked, since what that file was to say is not known.
 pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
-    match load_faulty(sources) {
+    match load_lenient(sources) {
         (_, Some(errors)) => Err(errors),
         (config, None) => {
             Ok(config.expect("what keeps a configuration from being made is reported"))
@@ -102,7 +102,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
 ///
 /// What is faulty is left out, so it is for reporting everything that is wrong
 /// at once, never for running anything.
-pub fn load_faulty(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
+pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);
     let config = discover::workspace(sources, &mut report)

@@ -24,7 +24,7 @@ pub struct Sourced<T> {
 /// `flag --time`, `the tool itself` or `default`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The default: nothing was set.
     #[default]
     Default,
     /// A file or a directory is there, such as `.kitbag/tools/count.wasm`.
@@ -58,7 +58,7 @@ pub enum Origin {
 }
 
 impl<T> Sourced<T> {
-    /// A value that holds because nobody said anything.
+    /// The default, where nothing was set.
     pub fn default(value: T) -> Self {
         Self { value, origin: Origin::Default }
     }

@@ -24,7 +24,7 @@ use crate::text::{did_you_mean, known_words};
 
 /// How deep tables and arrays may nest. The parser bounds the nesting of
 /// brackets and the length of a dotted key, but not their product, which is
-/// enough to overflow the stack of whoever descends into it.
+/// enough to overflow the stack of code that recurses into it.
 const MAX_DEPTH: usize = 64;
 
 /// What the text of a file is read as.

@@ -204,7 +204,7 @@ pub enum Problem {
         /// The path as it was given.
         path: String,
     },
-    /// A path starts with `~/`, and nobody knows the home directory.
+    /// A path starts with `~/`, and the home directory is not known.
     #[error(
         "`{}` cannot be found: the home directory is not known; write an absolute path",
         shown(path)
@@ -348,7 +348,7 @@ pub enum Problem {
         /// The id of the topic.
         topic: String,
     },
-    /// A topic has a title that nobody can see.
+    /// A topic has a title without visible characters.
     #[error("the title of topic `{}` is empty; remove it, and the id is shown", shown(topic))]
     EmptyTitle {
         /// The id of the topic.

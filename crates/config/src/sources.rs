@@ -1,4 +1,4 @@
-//! What the caller hands over: this crate asks nobody else.
+//! What the caller hands over: this crate reads nothing else of its surroundings.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ pub struct Sources<'a> {
     pub protected: Vec<PathBuf>,
 }
 
-/// A tool whose component somebody named instead of configuring it. It has the grants
+/// A tool whose component was named instead of configured. It has the grants
 /// and limits of a tool of which configuration says nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentTool {

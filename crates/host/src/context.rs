@@ -1,13 +1,13 @@
-//! What a load or a call is accompanied by.
+//! Where a load or a call reports, and what ends it.
 
 use std::time::{Duration, Instant};
 
 use crate::report::EventSink;
 use crate::timer::Cancellation;
 
-/// Who learns of a load or a call while it lasts, and what ends it early.
+/// Where a load or a call reports its events, and what ends it early.
 ///
-/// Default: nobody learns of it, and nothing but its own limits ends it.
+/// Default: events are dropped, and only its own limits end it.
 #[derive(Clone, Default)]
 pub struct RunContext {
     /// Takes what the tool reports, and how long its component takes to compile.
@@ -17,7 +17,7 @@ pub struct RunContext {
     /// When it has to end, whatever time the call's own limits leave: the end of the
     /// call that it is a part of.
     pub deadline: Option<Instant>,
-    /// Whether nobody waits for it, so that a process that compiles for it has a low
+    /// Whether no call waits for it, so that a process that compiles for it has a low
     /// priority.
     pub is_background: bool,
 }

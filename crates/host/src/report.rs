@@ -276,7 +276,7 @@ impl host::Host for Reports {
 mod tests {
     use super::*;
 
-    /// Writes down what it hears.
+    /// Records what it receives.
     #[derive(Default)]
     struct Notes {
         logs: Mutex<Vec<(LogLevel, String)>>,
@@ -300,20 +300,20 @@ mod tests {
     }
 
     #[test]
-    fn only_progress_that_rises_is_heard() {
+    fn progress_that_does_not_rise_is_dropped() {
         let (notes, listening) = listening();
         for done in [-0.0, 1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 2.0] {
             listening.progress(done, Some(-1.0), None);
         }
         listening.progress(3.0, Some(f64::NAN), Some("ä".repeat(1000)));
         listening.progress(4.0, Some(2.0), Some("four".into()));
-        let heard = notes.progress.lock().unwrap();
-        let done: Vec<_> = heard.iter().map(|progress| progress.done).collect();
+        let received = notes.progress.lock().unwrap();
+        let done: Vec<_> = received.iter().map(|progress| progress.done).collect();
         assert_eq!(done, [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert!(done[0].is_sign_positive());
-        let totals: Vec<_> = heard.iter().map(|progress| progress.total).collect();
+        let totals: Vec<_> = received.iter().map(|progress| progress.total).collect();
         assert_eq!(totals, [None, None, None, None, Some(2.0)]);
-        let message = heard[3].message.as_ref().unwrap();
+        let message = received[3].message.as_ref().unwrap();
         assert_eq!(*message, format!("{}…", "ä".repeat(510)));
         assert!(message.len() <= PROGRESS_BYTES);
     }
@@ -325,11 +325,11 @@ mod tests {
             for _ in 0..times {
                 listening.log(LogLevel::Error, message.to_owned());
             }
-            let heard = notes.logs.lock().unwrap();
+            let received = notes.logs.lock().unwrap();
             let whole = (LogLevel::Error, message.to_owned());
-            let kept = heard.iter().take_while(|heard| **heard == whole).count();
+            let kept = received.iter().take_while(|log| **log == whole).count();
             assert_eq!(kept, expected);
-            let rest: Vec<_> = heard[kept..].to_vec();
+            let rest: Vec<_> = received[kept..].to_vec();
             let notice = (LogLevel::Notice, DROPPED.to_owned());
             assert_eq!(rest, if times > expected { vec![notice] } else { vec![] });
         };
@@ -358,8 +358,8 @@ mod tests {
     fn a_long_message_is_cut_and_marked() {
         let (notes, listening) = listening();
         listening.log(LogLevel::Info, "ä".repeat(5000));
-        let heard = notes.logs.lock().unwrap();
-        let (_, message) = &heard[0];
+        let received = notes.logs.lock().unwrap();
+        let (_, message) = &received[0];
         assert!(message.len() <= LOG_BYTES);
         assert!(message.ends_with("ä\n[cut by kitbag: this message had 10000 bytes]"), "{message}");
     }

@@ -163,8 +163,8 @@ mod tests {
         assert_eq!(wait.until(Duration::from_millis(300), sleep), None);
         assert_eq!(*notes.0.lock().unwrap(), []);
         assert_eq!(wait.until(Duration::from_millis(800), sleep), None);
-        let heard = notes.0.lock().unwrap();
-        let texts: Vec<_> = heard.iter().map(|(text, time)| (&**text, *time)).collect();
+        let received = notes.0.lock().unwrap();
+        let texts: Vec<_> = received.iter().map(|(text, time)| (&**text, *time)).collect();
         let [half, one] = [500, 1_000].map(Duration::from_millis);
         let text = "compiling plot.wasm (18 MiB)";
         assert_eq!(texts, [(text, half), (&format!("{text} 1 s"), one)]);

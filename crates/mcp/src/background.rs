@@ -1,4 +1,4 @@
-//! Components that are compiled before anybody calls them.
+//! Components that are compiled before their first call.
 //!
 //! One thread compiles them one after the other, with a low priority: first those of
 //! which it is not known what they say of themselves, since clients list that. It ends

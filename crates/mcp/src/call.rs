@@ -101,7 +101,7 @@ pub(crate) enum Ended {
     Done(Box<Completed>),
     /// The client has to bring an answer.
     Asks(InputRequiredResult),
-    /// A question is open, and the client cannot ask anybody.
+    /// A question is open, and the client has no forms to ask it with.
     Open(Box<Suspended>),
 }
 

@@ -31,6 +31,6 @@ fn has_forms(capabilities: &ClientCapabilities) -> bool {
     elicitation.is_some_and(|ways| ways.form.is_some() || ways.url.is_none())
 }
 
-/// The newest revision with a handshake, which is answered to whoever asks for
+/// The newest revision with a handshake, which is the answer to a client that asks for
 /// one that we do not know.
 pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;

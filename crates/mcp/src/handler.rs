@@ -225,8 +225,8 @@ impl ServerHandler for Handler {
         trace.run(self.tools(request)).await
     }
 
-    /// For the headers of HTTP that repeat arguments: what nobody has listed yet,
-    /// nobody knows to repeat.
+    /// For the headers of HTTP that repeat arguments. A client learns of those from a
+    /// listing, so before the first one there are none.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.session.server.generation().known_catalog()?;
         catalog.tools.iter().find(|tool| tool.name == name).cloned()

@@ -134,7 +134,7 @@ impl Server {
             };
             let (stream, _) = match accepted {
                 Ok(accepted) => accepted,
-                // Such as too many open files: the next one may be luckier.
+                // Such as too many open files, which may have passed by the next attempt.
                 Err(error) => {
                     tracing::warn!("a connection was not taken: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;

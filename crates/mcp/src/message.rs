@@ -228,7 +228,7 @@ pub(crate) struct Skim {
     id: Vec<u8>,
 }
 
-/// How much of a key or of an `id` is kept; nobody needs more.
+/// How much of a key or of an `id` is kept: more than any client uses.
 const KEPT_BYTES: usize = 1 << 10;
 
 impl Skim {

@@ -119,7 +119,7 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Tells whoever looks after the server what the model does not see.
+/// Logs for the operator of the server what the model does not see.
 pub(crate) fn report(tool: &str, completion: &Completion) {
     let elapsed_us = completion.usage.elapsed.as_micros() as u64;
     match &completion.result {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_somebody_elses_is_refused_by_name() {
+    fn a_cursor_of_another_list_is_refused_by_name() {
         let error = page(&["a".to_owned()], |item| item, request(Some("7".into()))).unwrap_err();
         assert_eq!(error.message, "`7` is no cursor of this list; leave it out to start");
     }

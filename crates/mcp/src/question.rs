@@ -52,7 +52,7 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
         }
         kind => {
             let mut property = property(kind);
-            // A yes that nobody said is none, so yes and no come without one.
+            // A default could be submitted unread, so a yes or no has none.
             if let Some(default) = &question.default
                 && *kind != AnswerType::Boolean
                 && let Ok(default) = kind.check(&Answer::Text(default.clone()))

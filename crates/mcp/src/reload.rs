@@ -1,7 +1,7 @@
 //! Files that change while the server runs.
 //!
 //! Calls that run keep the toolbox they began with. A change that cannot be
-//! taken leaves everything as it is, and is told.
+//! loaded leaves everything as it is, and is logged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -216,7 +216,7 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Takes a change. What is new is watched before anybody hears of it.
+/// Applies a change. What is new is watched before clients are notified.
 fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     let old = server.generation();
     let toolbox = match server.load() {
@@ -272,7 +272,7 @@ fn replace(
 /// What is different.
 fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
     let mut changes = Changes::default();
-    // What nobody has asked for is no news.
+    // A list that no client has asked for has not changed for any.
     if let Some(known) = old.known_catalog() {
         changes.tools = u64::from(known.tools != new.catalog().tools);
     }

@@ -195,7 +195,7 @@ pub(crate) async fn prompt(
 ///
 /// # Errors
 ///
-/// For a URI that nobody serves, and for what the component refuses.
+/// For a URI that is not served, and for what the component refuses.
 pub(crate) async fn read(
     session: &Session,
     request: ReadResourceRequestParams,

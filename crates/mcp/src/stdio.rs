@@ -212,7 +212,7 @@ impl Stdio {
         })
     }
 
-    /// Writes a message, whether or not somebody waits for that.
+    /// Writes a message. It counts as unwritten from now on, before the future is polled.
     fn put(&self, message: &ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + use<> {
         let output = Arc::clone(&self.output);
         let text = serde_json::to_vec(message).map(|mut text| {

@@ -1,7 +1,7 @@
-//! Clients that want to hear when a resource changes.
+//! Clients that subscribe to changes of a resource.
 //!
-//! What changes is a topic's documents, or a component. Which of a topic's
-//! documents it was is not told apart: whoever hears too much reads once more.
+//! A change is one of a topic's documents, or of a component. Documents of a topic are
+//! not distinguished: a client may be notified of one that is unchanged.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::knowledge::{self, not_found};
 use crate::served;
 use crate::server::{Changes, Server};
 
-/// How many resources one client may listen for.
+/// How many resources one client may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
 
 /// The resources of one session. Clones are the same.
@@ -23,7 +23,7 @@ pub(crate) struct Subscriptions(Arc<Mutex<BTreeSet<String>>>);
 impl Subscriptions {
     /// # Errors
     ///
-    /// For a URI that nobody serves, and for one too many.
+    /// For a URI that is not served, and for one too many.
     pub(crate) async fn add(&self, server: &Server, uri: String) -> Result<(), ErrorData> {
         let is_served = match knowledge::parse(&uri) {
             Some((topic, _)) => has_topic(server, &topic),

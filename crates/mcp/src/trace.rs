@@ -8,7 +8,7 @@ use rmcp::{ErrorData, RoleServer};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-/// The target of the spans, by which they are told from everything else.
+/// The target of the spans, by which the exporter selects them.
 #[cfg(feature = "otlp")]
 pub(crate) const TARGET: &str = module_path!();
 
@@ -39,7 +39,7 @@ impl Trace {
         };
         let http = || context.extensions.get::<http::request::Parts>();
         let header = |name: &str| http()?.headers.get(name)?.to_str().ok();
-        // What stands here is looked up only where somebody listens.
+        // These values are computed only where a subscriber takes the span.
         let span = tracing::debug_span!(
             "request",
             otel.name = match tool.or(prompt) {

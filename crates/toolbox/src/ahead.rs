@@ -1,4 +1,4 @@
-//! What can be compiled before anybody calls it.
+//! What can be compiled before its first call.
 
 use kitbag_config::{Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
@@ -59,7 +59,7 @@ impl Toolbox {
     ) -> Vec<ToolName> {
         let mut names = Vec::new();
         for (name, tool) in self.files() {
-            // What may not be loaded is reported where somebody asks for it.
+            // What may not be loaded is reported where it is called.
             if let Ok(source) = self.0.component_source(&tool.source.value)
                 && holds(source, metering(tool.limits.limits()))
             {

@@ -1,4 +1,4 @@
-//! What model interfaces are told of a toolbox's tools.
+//! Definitions of a toolbox's tools for model interfaces.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Tool, Toolbox, ToolboxError};
 
 pub use kitbag_schema::definitions::{Definition, Format, Loss, ToolInfo, without_nulls};
 
-/// What a model is told of several tools.
+/// Definitions of several tools.
 #[derive(Clone, Debug)]
 pub struct Definitions {
     /// All of them, by name, as the interface takes them.
@@ -39,7 +39,7 @@ impl<'a> From<&'a Tool> for ToolInfo<'a> {
 }
 
 impl Toolbox {
-    /// What a model is told of a tool.
+    /// The definition of a tool.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Toolbox {
         Ok(format.define(&tool))
     }
 
-    /// What a model is told of every enabled tool. One with a schema that is none is
+    /// The definitions of every enabled tool. One with a schema that is none is
     /// left out, which [`Definitions::left_out`] says.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Toolbox {
         self.define_all(self.enabled().map(|(name, _)| name.as_str()), format, true)
     }
 
-    /// What a model is told of some tools. They are sorted by name, and one that
+    /// The definitions of some tools. They are sorted by name, and one that
     /// is named twice counts once.
     ///
     /// # Errors

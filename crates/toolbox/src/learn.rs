@@ -136,7 +136,7 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })
 }
 
-/// What the guest is told about its topic.
+/// The description of its topic that the guest gets.
 fn injected(topic: &Topic, output: ByteSize) -> Value {
     json!({
         "id": topic.id,

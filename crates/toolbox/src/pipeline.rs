@@ -33,8 +33,7 @@ use crate::{Inner, Toolbox, metering, served};
 /// How many questions a tool may ask for one call; for each it is run again.
 const QUESTIONS: usize = 100;
 
-/// Makes a call: the one driver, and the one loop that takes questions to whoever
-/// answers them.
+/// Makes a call: the one driver, and the one loop that has questions answered.
 ///
 /// # Errors
 ///
@@ -461,7 +460,7 @@ struct Recording<'a> {
 impl<'a> Recording<'a> {
     fn begin(toolbox: &Toolbox, invocation: &Invocation, context: &'a CallContext) -> Self {
         let tool = match (&context.recorder, &invocation.target) {
-            // A name that somebody made up is not recorded: each one would be kept.
+            // A name of no tool is not recorded: the metrics would keep every one.
             (Some(_), Target::Tool(name)) => toolbox.has_tool(name).then(|| name.clone()),
             _ => None,
         };

@@ -42,7 +42,7 @@ pub struct Tool {
     pub title: Option<Sourced<String>>,
     /// What it does, for the model. Untrusted text.
     pub description: Option<Sourced<String>>,
-    /// The JSON Schema of its arguments. Where nobody says anything, any object.
+    /// The JSON Schema of its arguments. Default: any object.
     pub input_schema: Sourced<Schema>,
     /// The JSON Schema of its content, where that is JSON.
     pub output_schema: Option<Sourced<Schema>>,

@@ -106,7 +106,7 @@ impl<'a> Resolver<'a> {
         self.builtins.iter().map(|builtin| builtin.name)
     }
 
-    /// Adds the built-ins that nobody mentioned. One that was given another
+    /// Adds the built-ins that no file mentions. One that was given another
     /// name has it instead of its own, also where it is then taken away.
     fn add_builtins(&mut self, tools: &mut BTreeMap<ToolName, Tool>, limits: &EffectiveLimits) {
         let renamed: HashSet<String> = tools

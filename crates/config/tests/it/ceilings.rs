@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kitbag_config::{EffectiveLimits, LimitFlags, load, load_faulty};
+use kitbag_config::{EffectiveLimits, LimitFlags, load, load_lenient};
 use kitbag_contract::{ByteSize, Limits};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
@@ -117,7 +117,7 @@ fn only_a_file_of_ones_own_may_hold_a_ceiling() {
             &format!("C:3:2: {refused}"),
         ],
     );
-    let (config, _) = load_faulty(&fixture.sources());
+    let (config, _) = load_lenient(&fixture.sources());
     let config = config.unwrap();
     assert_eq!(
         (config.ceiling, config.limits.limits()),

@@ -1,6 +1,6 @@
 //! What beats what.
 
-use kitbag_config::load_faulty;
+use kitbag_config::load_lenient;
 use kitbag_contract::{ByteSize, Limits, ToolName};
 
 use crate::support::{Fixture, check_rows};
@@ -109,7 +109,7 @@ fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
          grants.filesystem = [{ host = \".git\", guest = \"/a\", mode = \"rw\" }]\n",
     )
     .directory("w/.git");
-    let (config, errors) = load_faulty(&fixture.sources());
+    let (config, errors) = load_lenient(&fixture.sources());
     let config = config.unwrap();
     assert_eq!(errors.unwrap().diagnostics().len(), 3);
     assert_eq!(config.limits.limits(), Limits { memory: ByteSize::mib(1), ..Limits::default() });
@@ -117,8 +117,8 @@ fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
     assert_eq!(names, ["b", "learn", "notes"]);
     assert_eq!(config.tools["b"].grants.value.directories, []);
 
-    let (config, errors) = load_faulty(&Fixture::new("[").sources());
+    let (config, errors) = load_lenient(&Fixture::new("[").sources());
     assert!(config.is_none() && errors.is_some());
-    let (config, errors) = load_faulty(&Fixture::new("").sources());
+    let (config, errors) = load_lenient(&Fixture::new("").sources());
     assert!(config.is_some() && errors.is_none());
 }

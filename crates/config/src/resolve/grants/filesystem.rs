@@ -162,7 +162,7 @@ impl Resolver<'_> {
                 Some(_) => Sourced { value: Vec::new(), origin: Origin::Tool },
             };
         };
-        // A weaker layer has no say, but must be right all the same.
+        // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             for grant in weaker.value {
                 self.guest_path(grant.at(weaker.file));
