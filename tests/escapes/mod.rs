@@ -12,9 +12,11 @@ mod components;
 mod data;
 mod environment;
 mod files;
+mod guarded;
 mod parties;
 mod reports;
 mod resources;
+mod sequences;
 
 use kitbag::Kitbag;
 use serde_json::Value;
