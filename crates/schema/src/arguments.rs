@@ -149,7 +149,7 @@ fn add_pairs(
 /// stays text, and the check that follows says what is wrong with it.
 fn coerce(schema: &Value, text: String) -> Value {
     let types = Types::of(schema);
-    // Where a text is allowed, a text is meant: nobody quotes it on a shell.
+    // Where a string is allowed, the word is one: on a shell it is typed without quotes.
     if types.meet(Types::STRING) {
         return Value::String(text);
     }

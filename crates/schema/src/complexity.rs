@@ -272,7 +272,7 @@ impl<'r> Branches<'r> {
                 self.add_patterns(at.schema, keyword, rule)?;
                 self.has_choices |= matches!(&**keyword, "anyOf" | "oneOf");
                 at.check_dynamic(keyword, rule)?;
-                // What leads nowhere is told by the library, where it matters.
+                // The library reports a reference to nothing, where it matters.
                 for beside in at.beside(keyword, rule).unwrap_or_default() {
                     branches = branches.saturating_add(self.of(&beside, level + 1)?);
                 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::complexity::size;
 use crate::pointer::pointer;
 
-/// How many problems are told of one value. A value with more has one mistake many
+/// How many problems of one value are reported. A value with more has one mistake many
 /// times.
 pub(crate) const PROBLEMS: usize = 100;
 

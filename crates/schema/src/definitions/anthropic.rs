@@ -6,7 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Note, ToolInfo, root};
+use super::note::Note;
+use super::root;
+use super::tool_info::ToolInfo;
 use crate::pointer::pointer;
 
 /// What must not stand at the root.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{resolve, root};
+use super::reference::resolve;
+use super::root;
 use crate::complexity::size;
 use crate::types::Types;
 

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Note, ToolInfo, root};
+use super::note::Note;
+use super::root;
+use super::tool_info::ToolInfo;
 
 /// The schema goes out as JSON Schema, not as the older `parameters`, which is
 /// a dialect of OpenAPI.

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Note, ToolInfo, root};
+use super::note::Note;
+use super::root;
+use super::tool_info::ToolInfo;
 
 /// Everything a tool says of itself has a place here, and its schemas stay as
 /// they are.

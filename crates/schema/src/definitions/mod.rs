@@ -1,4 +1,4 @@
-//! What a model is told of a tool, in the form that its interface takes.
+//! The definition of a tool, in the form that a model interface takes.
 //!
 //! Each interface understands another part of JSON Schema. A definition says as
 //! much as its format can, and lists as [`Loss`]es what it could not say. kitbag
@@ -8,25 +8,31 @@ mod anthropic;
 mod disjoint;
 mod gemini;
 mod mcp;
+mod note;
 mod nulls;
 mod openai;
+mod reference;
 mod root;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod tool_info;
 
 use std::fmt;
 
+use kitbag_contract::ToolName;
 use kitbag_contract::text::shown;
-use kitbag_contract::{Annotations, ToolName};
 use serde_json::{Value, json};
 
 pub use nulls::without_nulls;
+pub use tool_info::ToolInfo;
+
+pub(crate) use note::Note;
 
 /// The form that a model interface takes tools in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// `tools` of OpenAI's chat completions, and of whatever speaks like them.
+    /// `tools` of OpenAI's chat completions, and of interfaces that are compatible with them.
     /// With `strict` wherever the schema allows it; see [`without_nulls`].
     OpenAiChat,
     /// `tools` of OpenAI's responses. With `strict` as above.
@@ -39,30 +45,13 @@ pub enum Format {
     Mcp,
 }
 
-/// What a model is told of a tool.
+/// The definition of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     /// The tool in its format.
     pub value: Value,
     /// What the format could not express.
     pub losses: Vec<Loss>,
-}
-
-/// What a tool's definition is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct ToolInfo<'a> {
-    /// The name it is called by, which fits every format as it is.
-    pub name: &'a ToolName,
-    /// A display name.
-    pub title: Option<&'a str>,
-    /// What it does, for the model.
-    pub description: Option<&'a str>,
-    /// The JSON Schema of its arguments, a valid one.
-    pub input_schema: &'a Value,
-    /// The JSON Schema of its content, where that is JSON.
-    pub output_schema: Option<&'a Value>,
-    /// Hints for a client.
-    pub annotations: &'a Annotations,
 }
 
 /// Something about a tool that a format could not express.
@@ -74,13 +63,6 @@ pub struct Loss {
     pub pointer: String,
     /// What was done instead, as the end of a sentence.
     pub what: String,
-}
-
-/// A [`Loss`] of a schema, before it is known whose that is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub(crate) pointer: String,
-    pub(crate) what: String,
 }
 
 impl Format {
@@ -122,20 +104,4 @@ impl fmt::Display for Loss {
             pointer => write!(f, "`{}`: `{}` {}", self.tool, shown(pointer), self.what),
         }
     }
-}
-
-impl Note {
-    fn new(pointer: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), what: what.into() }
-    }
-}
-
-/// Finds what a `$ref` within the schema points to, and the pointer to it.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
-    let pointer = reference.strip_prefix('#')?;
-    // Whatever would have to be decoded first is left alone.
-    if pointer.contains('%') {
-        return None;
-    }
-    Some((pointer.to_owned(), root.pointer(pointer)?))
 }

@@ -6,7 +6,8 @@ use jsonschema::{Registry, Validator};
 use kitbag_contract::ARGUMENTS_DEPTH;
 use serde_json::{Map, Value, json};
 
-use super::{resolve, root};
+use super::reference::resolve;
+use super::root;
 use crate::complexity::{SchemaComplexity, count, options};
 use crate::plain::fits_plainly;
 use crate::pointer::pointer;

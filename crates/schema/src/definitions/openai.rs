@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Note, ToolInfo, root, strict};
+use super::note::Note;
+use super::tool_info::ToolInfo;
+use super::{root, strict};
 use crate::keywords::each_schema;
 use crate::types::Types;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Note, resolve};
+use super::note::Note;
+use super::reference::resolve;
 use crate::complexity::count;
 use crate::pointer::pointer;
 use crate::types::Types;
@@ -70,8 +71,8 @@ pub(super) fn object(schema: &Value) -> Map<String, Value> {
     rules
 }
 
-/// As [`object`], without some keywords. For those that combine schemas, all
-/// that a branch tells of properties is told at the root.
+/// As [`object`], without some keywords. What the branches of
+/// combined schemas say of properties is moved to the root.
 pub(super) fn object_without(
     schema: &Value,
     forbidden: &[&str],

@@ -8,6 +8,7 @@
 //!
 //! Source: OpenAI, Structured Outputs, "Supported schemas" (2026-02).
 
+mod keywords;
 mod size;
 
 use std::collections::BTreeSet;
@@ -15,71 +16,16 @@ use std::collections::BTreeSet;
 use kitbag_contract::text::shown;
 use serde_json::{Map, Value, json};
 
+use self::keywords::{
+    FORMATS, NEVER, NEVER_OF_ARRAYS, NEVER_OF_OBJECTS, NEVER_OF_STRINGS, OF_ARRAYS, OF_NUMBERS,
+    is_annotation, is_taken,
+};
 use self::size::Size;
 use super::disjoint::{Comparisons, are_disjoint};
-use super::{Note, root};
+use super::note::Note;
+use super::root;
 use crate::pointer::pointer;
 use crate::types::Types;
-
-/// Keywords that have no form in strict mode, whatever they stand beside.
-const NEVER: [&str; 10] = [
-    "not",
-    "if",
-    "then",
-    "else",
-    "$id",
-    "id",
-    "$anchor",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$recursiveRef",
-];
-
-/// Those that say something about values of one type.
-const NEVER_OF_STRINGS: [&str; 4] =
-    ["minLength", "maxLength", "contentEncoding", "contentMediaType"];
-const NEVER_OF_ARRAYS: [&str; 7] = [
-    "prefixItems",
-    "additionalItems",
-    "unevaluatedItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "uniqueItems",
-];
-const NEVER_OF_OBJECTS: [&str; 8] = [
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "unevaluatedProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-];
-
-/// Those that strict mode knows.
-const OF_NUMBERS: [&str; 5] =
-    ["multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
-const OF_ARRAYS: [&str; 2] = ["minItems", "maxItems"];
-const FORMATS: [&str; 9] =
-    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-
-/// Keywords that say nothing about a value, and what others refer to.
-const ANNOTATIONS: [&str; 12] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "$comment",
-    "$schema",
-    "$defs",
-    "definitions",
-    "$vocabulary",
-];
 
 /// Writes a schema in strict mode, and notes what that cannot say but does not
 /// need to.
@@ -511,45 +457,6 @@ fn refuse(rules: &Map<String, Value>, keys: &[&str], at: &str) -> Result<(), Not
 
 fn unsupported(pointer: &str) -> Note {
     Note::new(pointer, "has no form in strict mode")
-}
-
-/// Whether a keyword only says something to a reader. Those that nobody knows do
-/// not even that.
-fn is_annotation(key: &str) -> bool {
-    ANNOTATIONS.contains(&key) || !is_taken(key)
-}
-
-/// Whether a keyword was dealt with where it stands.
-fn is_taken(key: &str) -> bool {
-    const RULES: [&str; 13] = [
-        "type",
-        "enum",
-        "const",
-        "$ref",
-        "anyOf",
-        "oneOf",
-        "allOf",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "pattern",
-        "format",
-    ];
-    const UNREAD: [&str; 7] =
-        ["title", "description", "$comment", "$schema", "$defs", "definitions", "$vocabulary"];
-    [
-        &RULES[..],
-        &UNREAD,
-        &NEVER,
-        &NEVER_OF_STRINGS,
-        &NEVER_OF_ARRAYS,
-        &NEVER_OF_OBJECTS,
-        &OF_NUMBERS,
-        &OF_ARRAYS,
-    ]
-    .iter()
-    .any(|keys| keys.contains(&key))
 }
 
 fn kind_of(value: &Value) -> &'static str {

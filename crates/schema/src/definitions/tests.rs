@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::disjoint::{Comparisons, are_disjoint};
+use super::reference::resolve;
 use super::root::object_without;
 use super::strict::strict;
 use super::*;
