@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::Compiled;
-use crate::engines::Metering;
+use crate::metering::Metering;
 use crate::sys::path_of;
 
 /// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have

@@ -38,8 +38,8 @@ use self::{
 use crate::budget::MemoryBudget;
 #[cfg(feature = "compiler")]
 use crate::budget::Reservation;
-use crate::engines::Metering;
-use crate::error::LoadError;
+use crate::load_error::LoadError;
+use crate::metering::Metering;
 #[cfg(feature = "compiler")]
 use crate::wait::TIME;
 use crate::wait::Wait;
@@ -138,8 +138,8 @@ mod tests {
     use super::share::MEMORY;
     use super::*;
     use crate::context::RunContext;
-    use crate::error::InvalidComponent;
     use crate::inspect::Heaviest;
+    use crate::load_error::InvalidComponent;
 
     /// A wait that is not reported.
     fn wait() -> Wait<'static> {

@@ -14,9 +14,10 @@ use crate::compile::compile;
 use crate::component_file::{ComponentFile, Opened};
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
-use crate::engines::{Engines, Metering};
-use crate::error::{InvalidComponent, LoadError};
+use crate::engines::Engines;
 use crate::imports;
+use crate::load_error::{InvalidComponent, LoadError};
+use crate::metering::Metering;
 use crate::state::State;
 use crate::wait::Wait;
 
@@ -298,7 +299,7 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     imports::link(&mut linker, &component.component_type()).map_err(refused)?;
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
-    let run = run.ok_or(InvalidComponent::NoRun { expected: crate::RUN_TYPE })?;
+    let run = run.ok_or(InvalidComponent::NoRun { expected: crate::inspect::RUN_TYPE })?;
     let (described, problems) = (Described::Nothing, Vec::new());
     Ok(Loaded { instance, run, described, problems, compiled: false, memory: None })
 }

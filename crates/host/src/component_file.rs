@@ -10,8 +10,8 @@ use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
 use crate::cache::Digest;
-use crate::error::LoadError;
 use crate::limits::COMPONENT_BYTES;
+use crate::load_error::LoadError;
 
 /// The file of a component, and who may have written it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

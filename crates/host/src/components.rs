@@ -13,8 +13,9 @@ use crate::cache::DiskCache;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::{Opened, Stamp};
 use crate::described::{Described, NotNow};
-use crate::engines::{Engines, Metering};
-use crate::error::LoadError;
+use crate::engines::Engines;
+use crate::load_error::LoadError;
+use crate::metering::Metering;
 use crate::state::State;
 
 /// The components of one host, each loaded at its first use.

@@ -9,20 +9,8 @@ use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDe
 use crate::code_memory::InPlace;
 use crate::limiter;
 use crate::limits::STACK_BYTES;
+use crate::metering::Metering;
 use crate::queue::Concurrency;
-
-/// Whether a component counts the instructions it runs.
-///
-/// Counting has to be compiled in, so it takes an engine and an artifact of its
-/// own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Metering {
-    /// It does not.
-    #[default]
-    Off,
-    /// Each instruction takes fuel, and without fuel the call ends.
-    Fuel,
-}
 
 /// The engines that may run a component.
 pub(crate) struct Engines<'a> {

@@ -21,7 +21,7 @@ use wasmparser::{
 
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
-use crate::error::{InvalidComponent, LoadError};
+use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, imports};
 
 /// The type of `run` with its parameters called as given.

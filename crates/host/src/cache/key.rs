@@ -5,7 +5,8 @@ use std::io::{self, Read};
 
 use blake3::Hasher;
 
-use crate::engines::{Metering, SETTINGS};
+use crate::engines::SETTINGS;
+use crate::metering::Metering;
 
 /// What an entry's file name ends in.
 pub(super) const EXTENSION: &str = ".kitbag";

@@ -7,7 +7,7 @@ use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;
 use crate::context::RunContext;
-use crate::engines::Metering;
+use crate::metering::Metering;
 use crate::report::{Compiling, EventSink, Listener};
 use crate::wait::Wait;
 

@@ -4,8 +4,9 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::compiled::Compiled;
-use crate::engines::{Metering, config};
-use crate::error::InvalidComponent;
+use crate::engines::config;
+use crate::load_error::InvalidComponent;
+use crate::metering::Metering;
 use crate::wait::Wait;
 
 /// The stack of a thread that compiles, which is what a main thread has.

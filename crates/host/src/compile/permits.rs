@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::error::LoadError;
+use crate::load_error::LoadError;
 use crate::wait::Wait;
 
 /// Permits to compile, of which there are a few.

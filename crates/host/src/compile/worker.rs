@@ -24,9 +24,10 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit,
 use super::compiled::Compiled;
 use super::in_process::{STACK_BYTES, artifact};
 use super::share::Share;
-use crate::engines::{Metering, SETTINGS};
-use crate::error::{InvalidComponent, LoadError};
+use crate::engines::SETTINGS;
 use crate::limits::COMPONENT_BYTES;
+use crate::load_error::{InvalidComponent, LoadError};
+use crate::metering::Metering;
 use crate::sys::end_with_parent;
 use crate::wait::{TIME, Wait};
 

@@ -8,7 +8,7 @@ use wasmparser::component_types::{ComponentEntityType, ComponentInstanceTypeId};
 use wasmparser::types::TypesRef;
 
 use super::wit;
-use crate::error::InvalidComponent;
+use crate::load_error::InvalidComponent;
 
 /// A record of the contract that two of its variants hold.
 macro_rules! media {

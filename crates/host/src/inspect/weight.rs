@@ -10,7 +10,7 @@ use wasmparser::{
     ValidatorResources,
 };
 
-use crate::error::InvalidComponent;
+use crate::load_error::InvalidComponent;
 
 /// Locals times meeting points of control flow in one function. At the limit the
 /// table takes about 1 GiB; the interpreter's loop of CPython has a tenth of it.
