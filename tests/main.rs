@@ -17,6 +17,7 @@ mod fuzzing;
 mod house;
 mod library;
 mod local_tools;
+mod mcp_config;
 mod native;
 mod output;
 mod paths;

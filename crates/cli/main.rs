@@ -10,6 +10,8 @@ mod interrupt;
 mod listener;
 mod open_files;
 mod output;
+#[cfg(feature = "serve")]
+mod replace;
 mod save;
 
 use std::io::{self, Write};
@@ -84,10 +86,10 @@ enum Command {
     /// is reported on standard error; kitbag checks every call against the tool's
     /// own schema all the same.
     Export(commands::export::Args),
-    /// Print what a client's configuration has to say to start `kitbag serve`
+    /// Print what a client's configuration has to say to use `kitbag serve`, or write it
     ///
-    /// It names this binary and the workspace by their absolute paths. Where it goes
-    /// is said on standard error; nothing is written.
+    /// It names this binary, by the path that it was called by, and the workspace. Where
+    /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
     /// Show the configuration in effect, or the schema of its file

@@ -1,40 +1,57 @@
 //! `kitbag mcp-config`.
 
+mod client;
+mod merge;
+
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
-use kitbag::Places;
 use kitbag::config::Origin;
 use kitbag::contract::text::{printable, shown};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use self::client::{Client, Connection};
+use self::merge::Entry;
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
+use crate::replace::Original;
+
+/// What the server is called in a client's configuration.
+const NAME: &str = "kitbag";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  kitbag mcp-config vscode > .vscode/mcp.json")]
+#[command(after_help = "\
+Examples:
+  kitbag mcp-config vscode
+  kitbag mcp-config claude-code --write
+  kitbag mcp-config cursor --http http://127.0.0.1:8620/mcp --write")]
 pub(crate) struct Args {
     /// The client
     #[arg(value_enum)]
     client: Client,
-}
-
-/// A program that starts servers of the Model Context Protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Client {
-    /// Claude Desktop
-    ClaudeDesktop,
-    /// Claude Code
-    ClaudeCode,
-    /// Cursor
-    Cursor,
-    /// Visual Studio Code
-    #[value(name = "vscode")]
-    VsCode,
-    /// Zed
-    Zed,
+    /// Write it into the client's file, beside what stands there, and keep a copy of
+    /// what that was
+    #[arg(long)]
+    write: bool,
+    /// Write into the user's own file, instead of the one of the workspace
+    #[arg(long, requires = "write")]
+    user: bool,
+    /// Replace another server of the name `kitbag`
+    #[arg(long, requires = "write")]
+    force: bool,
+    /// Connect to a server that runs, which `kitbag serve --http` has started
+    #[arg(long, value_name = "URL", value_parser = url)]
+    http: Option<String>,
+    /// The variable from which the client takes the server's token
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "http",
+        default_value = "MCP_KITBAG_TOKEN",
+        value_parser = variable
+    )]
+    token_variable: String,
 }
 
 impl Args {
@@ -43,26 +60,24 @@ impl Args {
         let root = &kitbag.toolbox().config().root;
         // Without a workspace the root is only where one was looked for.
         let workspace = (root.origin != Origin::Default).then_some(&*root.value);
-        let program = std::env::current_exe().map_err(CliError::Program)?;
+        let program = called_as()?;
+        let command = text(&program)?;
         let mut arguments = vec!["serve".to_owned()];
         if let Some(workspace) = workspace {
             arguments.extend(["--workspace".to_owned(), text(workspace)?.to_owned()]);
         }
-        let command = text(&program)?;
-        let value = self.client.configuration(command, &arguments);
-        match global.json {
-            true => output::json(&value)?,
-            false => output::json_lines(&value)?,
+        let connection = match &self.http {
+            Some(url) => Connection::Http { url, token_variable: &self.token_variable },
+            None => Connection::Program { command, arguments: &arguments },
+        };
+        let server = self.client.server(&connection).map_err(CliError::Usage)?;
+        match self.write {
+            true => self.write(server, workspace, global.json)?,
+            false => self.print(server, &connection, workspace, global.json)?,
         }
-        let mut note = format!("this goes into {}", self.client.file(workspace));
-        if self.client == Client::ClaudeCode {
-            let words = std::iter::once(command).chain(arguments.iter().map(String::as_str));
-            let words: Vec<_> = words.map(quoted).collect();
-            note.push_str(", or: claude mcp add --transport stdio kitbag -- ");
-            note.push_str(&words.join(" "));
-        }
-        output::note(&printable(&note).to_string());
-        if workspace.is_none() {
+        if self.http.is_some() {
+            output::note(&self.client.token_note(&self.token_variable));
+        } else if workspace.is_none() {
             output::note(
                 "there is no workspace here: the server will look for one where the client starts \
                  it; `--workspace` names one",
@@ -70,50 +85,110 @@ impl Args {
         }
         Ok(Exit::Done)
     }
+
+    /// Prints what the file has to hold, and where that goes.
+    fn print(
+        &self,
+        server: Map<String, Value>,
+        connection: &Connection<'_>,
+        workspace: Option<&Path>,
+        as_json: bool,
+    ) -> Result<(), CliError> {
+        let table = self.client.table();
+        match (as_json, self.client.has_toml()) {
+            (true, _) => output::json(&json!({ table: { NAME: server } }))?,
+            (false, true) => {
+                let entry = Entry { table, name: NAME, value: &server };
+                let text = merge::toml("", &entry, false);
+                output::data(&text.map_err(|error| CliError::Usage(error.to_string()))?)?;
+            }
+            (false, false) => output::json_lines(&json!({ table: { NAME: server } }))?,
+        }
+        let file = match self.client.file(workspace) {
+            Some(file) => format!("`{}`", file.display()),
+            None => "`.mcp.json` of a project".into(),
+        };
+        let mut note = format!("this goes into {file}, and `--write` puts it there");
+        if self.client == Client::ClaudeCode {
+            let words: Vec<_> = match connection {
+                Connection::Program { command, arguments } => {
+                    let words = ["stdio", NAME, "--", command].into_iter();
+                    words.chain(arguments.iter().map(String::as_str)).map(quoted).collect()
+                }
+                Connection::Http { url, token_variable } => {
+                    let header = format!("Authorization: Bearer ${{{token_variable}}}");
+                    ["http", NAME, url, "--header", &header].map(quoted).into()
+                }
+            };
+            note.push_str(", or: claude mcp add --transport ");
+            note.push_str(&words.join(" "));
+        }
+        output::note(&printable(&note).to_string());
+        Ok(())
+    }
+
+    /// Writes the server into the client's file, and says which that is.
+    fn write(
+        &self,
+        server: Map<String, Value>,
+        workspace: Option<&Path>,
+        as_json: bool,
+    ) -> Result<(), CliError> {
+        let file = match self.user {
+            true => None,
+            false => self.client.file(workspace),
+        };
+        let file = file.unwrap_or_else(|| self.client.user_file());
+        let path = file.display().to_string();
+        let original = Original::read(&file)
+            .map_err(|source| CliError::Read { path: path.clone(), source })?;
+        let untouched = |why: &dyn std::fmt::Display| {
+            CliError::Usage(format!("`{}` is left as it is: {why}", shown(&path)))
+        };
+        let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
+        let entry = Entry { table: self.client.table(), name: NAME, value: &server };
+        let merge = if self.client.has_toml() { merge::toml } else { merge::json };
+        let new = merge(old, &entry, self.force).map_err(|error| untouched(&error))?;
+        let is_changed = new != old;
+        let backup = match is_changed {
+            true => original
+                .replace(new.as_bytes())
+                .map_err(|source| CliError::Save { path: path.clone(), source })?,
+            false => None,
+        };
+        if as_json {
+            return output::json(&json!({ "file": path, "changed": is_changed, "backup": backup }));
+        }
+        output::data(&path)?;
+        match (is_changed, backup) {
+            (false, _) => output::note("it says so already"),
+            (true, None) => {}
+            (true, Some(backup)) => {
+                output::note(&format!("what it was is kept in `{}`", backup.display()));
+            }
+        }
+        Ok(())
+    }
 }
 
-impl Client {
-    /// What its configuration has to hold.
-    fn configuration(self, command: &str, arguments: &[String]) -> Value {
-        let plain = json!({ "command": command, "args": arguments });
-        let typed = json!({ "type": "stdio", "command": command, "args": arguments });
-        match self {
-            Self::ClaudeDesktop | Self::Cursor => json!({ "mcpServers": { "kitbag": plain } }),
-            Self::ClaudeCode => json!({ "mcpServers": { "kitbag": typed } }),
-            Self::VsCode => json!({ "servers": { "kitbag": typed } }),
-            Self::Zed => json!({ "context_servers": {
-                "kitbag": { "command": command, "args": arguments, "env": {} },
-            } }),
+/// The path of this program by which it was called, which may be a link: where that leads
+/// may be another version tomorrow, and gone.
+fn called_as() -> Result<PathBuf, CliError> {
+    let own = std::env::current_exe().map_err(CliError::Program)?;
+    let is_own = |path: &PathBuf| {
+        let same = path.canonicalize().ok().zip(own.canonicalize().ok());
+        path.is_absolute() && same.is_some_and(|(path, own)| path == own)
+    };
+    let name = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let called = match name.components().count() {
+        // As a shell found it.
+        1 if !name.has_root() => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).map(|directory| directory.join(&name)).find(is_own)
         }
-    }
-
-    /// The file that this goes into: the workspace's own where the client reads
-    /// one there.
-    fn file(self, workspace: Option<&Path>) -> String {
-        let places = Places::from_environment(std::env::vars_os());
-        let home = places.home.unwrap_or_else(|| PathBuf::from("~"));
-        let xdg_config = places.config_dir.as_deref().and_then(Path::parent);
-        let config = match std::env::consts::OS {
-            "macos" => home.join("Library/Application Support"),
-            "windows" => PathBuf::from("%APPDATA%"),
-            _ => xdg_config.map_or_else(|| home.join(".config"), Path::to_owned),
-        };
-        let path = match (self, workspace) {
-            (Self::ClaudeDesktop, _) => config.join("Claude/claude_desktop_config.json"),
-            (Self::ClaudeCode, Some(workspace)) => workspace.join(".mcp.json"),
-            (Self::ClaudeCode, None) => return "`.mcp.json` of a project".into(),
-            (Self::Cursor, Some(workspace)) => workspace.join(".cursor/mcp.json"),
-            (Self::Cursor, None) => home.join(".cursor/mcp.json"),
-            (Self::VsCode, Some(workspace)) => workspace.join(".vscode/mcp.json"),
-            (Self::VsCode, None) => config.join("Code/User/mcp.json"),
-            (Self::Zed, _) => match std::env::consts::OS {
-                "macos" => home.join(".config/zed/settings.json"),
-                "windows" => config.join("Zed/settings.json"),
-                _ => config.join("zed/settings.json"),
-            },
-        };
-        format!("`{}`", path.display())
-    }
+        _ => std::path::absolute(&name).ok().filter(is_own),
+    };
+    Ok(called.unwrap_or(own))
 }
 
 /// A path as JSON can hold it.
@@ -122,6 +197,31 @@ fn text(path: &Path) -> Result<&str, CliError> {
         let path = path.to_string_lossy();
         CliError::Usage(format!("`{}` is not UTF-8, as JSON has to be", shown(&path)))
     })
+}
+
+/// The URL of a server. One without a path gets that of `kitbag serve`.
+fn url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '<' | '>' | '`');
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(is_plain) => {
+            let has_path = rest.trim_end_matches('/').contains('/');
+            let path = if has_path { "" } else { kitbag::mcp::HTTP_PATH };
+            let text = if has_path { text } else { text.trim_end_matches('/') };
+            Ok(format!("{text}{path}"))
+        }
+        _ => Err("write it as `http://127.0.0.1:8620/mcp`".into()),
+    }
+}
+
+/// The name of a variable of the environment.
+fn variable(name: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit());
+    match is_name && !name.is_empty() {
+        true => Ok(name.to_owned()),
+        false => Err("it takes letters, digits and `_`, and does not start with a digit".into()),
+    }
 }
 
 /// A word as a shell reads it.
@@ -146,5 +246,20 @@ mod tests {
         check("my notes", "'my notes'");
         check("it's $HOME", r"'it'\''s $HOME'");
         check("~/x", "'~/x'");
+    }
+
+    #[test]
+    fn a_url_has_a_host_and_gets_the_path_of_the_server() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(url(text).ok().as_deref(), expected, "{text}");
+        };
+        check("http://127.0.0.1:8620", Some("http://127.0.0.1:8620/mcp"));
+        check("http://127.0.0.1:8620/", Some("http://127.0.0.1:8620/mcp"));
+        check("https://example.org/tools/mcp", Some("https://example.org/tools/mcp"));
+        check("127.0.0.1:8620", None);
+        check("http://", None);
+        check("http:///mcp", None);
+        check("http://a b", None);
+        check("file:///etc/passwd", None);
     }
 }

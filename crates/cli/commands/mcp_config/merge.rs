@@ -1,0 +1,290 @@
+//! One more server in the text of a client's configuration: everything else in it stays as
+//! it is written, with its comments and its order.
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
+
+/// The keys of a server that say what it is. What else stands there is the user's.
+const OWN_KEYS: [&str; 6] = ["type", "command", "args", "url", "headers", "bearer_token_env_var"];
+
+/// Where a server goes: its table in the file, its name there, and what it consists of.
+pub(super) struct Entry<'a> {
+    pub(super) table: &'a str,
+    pub(super) name: &'a str,
+    pub(super) value: &'a Map<String, Value>,
+}
+
+/// Why a server cannot be added.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum MergeError {
+    /// The text is not in the client's format.
+    #[error("it cannot be read: {0}")]
+    Syntax(String),
+    /// Something in it has another form than the client's documentation says.
+    #[error("{0} has to be an object or a table")]
+    Form(String),
+    /// Another server has the name.
+    #[error("its server `{name}` is another one, {found}; `--force` replaces it")]
+    Taken {
+        /// The name.
+        name: String,
+        /// The other server, as JSON.
+        found: String,
+    },
+}
+
+/// Adds a server to a text in JSON, with comments and trailing commas where the client
+/// takes them. An empty text is an empty configuration.
+///
+/// # Errors
+///
+/// [`MergeError`]; [`MergeError::Taken`] not with `force`.
+pub(super) fn json(text: &str, entry: &Entry<'_>, force: bool) -> Result<String, MergeError> {
+    let root = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| MergeError::Syntax(error.to_string()))?;
+    let form = |what: &str| MergeError::Form(what.to_owned());
+    let whole = root.object_value_or_create().ok_or_else(|| form("all of it"))?;
+    let table = whole
+        .object_value_or_create(entry.table)
+        .ok_or_else(|| form(&format!("`{}` in it", entry.table)))?;
+    let fields = || entry.value.iter().map(|(key, value)| (key.clone(), input(value))).collect();
+    let Some(property) = table.get(entry.name) else {
+        table.append(entry.name, CstInputValue::Object(fields()));
+        return Ok(ended(root.to_string()));
+    };
+    let found = property.to_serde_value().unwrap_or_default();
+    match (property.object_value(), keeps(&found, entry, force)?) {
+        (Some(server), true) => update_json(&server, &found, entry.value),
+        _ => property.set_value(CstInputValue::Object(fields())),
+    }
+    Ok(ended(root.to_string()))
+}
+
+fn update_json(server: &CstObject, found: &Value, value: &Map<String, Value>) {
+    for (key, value) in value {
+        match server.get(key) {
+            None => drop(server.append(key, input(value))),
+            // What is the same stays as it is written.
+            Some(_) if found[key] == *value || !OWN_KEYS.contains(&&**key) => {}
+            Some(property) => property.set_value(input(value)),
+        }
+    }
+    for key in OWN_KEYS.into_iter().filter(|key| !value.contains_key(*key)) {
+        if let Some(property) = server.get(key) {
+            property.remove();
+        }
+    }
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| (key.clone(), input(value)));
+            CstInputValue::Object(fields.collect())
+        }
+    }
+}
+
+/// As [`json`], for a text in TOML.
+pub(super) fn toml(text: &str, entry: &Entry<'_>, force: bool) -> Result<String, MergeError> {
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error: toml_edit::TomlError| MergeError::Syntax(error.to_string()))?;
+    let form = || MergeError::Form(format!("`{}` in it", entry.table));
+    let table = document.entry(entry.table).or_insert_with(|| {
+        let mut table = Table::new();
+        // Its servers have headings, it needs none.
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let table = table.as_table_like_mut().ok_or_else(form)?;
+    let whole = || {
+        let mut table = Table::new();
+        entry.value.iter().for_each(|(key, value)| drop(table.insert(key, item(value))));
+        Item::Table(table)
+    };
+    let Some(found) = table.get_mut(entry.name) else {
+        table.insert(entry.name, whole());
+        return Ok(ended(document.to_string()));
+    };
+    let value = as_json(found);
+    match (found.as_table_like_mut(), keeps(&value, entry, force)?) {
+        (Some(server), true) => update_toml(server, &value, entry.value),
+        _ => *found = whole(),
+    }
+    Ok(ended(document.to_string()))
+}
+
+fn update_toml(server: &mut dyn TableLike, found: &Value, value: &Map<String, Value>) {
+    for (key, value) in value {
+        let is_there = server.contains_key(key);
+        if !is_there || (found[key] != *value && OWN_KEYS.contains(&&**key)) {
+            server.insert(key, item(value));
+        }
+    }
+    for key in OWN_KEYS.into_iter().filter(|key| !value.contains_key(*key)) {
+        server.remove(key);
+    }
+}
+
+fn item(value: &Value) -> Item {
+    Item::Value(toml_value(value))
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    match value {
+        // TOML has no null, and no server needs one.
+        Value::Null => String::new().into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::String(text) => text.into(),
+        Value::Array(items) => items.iter().map(toml_value).collect::<Array>().into(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| (key, toml_value(value)));
+            fields.collect::<InlineTable>().into()
+        }
+    }
+}
+
+/// A value of TOML as JSON has it, as far as a server consists of such.
+fn as_json(item: &Item) -> Value {
+    if let Some(table) = item.as_table_like() {
+        return table.iter().map(|(key, item)| (key.to_owned(), as_json(item))).collect();
+    }
+    match item.as_value() {
+        Some(toml_edit::Value::String(text)) => text.value().clone().into(),
+        Some(toml_edit::Value::Boolean(value)) => (*value.value()).into(),
+        Some(toml_edit::Value::Integer(value)) => (*value.value()).into(),
+        Some(toml_edit::Value::Array(items)) => {
+            items.iter().map(|value| as_json(&Item::Value(value.clone()))).collect()
+        }
+        _ => item.to_string().trim().into(),
+    }
+}
+
+/// Whether what the user has added to a server stays. Not where it is another program's,
+/// which is replaced with `force` only.
+fn keeps(found: &Value, entry: &Entry<'_>, force: bool) -> Result<bool, MergeError> {
+    if is_ours(found, entry.value) {
+        return Ok(true);
+    }
+    match force {
+        true => Ok(false),
+        false => {
+            let (name, found) = (entry.name.to_owned(), found.to_string());
+            Err(MergeError::Taken { name, found })
+        }
+    }
+}
+
+/// Whether a server is kitbag: it starts a program of that name, or has the same URL.
+fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
+    let command = found["command"].as_str().unwrap_or_default();
+    let is_command = command.rsplit(['/', '\\']).next().is_some_and(|name| {
+        let name = name.strip_suffix(".exe").unwrap_or(name);
+        name == "kitbag" && found["args"][0] == "serve"
+    });
+    is_command || new.get("url").is_some_and(|url| found["url"] == *url)
+}
+
+/// A file ends in a line break.
+fn ended(mut text: String) -> String {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    type Merge = fn(&str, &Entry<'_>, bool) -> Result<String, MergeError>;
+
+    fn merged(merge: Merge, text: &str, server: &Value, force: bool) -> Result<String, MergeError> {
+        let value = server.as_object().unwrap();
+        merge(text, &Entry { table: "servers", name: "kitbag", value }, force)
+    }
+
+    fn server() -> Value {
+        json!({ "command": "/bin/kitbag", "args": ["serve"] })
+    }
+
+    #[test]
+    fn what_a_user_wrote_stays_as_it_is_written() {
+        let text = "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"x\": \
+                    {\"command\":\"y\"},\n\t},\n}\n";
+        let expected = "// mine\n{\n\t\"a\": 1, // one\n\t\"servers\": {\n\t\t/* other */ \"x\": \
+                        {\"command\":\"y\"},\n\t\t\"kitbag\": {\n\t\t\t\"command\": \
+                        \"/bin/kitbag\",\n\t\t\t\"args\": [\"serve\"],\n\t\t},\n\t},\n}\n";
+        assert_eq!(merged(json, text, &server(), false).as_deref(), Ok(expected));
+        // Twice is the same as once.
+        assert_eq!(merged(json, expected, &server(), false).as_deref(), Ok(expected));
+        let text = "# mine\nmodel = \"x\"   # one\n\n[servers.x]\ncommand = 'y'\n";
+        let expected =
+            format!("{text}\n[servers.kitbag]\ncommand = \"/bin/kitbag\"\nargs = [\"serve\"]\n");
+        assert_eq!(merged(toml, text, &server(), false).as_deref(), Ok(&*expected));
+        assert_eq!(merged(toml, &expected, &server(), false).as_deref(), Ok(&*expected));
+    }
+
+    #[test]
+    fn a_server_of_ours_is_brought_up_to_date_and_keeps_what_was_added() {
+        let over_http = json!({ "url": "http://127.0.0.1:1/mcp" });
+        let text = "{\"servers\": {\"kitbag\": {\"command\": \"/old/kitbag\", \"args\": \
+                    [\"serve\"], /* ! */ \"env\": {\"A\": \"b\"}}}}\n";
+        let new = merged(json, text, &server(), false).unwrap();
+        assert_eq!(new, text.replace("/old/", "/bin/"));
+        let new = merged(json, text, &over_http, false).unwrap();
+        let value = CstRootNode::parse(&new, &ParseOptions::default()).unwrap();
+        let value = value.to_serde_value().unwrap();
+        let expected = json!({ "env": { "A": "b" }, "url": "http://127.0.0.1:1/mcp" });
+        assert_eq!(value["servers"]["kitbag"], expected, "{new}");
+        let text = "[servers.kitbag]\ncommand = \"/old/kitbag\" # ours\nargs = [\"serve\"]\nenabled = \
+                    true\n";
+        let new = merged(toml, text, &over_http, false).unwrap();
+        assert_eq!(new, "[servers.kitbag]\nenabled = true\nurl = \"http://127.0.0.1:1/mcp\"\n");
+    }
+
+    #[test]
+    fn another_server_of_the_name_is_replaced_by_force_only() {
+        let taken = |merge: Merge, text: &str| {
+            let error = merged(merge, text, &server(), false).unwrap_err();
+            assert!(matches!(&error, MergeError::Taken { .. }), "{error}");
+            assert!(error.to_string().contains("\"npx\""), "{error}");
+            merged(merge, text, &server(), true).unwrap()
+        };
+        let text = "{\"servers\":{\"kitbag\":{\"command\":\"npx\",\"env\":{}},\"b\":{}}}";
+        let new: Value = serde_json::from_str(&taken(json, text)).unwrap();
+        assert_eq!(new, json!({ "servers": { "kitbag": server(), "b": {} } }));
+        let new = taken(toml, "[servers.kitbag]\ncommand = \"npx\"\nenabled = true\n");
+        assert_eq!(new, "[servers.kitbag]\ncommand = \"/bin/kitbag\"\nargs = [\"serve\"]\n");
+    }
+
+    #[test]
+    fn what_is_not_a_configuration_is_an_error() {
+        let check = |merge: Merge, text: &str| {
+            assert!(merged(merge, text, &server(), true).is_err(), "{text}");
+        };
+        for text in ["{", "[]", "7", "{\"servers\": []}", "{\"servers\": null}", "{} {}"] {
+            check(json, text);
+        }
+        for text in ["servers", "servers = 1", "[[servers]]"] {
+            check(toml, text);
+        }
+        for merge in [json as Merge, toml] {
+            assert!(merged(merge, "", &server(), false).unwrap().contains("/bin/kitbag"));
+        }
+    }
+}
