@@ -13,14 +13,11 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import ElicitResult
 
+from expect import check
+
 KITBAG, URL = sys.argv[1:]
 NOTES = pathlib.Path("notes")
 PATIENCE = 60
-
-
-def check(what, expected):
-    if what != expected:
-        raise AssertionError(f"expected {expected!r}, got {what!r}")
 
 
 def texts(result):
@@ -137,7 +134,7 @@ async def session(name, server, mode):
 
 async def main():
     for mode, era in (("auto", "2026"), ("legacy", "2025")):
-        stdio = StdioServerParameters(command=KITBAG, args=["serve", "--log", "off"], env=ENVIRONMENT)
+        stdio = StdioServerParameters(command=KITBAG, args=["serve", "--log", "warn"], env=ENVIRONMENT)
         for transport, server in (("stdio", stdio), ("http", URL)):
             with anyio.fail_after(PATIENCE):
                 await session(f"{transport}-{era}", server, mode)

@@ -1,0 +1,6 @@
+"""What the clients in Python share. It needs no package."""
+
+
+def check(what, expected):
+    if what != expected:
+        raise AssertionError(f"expected {expected!r}, got {what!r}")
