@@ -193,6 +193,21 @@ fn a_client_without_forms_is_told_how_to_pass_answers_on() {
 }
 
 #[test]
+fn a_client_without_forms_is_shown_the_form_of_an_answer_and_those_it_gave() {
+    let workspace = workspace();
+    let mut client = Client::stateless(&workspace, json!({}));
+    let mut check = |arguments: Value, expected: &str| {
+        let text = texts(&client.call("probe", arguments)).concat();
+        assert!(text.contains(&format!("in `_answers`: {expected}.")), "{text}");
+    };
+    let given = json!({ "do": "ask-twice", "_answers": { "first": "a" } });
+    check(given, r#"{"_answers":{"first":"a","second":"…"}}"#);
+    let form = json!({ "do": "ask", "id": "q", "answer_type": FORM });
+    let fields = r#"{"name":"…","age":"…","agrees":"…","colour":"…","days":["…"]}"#;
+    check(form, &format!(r#"{{"_answers":{{"q":{fields}}}}}"#));
+}
+
+#[test]
 fn where_a_person_can_be_asked_a_model_does_not_answer() {
     let workspace = Workspace::with_probe("[tools.probe.parameters.do]\ntype = \"string\"\n");
     let mut client = Client::with_handshake(&workspace, forms());

@@ -48,7 +48,7 @@ pub(crate) async fn call(
         },
         _ => Map::new(),
     };
-    let given = given.into_iter().map(|(id, value)| {
+    let answers = given.clone().into_iter().map(|(id, value)| {
         // What a model writes down for a person is taken as typed.
         let value = match value {
             Value::String(text) => Answer::Text(text),
@@ -58,7 +58,7 @@ pub(crate) async fn call(
     });
     let name = request.name.into_owned();
     let arguments = Arguments::json(Value::Object(arguments));
-    let invocation = Invocation::tool(&*name, arguments).with_answers(given).structured();
+    let invocation = Invocation::tool(&*name, arguments).with_answers(answers).structured();
     let server = &session.server;
     let _running = server.metrics().begin();
     server.alert().stay();
@@ -67,7 +67,7 @@ pub(crate) async fn call(
     let response = match call.run(&server.generation(), invocation, request.request_state).await {
         Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
-        Ok(Ended::Open(open)) => Ok(outcome::unanswered(&name, &open).into()),
+        Ok(Ended::Open(open)) => Ok(outcome::unanswered(&name, &open, given).into()),
         Err(Stop::Protocol(error)) => Err(error),
         Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
     };

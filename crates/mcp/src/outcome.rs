@@ -1,12 +1,12 @@
 //! What a call's end becomes in the protocol.
 
 use kitbag_contract::text::printable;
-use kitbag_contract::{ErrorInfo, Outcome, Question};
+use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{CallEnd, Completed, Suspended, ToolboxError};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::content::content_block;
 
@@ -44,7 +44,7 @@ pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, Erro
             result.content.extend(completion.emitted.iter().map(content_block));
             Ok(result)
         }
-        Ok(Outcome::NeedsInput(question)) => Ok(asking(&question)),
+        Ok(Outcome::NeedsInput(question)) => Ok(asking(&question, Map::new())),
         Err(error) => refusal(error.into()),
     }
 }
@@ -80,9 +80,14 @@ pub(crate) fn kind(end: CallEnd) -> &'static str {
 }
 
 /// The result of a call with an open question, for a client that cannot ask a person.
-pub(crate) fn unanswered(tool: &str, open: &Suspended) -> CallToolResult {
+/// `given` are the answers that came with the call.
+pub(crate) fn unanswered(
+    tool: &str,
+    open: &Suspended,
+    given: Map<String, Value>,
+) -> CallToolResult {
     report(tool, &open.completion);
-    asking(&open.question)
+    asking(&open.question, given)
 }
 
 /// A result that says what went wrong.
@@ -94,9 +99,12 @@ pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
     CallToolResult::error(content)
 }
 
-fn asking(question: &Question) -> CallToolResult {
+fn asking(question: &Question, mut answers: Map<String, Value>) -> CallToolResult {
     let Question { id, text, answer_type, .. } = question;
-    let (expected, example) = (answer_type.expectation(), json!({ "_answers": { id: "…" } }));
+    let expected = answer_type.expectation();
+    // The call is made again with all of them.
+    answers.insert(id.clone(), placeholder(answer_type));
+    let example = json!({ "_answers": answers });
     failure(
         &format!(
             "The tool needs an answer from the user before it does anything:\n\n{text}\n\n\
@@ -105,6 +113,17 @@ fn asking(question: &Question) -> CallToolResult {
         ),
         false,
     )
+}
+
+/// What stands for an answer of a type, in the form that it has.
+fn placeholder(answer_type: &AnswerType) -> Value {
+    match answer_type {
+        AnswerType::Form(fields) => {
+            fields.iter().map(|field| (field.id.clone(), placeholder(&field.kind))).collect()
+        }
+        AnswerType::MultiSelect(_) => json!(["…"]),
+        _ => "…".into(),
+    }
 }
 
 /// An error with its causes.
