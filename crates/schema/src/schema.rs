@@ -69,10 +69,11 @@ impl Schema {
         let is_newest = self["$schema"]
             .as_str()
             .is_none_or(|draft| draft.contains("json-schema.org/draft/2020-12"));
-        match is_plain_schema(self) || !is_newest || jsonschema::draft202012::meta::is_valid(self) {
-            true => Ok(()),
-            false => Err(SchemaError::new("a keyword in it has a value that it cannot have")),
+        if is_plain_schema(self) || !is_newest {
+            return Ok(());
         }
+        jsonschema::draft202012::meta::validate(self)
+            .map_err(|error| SchemaError { reason: misformed(&error) })
     }
 
     /// As [`check_form`](Self::check_form), and whether it takes an object, which
@@ -181,12 +182,20 @@ impl Reader {
     fn new(schema: &Value) -> Result<Self, SchemaError> {
         let read = || {
             let complexity = SchemaComplexity::new(schema.clone())?;
-            let validator = complexity::options()
-                .build(schema)
-                .map_err(|error| shown(&error.to_string()).to_string())?;
+            let validator =
+                complexity::options().build(schema).map_err(|error| misformed(&error))?;
             Ok(Self { complexity, validator })
         };
         read().map_err(|reason| SchemaError { reason })
+    }
+}
+
+/// What is wrong with a schema, after where in it that is.
+fn misformed(error: &jsonschema::ValidationError<'_>) -> String {
+    let message = error.to_string();
+    match error.instance_path().as_str() {
+        "" => shown(&message).to_string(),
+        place => format!("`{}`: {}", shown(place), shown(&message)),
     }
 }
 
@@ -273,6 +282,15 @@ mod tests {
         assert!(!is_kept(json!({ "allOf": patterns })));
         let many: Vec<_> = (0..10_000).map(|n| json!({ "maxLength": n + 1 })).collect();
         assert!(!is_kept(json!({ "allOf": many })));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_schema_is_said_with_its_place() {
+        let schema = Schema::from(json!({ "properties": { "a": { "type": "objekt" } } }));
+        let expected = "`/properties/a/type`: \"objekt\" is not valid under any of the schemas \
+                        listed in the 'anyOf' keyword";
+        assert_eq!(schema.check_form().unwrap_err().reason, expected);
+        assert_eq!(schema.check().unwrap_err().reason, expected);
     }
 
     #[test]
