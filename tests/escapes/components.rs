@@ -50,6 +50,7 @@ fn a_file_that_is_no_component_is_refused() {
 #[test]
 fn a_component_that_is_no_tool_is_refused() {
     check("without run", &crafted::without_run());
+    check("program", &crafted::program());
     check("another run", &crafted::other_run());
     check("another contract", &crafted::tool("kitbag:tool/types@9.9.0", ""));
     let printer = r#"(import "acme:printer/paper@1.0.0" (instance (export "print" (func))))"#;

@@ -311,6 +311,18 @@ pub(crate) fn without_run() -> Vec<u8> {
     wat::parse_str("(component)").unwrap()
 }
 
+/// A component that exports what a program does: an instance with a function `run`.
+pub(crate) fn program() -> Vec<u8> {
+    let text = r#"
+        (component
+          (core module $m (func (export "run") (result i32) (i32.const 0)))
+          (core instance $i (instantiate $m))
+          (func $run (result (result)) (canon lift (core func $i "run")))
+          (instance $run (export "run" (func $run)))
+          (export "wasi:cli/run@0.2.6" (instance $run)))"#;
+    wat::parse_str(text).unwrap()
+}
+
 /// A core module.
 pub(crate) fn core_module() -> Vec<u8> {
     wat::parse_str(r#"(module (func (export "run")))"#).unwrap()

@@ -299,7 +299,7 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     imports::link(&mut linker, &component.component_type()).map_err(refused)?;
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
-    let run = run.ok_or(InvalidComponent::NoRun { expected: crate::inspect::RUN_TYPE })?;
+    let run = run.ok_or(InvalidComponent::NoRun)?;
     let (described, problems) = (Described::Nothing, Vec::new());
     Ok(Loaded { instance, run, described, problems, compiled: false, memory: None })
 }

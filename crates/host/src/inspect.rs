@@ -133,7 +133,13 @@ impl Inspection {
             });
         }
         let Some(run) = self.exports.iter().find(|export| export.name == "run") else {
-            return Err(InvalidComponent::NoRun { expected: RUN_TYPE });
+            let is_program =
+                self.exports.iter().any(|export| export.name.starts_with("wasi:cli/run@"));
+            return Err(if is_program {
+                InvalidComponent::Program
+            } else {
+                InvalidComponent::NoRun
+            });
         };
         if self.run_shape.as_deref() != Some(RUN_SHAPE) {
             return Err(InvalidComponent::RunType { found: run.ty.clone(), expected: RUN_TYPE });

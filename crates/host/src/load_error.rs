@@ -178,11 +178,18 @@ pub enum InvalidComponent {
     #[error("this is not a valid component: {0}")]
     Malformed(String),
     /// It exports no function `run`.
-    #[error("the component exports no `run`; a tool exports `run: {expected}`")]
-    NoRun {
-        /// The type that `run` should have.
-        expected: &'static str,
-    },
+    #[error(
+        "the component exports no `run`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
+         with `kitbag_sdk::export!`"
+    )]
+    NoRun,
+    /// It exports what a program does, `wasi:cli/run`, and no function `run`.
+    #[error(
+        "the component is a program and no tool: it exports `wasi:cli/run`, not `run`; build a \
+         library, in Rust with `crate-type = [\"cdylib\"]`, which exports the world `tool` of \
+         `wit/tool.wit`"
+    )]
+    Program,
     /// Its `run` has another type.
     #[error(
         "the component's `run` has another type than a tool's\n   found: {found}\nexpected: {expected}"
@@ -318,7 +325,11 @@ fn list(imports: &[String]) -> String {
 fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
     if any("wasi:http/") {
-        format!("; a tool has {}", Reach::Network.absent())
+        format!(
+            "; a tool has {}: leave HTTP out of the build, in JavaScript with `disableFeatures: \
+             ['http', 'fetch-event']`",
+            Reach::Network.absent()
+        )
     } else if any("wasi:") {
         "; it offers WASI 0.2: cli, clocks, filesystem, io, random and sockets without a network"
             .into()
