@@ -89,9 +89,16 @@ impl Places {
     /// What no tool may write to, whatever it is granted. The usual places are among
     /// it wherever the environment puts them: another process may have another one.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
-        let usual = [".config/kitbag", ".cache/kitbag", ".local/state/kitbag"];
+        let usual = [
+            ".config/kitbag",
+            ".config/kitbag/config.toml",
+            ".cache/kitbag",
+            ".local/state/kitbag",
+        ];
         let usual = self.home.iter().flat_map(|home| usual.map(|place| home.join(place)));
-        let named = [&self.config_dir, &self.user_file, &self.cache].into_iter().flatten();
+        // It may be a link that leads to nothing yet.
+        let file = self.config_dir.as_ref().map(|directory| directory.join("config.toml"));
+        let named = [&self.config_dir, &file, &self.user_file, &self.cache].into_iter().flatten();
         named.cloned().chain(usual).collect()
     }
 }

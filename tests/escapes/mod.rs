@@ -13,6 +13,7 @@ mod data;
 mod environment;
 mod files;
 mod guarded;
+mod links;
 mod parties;
 mod reports;
 mod resources;

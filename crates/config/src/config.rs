@@ -21,6 +21,9 @@ use crate::text::shown_path;
 /// The directory that makes its parent a workspace.
 pub(crate) const DIRECTORY: &str = ".kitbag";
 
+/// The file in it.
+pub(crate) const FILE: &str = "config.toml";
+
 /// The directory in it whose components are tools without configuration.
 pub(crate) const TOOLS: &str = "tools";
 
@@ -56,6 +59,9 @@ pub struct Config {
     pub topics: BTreeMap<String, Topic>,
     /// What the caller named that no tool may change; absolute.
     pub protected: Vec<PathBuf>,
+    /// The links in `.kitbag/tools` that are named like a part of a tool, also those that
+    /// lead to none yet; absolute.
+    pub(crate) tool_links: Vec<PathBuf>,
 }
 
 /// A workspace whose configuration is not read, because another user can change it.
@@ -225,7 +231,7 @@ impl Config {
             ),
             files: self.files.iter().map(|file| file.path().to_owned()).collect(),
             topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
-            granted: vec![self.root.value.clone()],
+            granted: self.trust.directories.value.clone(),
             writable: writable(&self.tools).collect(),
         };
         for tool in self.tools.values() {
@@ -237,6 +243,8 @@ impl Config {
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }
+        paths.files.extend_from_slice(&self.tool_links);
+        paths.granted.push(self.root.value.clone());
         paths.granted.sort();
         paths.granted.dedup();
         Guard::new(paths)
@@ -253,15 +261,15 @@ impl Config {
     }
 }
 
-/// The directories of kitbag's own: those that the caller named, and that of the
-/// workspace, which may be a link.
+/// What is kitbag's own: what the caller named, and what the workspace holds, which may
+/// be links.
 pub(crate) fn own_directories<'a>(
     root: &Path,
     protected: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Vec<PathBuf> {
     let directory = root.join(DIRECTORY);
-    let tools = directory.join(TOOLS);
-    [directory, tools].into_iter().chain(protected.into_iter().cloned()).collect()
+    let (config, tools) = (directory.join(FILE), directory.join(TOOLS));
+    [directory, config, tools].into_iter().chain(protected.into_iter().cloned()).collect()
 }
 
 /// The directories that some of these tools may write.

@@ -11,7 +11,7 @@ use kitbag_contract::{ToolName, ToolNameError};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::config::{DIRECTORY, IgnoredWorkspace, TOOLS, Trust};
+use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, TOOLS, Trust};
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ToolConfig};
@@ -48,6 +48,8 @@ pub(crate) struct Read {
     pub(crate) configs: Vec<(usize, ConfigFile)>,
     /// The tools in `.kitbag/tools`.
     pub(crate) found: BTreeMap<ToolName, FoundTool>,
+    /// The links among the entries of that directory that are named like a part of a tool.
+    pub(crate) tool_links: Vec<PathBuf>,
     pub(crate) invalid: InvalidKeys,
 }
 
@@ -124,6 +126,7 @@ pub(crate) fn read(
     }
 
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut tool_links = Vec::new();
     let mut keep = |file| {
         files.push(file);
         files.len() - 1
@@ -138,6 +141,7 @@ pub(crate) fn read(
             found.insert(name, FoundTool { wasm, shown, manifest });
         }
         parser.take(own.texts);
+        tool_links = own.tool_links;
         own.config
     });
     if let Some((config, file)) = user {
@@ -149,7 +153,16 @@ pub(crate) fn read(
         configs.push((keep(file), config));
     }
     let Parser { invalid, is_complete, .. } = parser;
-    is_complete.then_some(Read { workspace, ignored, trust, files, configs, found, invalid })
+    is_complete.then_some(Read {
+        workspace,
+        ignored,
+        trust,
+        files,
+        configs,
+        found,
+        tool_links,
+        invalid,
+    })
 }
 
 /// The files of a workspace as they stand there, before they are known to count.
@@ -161,6 +174,7 @@ struct OwnFiles {
     config: Option<SourceFile>,
     /// Each component with its manifest.
     tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
+    tool_links: Vec<PathBuf>,
 }
 
 impl OwnFiles {
@@ -172,6 +186,7 @@ impl OwnFiles {
             examiner: Examiner::default(),
             config: None,
             tools: BTreeMap::new(),
+            tool_links: Vec::new(),
         };
         let path = root.join(DIRECTORY);
         let opened = files.examiner.root(root).and_then(|root| {
@@ -182,7 +197,7 @@ impl OwnFiles {
         });
         match opened {
             Ok(own) => {
-                files.config = files.file(own.as_fd(), &path, "config.toml", Layer::Workspace);
+                files.config = files.file(own.as_fd(), &path, FILE, Layer::Workspace);
                 files.read_tools(own.as_fd(), &path.join(TOOLS));
             }
             Err(error) => files.texts.unreadable(&path, error),
@@ -253,6 +268,10 @@ impl OwnFiles {
             _ => return Ok(None),
         };
         let path = path.join(name);
+        // Not every file system says of an entry what it is.
+        if entry.file_type() != FileType::RegularFile {
+            self.tool_links.push(path.clone());
+        }
         let is_file = match self.examiner.name(directory, name, &path) {
             Ok(kind) => kind == FileType::RegularFile,
             // A link that leads nowhere, or a file that was just removed.

@@ -107,11 +107,13 @@ mod tests {
         let real = directory.path().canonicalize().unwrap();
         std::fs::create_dir(real.join("real")).unwrap();
         std::os::unix::fs::symlink("real", real.join("link")).unwrap();
+        std::os::unix::fs::symlink("link/../later", real.join("dangling")).unwrap();
         let check = |path: &str, expected: &str| {
             assert_eq!(canonical(&real.join(path)).as_os_str(), real.join(expected).as_os_str());
         };
         check("link", "real");
         check("link/a/b", "real/a/b");
         check("none", "none");
+        check("dangling/a", "later/a");
     }
 }

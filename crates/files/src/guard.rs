@@ -15,7 +15,7 @@ use kitbag_contract::FileId;
 use rustix::fs::{AtFlags, statat};
 
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
-use crate::open::{Link, OpenAs, canonical, open};
+use crate::open::{Link, OpenAs, canonical, open, resolve};
 
 /// What a configuration names; absolute paths, which need not exist.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +58,20 @@ pub struct GuardTable {
     entries: HashMap<FileId, HashMap<String, bool>>,
     /// Directories on the way to what is not changed that were not there. What lies
     /// in them has no entry here yet.
-    missing: Vec<PathBuf>,
-    /// Paths that were looked at.
-    known: HashMap<PathBuf, Option<FileId>>,
+    missing: HashSet<PathBuf>,
+    /// Paths that were looked at, without links in what is above them.
+    known: HashMap<PathBuf, Known>,
+}
+
+/// What lies at a path.
+#[derive(Clone, Debug)]
+enum Known {
+    /// A link, and its text.
+    Link(PathBuf),
+    /// What is none.
+    There(FileId),
+    /// Nothing.
+    Missing,
 }
 
 /// What is changed of an entry in a directory.
@@ -169,7 +180,7 @@ impl GuardTable {
     /// Whether a directory is there by now without which what it holds could not be
     /// looked up.
     pub fn is_outdated(&self) -> bool {
-        self.missing.iter().any(|path| path.exists())
+        self.missing.iter().any(|path| path.symlink_metadata().is_ok())
     }
 
     /// Whether this change of an entry would let its directory look like a
@@ -185,56 +196,63 @@ impl GuardTable {
             }
     }
 
-    /// Notes a path and what leads to it.
+    /// Notes a path: every entry that it leads through is pinned, be it a directory or a
+    /// link, and where it leads is sealed, also where nothing is there yet.
     fn name(&mut self, path: &Path, is_sealed: bool) {
-        let is_link = self.pin(path, is_sealed);
-        if is_link {
-            // Where it leads is named too.
-            self.pin(&canonical(path), is_sealed);
+        // What is known has no link above it: it is not gone through again.
+        let is_known = |outer: &&Path| matches!(self.known.get(*outer), Some(Known::There(_)));
+        let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
+        let end = resolve(start, path, |entry, is_last| self.pin(entry, is_last, is_sealed));
+        if let (true, Some(end)) = (is_sealed, self.there(&end)) {
+            self.sealed.insert(end);
         }
     }
 
-    /// Pins every entry on a path, and seals the last one. Tells whether one of
-    /// them is a link.
-    fn pin(&mut self, path: &Path, is_sealed: bool) -> bool {
-        let mut is_link = false;
-        for outer in path.ancestors() {
-            let is_last = outer == path;
-            if !is_last && self.known.contains_key(outer) {
-                break;
+    /// Pins an entry, and where it is the last one of a path that is sealed, its name too.
+    /// Returns where a link leads.
+    fn pin(&mut self, path: &Path, is_last: bool, is_sealed: bool) -> Option<PathBuf> {
+        let known = match self.known.get(path) {
+            Some(known) => known.clone(),
+            None => self.look(path),
+        };
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+            && let Some(parent) = self.there(parent)
+        {
+            if !is_last && matches!(known, Known::Missing) {
+                self.missing.insert(path.to_owned());
             }
-            let found = fs::symlink_metadata(outer).ok();
-            is_link |= found.as_ref().is_some_and(Metadata::is_symlink);
-            if let Some(found) = &found {
-                self.pinned.insert(id(found));
-            }
-            let followed = match &found {
-                Some(found) if found.is_symlink() => fs::metadata(outer).ok(),
-                _ => found,
-            };
-            let followed = followed.as_ref().map(id);
-            self.known.insert(outer.to_owned(), followed);
-            if is_last && is_sealed {
-                self.sealed.extend(followed);
-            }
-            if let (Some(parent), Some(name)) = (outer.parent(), outer.file_name())
-                && let Some(parent) = self.followed(parent)
-            {
-                if !is_last && followed.is_none() {
-                    self.missing.push(outer.to_owned());
+            let names = self.entries.entry(parent).or_default();
+            *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
+        }
+        match known {
+            Known::Link(target) => Some(target),
+            Known::There(_) | Known::Missing => None,
+        }
+    }
+
+    /// Looks up what lies at a path.
+    fn look(&mut self, path: &Path) -> Known {
+        let known = match fs::symlink_metadata(path) {
+            Ok(found) => {
+                self.pinned.insert(id(&found));
+                match found.is_symlink() {
+                    // One that was just removed leads nowhere.
+                    true => fs::read_link(path).map_or(Known::Missing, Known::Link),
+                    false => Known::There(id(&found)),
                 }
-                let names = self.entries.entry(parent).or_default();
-                *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
             }
-        }
-        is_link
+            Err(_) => Known::Missing,
+        };
+        self.known.insert(path.to_owned(), known.clone());
+        known
     }
 
-    /// What a path leads to.
-    fn followed(&self, path: &Path) -> Option<FileId> {
+    /// What lies at a path that has no links.
+    fn there(&self, path: &Path) -> Option<FileId> {
         match self.known.get(path) {
-            Some(known) => *known,
-            None => fs::metadata(path).ok().as_ref().map(id),
+            Some(Known::There(id)) => Some(*id),
+            Some(Known::Link(_) | Known::Missing) => None,
+            None => fs::symlink_metadata(path).ok().as_ref().map(id),
         }
     }
 }

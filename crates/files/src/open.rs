@@ -174,7 +174,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
     let path = &std::path::absolute(path)?;
     let mut walk = Walk { above: Vec::new(), rest: VecDeque::new(), links: Vec::new() };
     let mut here = (root()?, OsString::new());
-    walk.push_front(path);
+    prepend(&mut walk.rest, path);
     while let Some(part) = walk.rest.pop_front() {
         if part == ".." {
             // Above the root is the root.
@@ -195,7 +195,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
             walk.above.clear();
             here = (root()?, OsString::new());
         }
-        walk.push_front(&target);
+        prepend(&mut walk.rest, &target);
     }
     let stat = fstat(&here.0).map_err(io::Error::from)?;
     let path = walk.path(&here);
@@ -212,16 +212,6 @@ struct Walk {
 }
 
 impl Walk {
-    fn push_front(&mut self, path: &Path) {
-        let parts = path.components().filter_map(|part| match part {
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-            Component::ParentDir | Component::Normal(_) => Some(part.as_os_str().to_owned()),
-        });
-        for part in parts.collect::<Vec<_>>().into_iter().rev() {
-            self.rest.push_front(part);
-        }
-    }
-
     fn path(&self, here: &Named) -> PathBuf {
         let names = self.above.iter().chain([here]).map(|(_, name)| name);
         Path::new("/").join(names.collect::<PathBuf>())
@@ -251,18 +241,54 @@ pub fn check_file_system(fd: impl AsFd) -> Result<(), OpenError> {
     }
 }
 
-/// The canonical form of an absolute path of which the end need not exist.
+/// The canonical form of an absolute path of which the end need not exist, nor that of a
+/// link on the way.
 pub fn canonical(path: &Path) -> PathBuf {
-    let existing = path
-        .ancestors()
-        .find_map(|outer| outer.canonicalize().ok().map(|canonical| (outer, canonical)));
-    match existing {
-        Some((outer, canonical)) => {
-            let rest = path.strip_prefix(outer).unwrap_or(Path::new(""));
-            // An empty rest would leave a separator at the end.
-            if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) }
+    path.canonicalize()
+        .unwrap_or_else(|_| resolve("/".into(), path, |entry, _| entry.read_link().ok()))
+}
+
+/// Goes from entry to entry as the kernel does when it resolves an absolute path, and
+/// returns where that ends. `link` is given each entry by its path without links, and
+/// whether it is the last one so far, and answers with the text of a link. Nothing needs
+/// to be there. `start` lies on the path, and no link does up to there.
+pub(crate) fn resolve(
+    start: PathBuf,
+    path: &Path,
+    mut link: impl FnMut(&Path, bool) -> Option<PathBuf>,
+) -> PathBuf {
+    let mut rest = VecDeque::new();
+    prepend(&mut rest, path.strip_prefix(&start).unwrap_or(path));
+    let (mut here, mut links) = (start, 0);
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            // Above the root is the root.
+            here.pop();
+            continue;
         }
-        None => path.to_owned(),
+        here.push(part);
+        let Some(target) = link(&here, rest.is_empty()) else { continue };
+        links += 1;
+        if links > LINKS {
+            break;
+        }
+        here.pop();
+        if target.has_root() {
+            here = "/".into();
+        }
+        prepend(&mut rest, &target);
+    }
+    here
+}
+
+/// Puts the names of a path before others.
+fn prepend(rest: &mut VecDeque<OsString>, path: &Path) {
+    let parts = path.components().filter_map(|part| match part {
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        Component::ParentDir | Component::Normal(_) => Some(part.as_os_str().to_owned()),
+    });
+    for part in parts.collect::<Vec<_>>().into_iter().rev() {
+        rest.push_front(part);
     }
 }
 

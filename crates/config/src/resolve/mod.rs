@@ -36,7 +36,7 @@ pub(crate) fn resolve(
     sources: &Sources<'_>,
     report: &mut Report,
 ) -> Config {
-    let Read { workspace, ignored, trust, files, configs, found, invalid } = read;
+    let Read { workspace, ignored, trust, files, configs, found, tool_links, invalid } = read;
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
@@ -92,5 +92,6 @@ pub(crate) fn resolve(
         tools,
         topics,
         protected,
+        tool_links,
     }
 }
