@@ -208,7 +208,7 @@ fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_ca
         fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
     };
     let (own, first) = (niceness(client.process_id()), compiler(&client));
-    see("the priority", || (niceness(first) == (own + 10).min(19)).then_some(()));
+    see("the priority", || (niceness(first) == (own + 5).min(19)).then_some(()));
     // The call waits for it, and that it ends changes nothing.
     let id = call(&mut client);
     client.notify("notifications/cancelled", json!({ "requestId": id }));

@@ -50,8 +50,9 @@ const HEAD_BYTES: usize = 9;
 const LOW_PRIORITY: &str = "low";
 const NORMAL_PRIORITY: &str = "normal";
 
-/// What a low priority adds to the niceness of the process that waits.
-const NICENESS: i32 = 10;
+/// What a low priority adds to the niceness of the process that waits: little, since a call
+/// may come that waits for it, too.
+const NICENESS: i32 = 5;
 
 /// What a frame holds.
 const ARTIFACT: u8 = 0;
