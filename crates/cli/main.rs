@@ -8,6 +8,8 @@ mod error;
 mod exit;
 mod interrupt;
 mod listener;
+#[cfg(feature = "serve")]
+mod log;
 mod open_files;
 mod output;
 #[cfg(feature = "serve")]

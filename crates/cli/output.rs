@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kitbag::contract::text::{is_hidden, printable};
 use serde_json::Value;
@@ -63,8 +64,21 @@ fn escaped(json: String) -> String {
     escaped
 }
 
+/// Whether [`note`] writes nothing any more.
+static IS_UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Has [`note`] write nothing from now on: standard error is a pipe that is full, and
+/// writing to it would wait for its reader.
+#[cfg(feature = "serve")]
+pub(crate) fn stop_notes() {
+    IS_UNREAD.store(true, Ordering::Relaxed);
+}
+
 /// Writes a note for a person to standard error.
 pub(crate) fn note(text: &str) {
+    if IS_UNREAD.load(Ordering::Relaxed) {
+        return;
+    }
     // There is nowhere to report that standard error is closed.
     let _ = writeln!(io::stderr().lock(), "{}", printable(text.trim_end()));
 }
@@ -104,27 +118,21 @@ pub(crate) fn ask(text: &str) -> io::Result<()> {
     write!(terminal, "{}", printable(text)).and_then(|()| terminal.flush())
 }
 
-/// Writes what is logged to standard error.
+/// A line of the log, with everything spelled out that a terminal would act on.
+/// `is_json` says whether it is a JSON value.
 #[cfg(feature = "serve")]
-pub(crate) struct Log {
-    /// Whether each line is a JSON value.
-    pub(crate) is_json: bool,
+pub(crate) fn log_line(text: &str, is_json: bool) -> String {
+    match is_json {
+        true => escaped(text.to_owned()),
+        false => printable(text).to_string(),
+    }
 }
 
+/// Writes a line of the log to standard error, which has its line break already.
 #[cfg(feature = "serve")]
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(bytes);
-        let text = match self.is_json {
-            true => escaped(text.into_owned()),
-            false => printable(&text).to_string(),
-        };
-        io::stderr().lock().write_all(text.as_bytes()).map(|()| bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().lock().flush()
-    }
+pub(crate) fn log(line: &str) {
+    // There is nowhere to report that standard error is closed.
+    let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
 fn write(parts: &[&str]) -> Result<(), CliError> {

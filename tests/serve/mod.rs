@@ -3,6 +3,7 @@
 mod bounds;
 mod fixtures;
 mod http;
+mod log;
 mod memory;
 mod questions;
 mod reload;

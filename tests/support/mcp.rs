@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -51,13 +51,19 @@ impl Client {
 
     /// Starts the server and says nothing yet.
     pub(crate) fn start(workspace: &Workspace, arguments: &[&str]) -> Self {
+        Self::start_with(workspace, arguments, Stdio::piped())
+    }
+
+    /// As [`start`](Self::start), with this as standard error, which the client does
+    /// not read unless it is a pipe to it.
+    pub(crate) fn start_with(workspace: &Workspace, arguments: &[&str], stderr: Stdio) -> Self {
         let mut child = workspace
             .command()
             .arg("serve")
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let (sender, messages) = channel();
@@ -73,14 +79,15 @@ impl Client {
                 }
             }
         });
-        let errors = child.stderr.take().unwrap();
         let (sender, stderr) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(errors).lines() {
-                // Read to its end also when nobody takes it.
-                let _ = sender.send(line.unwrap());
-            }
-        });
+        if let Some(errors) = child.stderr.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(errors).lines() {
+                    // Read to its end also when nobody takes it.
+                    let _ = sender.send(line.unwrap());
+                }
+            });
+        }
         let input = child.stdin.take();
         Self {
             child,
@@ -96,8 +103,13 @@ impl Client {
 
     /// A session with a handshake, of a client with these capabilities.
     pub(crate) fn with_handshake(workspace: &Workspace, capabilities: Value) -> Self {
-        let mut client = Self::start(workspace, &[]);
-        let answer = client.request(
+        Self::start(workspace, &[]).after_handshake(capabilities)
+    }
+
+    /// Begins a session with a handshake.
+    #[track_caller]
+    pub(crate) fn after_handshake(mut self, capabilities: Value) -> Self {
+        let answer = self.request(
             "initialize",
             json!({
                 "protocolVersion": "2025-11-25",
@@ -106,8 +118,8 @@ impl Client {
             }),
         );
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
-        client.notify("notifications/initialized", json!({}));
-        client
+        self.notify("notifications/initialized", json!({}));
+        self
     }
 
     /// A client of the stateless revision with these capabilities.
@@ -241,6 +253,12 @@ impl Client {
     /// it wrote to standard error.
     pub(crate) fn close(mut self) -> (ExitStatus, String) {
         drop(self.input.take());
+        // Its standard output ends with it.
+        while self.messages.recv_timeout(PATIENCE).is_ok() {}
+        assert!(
+            matches!(self.messages.try_recv(), Err(TryRecvError::Disconnected)),
+            "the server does not end"
+        );
         let status = self.child.wait().unwrap();
         for line in self.stderr.iter() {
             self.logged.push_str(&line);

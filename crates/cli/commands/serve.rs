@@ -17,7 +17,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
 #[cfg(not(feature = "otlp"))]
 use tracing_subscriber::layer::Identity;
 use tracing_subscriber::layer::SubscriberExt;
@@ -27,6 +26,7 @@ use tracing_subscriber::{Layer, Registry, fmt};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::log::{FlushOnDrop, Log};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -127,9 +127,9 @@ impl Args {
         #[cfg(feature = "otlp")]
         let exporter = self.otlp.exporter()?;
         #[cfg(feature = "otlp")]
-        self.start_log(exporter.as_ref().map(Otlp::layer));
+        let _log = self.start_log(exporter.as_ref().map(Otlp::layer));
         #[cfg(not(feature = "otlp"))]
-        self.start_log(None::<Identity>);
+        let _log = self.start_log(None::<Identity>);
         let limits = self.limits;
         let mut builder = global.builder().limits(limits.into()).server();
         if let Some(memory) = self.total_memory {
@@ -215,7 +215,7 @@ impl Args {
     ///
     /// `None` rather than a layer that drops everything: without a level of its own such
     /// a layer would have every span and event of every library made.
-    fn start_log(&self, other: Option<impl Layer<Registry> + Send + Sync>) {
+    fn start_log(&self, other: Option<impl Layer<Registry> + Send + Sync>) -> FlushOnDrop {
         let level = match self.log {
             LogLevel::Off => LevelFilter::OFF,
             LogLevel::Error => LevelFilter::ERROR,
@@ -227,14 +227,14 @@ impl Args {
         let library =
             if self.log == LogLevel::Trace { level } else { level.min(LevelFilter::ERROR) };
         let filter = Targets::new().with_default(library).with_target("kitbag", level);
-        let is_json = self.log_format == LogFormat::Json;
-        let writer = BoxMakeWriter::new(move || output::Log { is_json });
-        let layer = fmt::layer().with_writer(writer).with_ansi(false);
+        let log = Log::new(self.log_format == LogFormat::Json);
+        let layer = fmt::layer().with_writer(log.clone()).with_ansi(false);
         let layer = match self.log_format {
             LogFormat::Text => layer.boxed(),
             LogFormat::Json => layer.json().boxed(),
         };
         tracing_subscriber::registry().with(other).with(layer.with_filter(filter)).init();
+        log.flush_on_drop()
     }
 }
 
