@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
-use kitbag_host::{ComponentSource, Host, HostOptions, Metering, RunContext};
+use kitbag_host::{ComponentSource, Host, HostOptions, Limits, RunContext};
 
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several.
@@ -241,7 +241,7 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
         let component = host
             .component(
                 &ComponentSource::File(wasm.clone().into()),
-                Metering::Off,
+                &Limits::default(),
                 &RunContext::default(),
             )
             .map_err(|error| failed("described", &error))?;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kitbag::contract::{Action, Limits};
-use kitbag::host::{Call, ComponentSource, Metering, RunContext};
+use kitbag::host::{Call, ComponentSource, RunContext};
 use kitbag::policy::Grants;
 use kitbag::{Kitbag, Outcome};
 use kitbag_contract::bindings::{RunParameters, RunResult, types};
@@ -36,7 +36,7 @@ fn main() {
     let host = kitbag.toolbox().host();
     let context = RunContext::default();
     let component =
-        host.component(&ComponentSource::File(echo.into()), Metering::Off, &context).unwrap();
+        host.component(&ComponentSource::File(echo.into()), &Limits::default(), &context).unwrap();
 
     println!("{:14} {:>16} {:>22} {:>22}", "echo of", "wasmtime alone", "host", "toolbox");
     for (bytes, calls) in [(100, 500), (10_000, 200), (100_000, 50), (1_000_000, 20)] {

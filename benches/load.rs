@@ -15,6 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use kitbag::contract::Limits;
 use kitbag::host::{ComponentSource, DiskCache, Host, HostOptions, Metering, RunContext};
 
 #[path = "../tests/support/crafted.rs"]
@@ -62,7 +63,7 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
         Host::new(options)
     };
     let first_time = time(|| {
-        let first = host().component(&source, Metering::Off, &RunContext::default()).unwrap();
+        let first = host().component(&source, &Limits::default(), &RunContext::default()).unwrap();
         assert!(first.was_compiled() && first.cache_problems().is_empty());
     });
     // One that loads nothing, and so has nothing in memory.
@@ -71,14 +72,14 @@ fn measure(path: &Path, cache: DiskCache) -> Row {
         finding.known_description(&source, Metering::Off).expect("it is in the cache");
     });
     let loading = host();
-    loading.component(&source, Metering::Off, &RunContext::default()).unwrap();
+    loading.component(&source, &Limits::default(), &RunContext::default()).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     let loaded = median_round(|round| {
         // A file that has changed is loaded anew.
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round)).unwrap();
         assert!(
             !loading
-                .component(&source, Metering::Off, &RunContext::default())
+                .component(&source, &Limits::default(), &RunContext::default())
                 .unwrap()
                 .was_compiled()
         );

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, ByteSize, Limits};
-use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
+use kitbag::host::{Call, ComponentSource, Host, HostOptions, RunContext, inspect_file};
 use kitbag::policy::Grants;
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) fn configuration(data: &[u8]) {
     WORKSPACE.with(|workspace| {
         let file = workspace.path().join(".kitbag/config.toml");
         fs::write(&file, data).expect("the file is ours");
-        let read = || Kitbag::builder().workspace(workspace.path()).build();
+        let read = || Kitbag::builder().workspace(workspace.path()).no_cache().build();
         match read() {
             Ok(kitbag) => {
                 let again = read().expect("what was read once is read again");
@@ -124,7 +124,8 @@ pub(crate) fn component(data: &[u8]) {
         fs::write(&path, data).expect("the file is ours");
         let inspected = inspect_file(&path);
         let context = RunContext::default();
-        let loaded = host.component(&ComponentSource::File(path.into()), Metering::Off, &context);
+        let loaded =
+            host.component(&ComponentSource::File(path.into()), &Limits::default(), &context);
         let Ok(component) = loaded else { return };
         assert!(inspected.is_ok(), "what runs can be inspected");
         let call = Call {
@@ -255,7 +256,7 @@ fn workspace(fill: impl Fn(&std::path::Path)) -> TempDir {
 
 fn built(fill: impl Fn(&std::path::Path)) -> (TempDir, Kitbag) {
     let directory = workspace(fill);
-    let kitbag = Kitbag::builder().workspace(directory.path()).single_call().build();
+    let kitbag = Kitbag::builder().workspace(directory.path()).no_cache().single_call().build();
     (directory, kitbag.expect("the configuration is right"))
 }
 

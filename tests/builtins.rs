@@ -3,7 +3,8 @@
 use std::fs;
 
 use kitbag::config::{Sources, load};
-use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Metering, RunContext};
+use kitbag::contract::Limits;
+use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, RunContext};
 use kitbag::toolbox::Builtin;
 use kitbag::{Arguments, CallContext, Invocation, NoAnswers, Outcome, Toolbox, ToolboxError};
 
@@ -15,7 +16,7 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
     let content: &'static [u8] = fs::read(&path).unwrap().leak();
     let host = Host::new(HostOptions::default());
     let loaded = host
-        .component(&ComponentSource::File(path.into()), Metering::Off, &RunContext::default())
+        .component(&ComponentSource::File(path.into()), &Limits::default(), &RunContext::default())
         .unwrap();
     let description = serde_json::to_string(loaded.description().unwrap()).unwrap().leak();
     let artifact = EmbeddedArtifact::uncompiled("several", content);

@@ -17,8 +17,8 @@ fn questions_go_to_the_callback_one_after_the_other() {
     let workspace = Workspace::with_probe("");
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
-    let kitbag = Kitbag::builder()
-        .workspace(workspace.root())
+    let kitbag = workspace
+        .builder()
         .on_question(move |question| {
             counter.fetch_add(1, Ordering::Relaxed);
             async move {

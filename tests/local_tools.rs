@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use kitbag::config::LimitFlags;
+
 use crate::support::{Workspace, guest, snapshot};
 
 /// A tool that somebody else built, under another package name.
@@ -37,6 +39,27 @@ fn a_tool_of_another_package_runs_unchanged_is_compiled_once_and_found_again() {
     let in_library = workspace.kitbag();
     let component = in_library.toolbox().load("word_count").unwrap();
     assert!(!component.was_compiled());
+}
+
+#[test]
+fn the_time_for_compiling_is_a_limit_that_the_error_names() {
+    let workspace = stranger();
+    let arguments = ["run", "word_count", "text=one two three"];
+    let refused = workspace.run(&[&arguments[..], &["--compile", "1us"]].concat());
+    assert_eq!(refused.code, 7, "{}", refused.shown());
+    let message = "the component takes longer than 1us to compile; allow more with \
+                   `limits.compile` of the tool";
+    assert!(refused.stderr.contains(message), "{}", refused.shown());
+    // One host tries again where it may take longer.
+    let server = workspace
+        .builder()
+        .limits(LimitFlags { compile: Some(Duration::from_nanos(1)), ..LimitFlags::default() });
+    let server = server.build().unwrap();
+    let error = server.toolbox().load("word_count").map(drop).unwrap_err();
+    assert!(error.to_string().contains("longer than 1ns to compile"), "{error}");
+    let host = server.toolbox().host().clone();
+    let patient = workspace.builder().host(host).build().unwrap();
+    assert!(patient.toolbox().load("word_count").unwrap().was_compiled());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod support;
 
 mod builtins;
+mod bytes;
 mod calls;
 mod command_line;
 mod component_files;
@@ -21,6 +22,7 @@ mod mcp_config;
 mod native;
 mod output;
 mod paths;
+mod per_call;
 mod reports;
 mod save;
 mod serve;

@@ -1,22 +1,23 @@
 //! Tools that are code of the embedding program: checked and limited as any tool, and
 //! able to call others, on the library and through a server in the same process.
 
+use std::fs;
 use std::future::pending;
 use std::io::{BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
-use kitbag::contract::{AnswerType, ToolDescription};
+use kitbag::contract::{AnswerType, LEAST_SERVER_MEMORY, ToolDescription};
 use kitbag::mcp::Server;
 use kitbag::{
     Answer, Caller, Cancellation, Concurrency, ErrorInfo, Invocation, Kitbag, NativeCall,
-    NativeTool, Outcome, Places, Question, ToolboxError,
+    NativeTool, Outcome, Question, ToolboxError,
 };
 use serde_json::{Value, json};
 
-use crate::support::{CallInTest, Workspace};
+use crate::support::{CallInTest, Workspace, guest};
 
 type BoxedWork<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
@@ -72,8 +73,7 @@ async fn forward(call: &NativeCall<'_>, tool: &str, arguments: Value) -> Outcome
 
 /// One call at a time, so that an inner call has no permit but its outer call's.
 fn kitbag(workspace: &Workspace, tool: impl NativeTool + 'static) -> Kitbag {
-    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
-    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let builder = workspace.builder();
     let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
     builder.concurrency(concurrency).tool(tool).build().unwrap()
 }
@@ -115,7 +115,7 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
             }
         })
     });
-    let builder = Kitbag::builder().workspace(workspace.root()).tool(native(work));
+    let builder = workspace.builder().tool(native(work));
     let kitbag = builder.on_question(|_| async { Some(Answer::Json(true.into())) }).build();
     assert_eq!(kitbag.unwrap().call_in_test("native", json!({})), "true");
 }
@@ -155,18 +155,24 @@ fn a_native_tool_calls_a_tool_with_the_permit_of_its_own_call() {
 
 #[test]
 fn cancelling_a_call_ends_the_call_inside_it() {
-    let workspace = Workspace::with_probe("");
-    for action in ["spin", "sleep"] {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\n\
+         filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    // It creates its file, and then waits for one that never comes, or loops.
+    for (file, until, then) in [("waits", "never", ""), ("spins", "waits", "spin")] {
+        let arguments = json!({ "do": "gather", "path": file, "until": until, "then": then });
         let work = closure(move |call| {
-            Box::pin(async move {
-                forward(&call, "probe", json!({ "do": action, "ms": 3_600_000 })).await
-            })
+            let arguments = arguments.clone();
+            Box::pin(async move { forward(&call, "probe", arguments).await })
         });
         let kitbag = kitbag(&workspace, native(work));
         let cancellation = Cancellation::default();
         std::thread::scope(|scope| {
             let call = scope.spawn(|| kitbag.call_blocking("native", json!({}), &cancellation));
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            while !workspace.path(file).exists() && !call.is_finished() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
             cancellation.cancel();
             assert_eq!(call.join().unwrap().unwrap_err().to_string(), "cancelled");
         });
@@ -213,9 +219,49 @@ fn calls_nest_four_deep_and_no_deeper() {
     });
     let got = kitbag(&workspace, native(work)).call_in_test("native", json!({}));
     let expected =
-        "error: `native` calls no further tool: 4 calls are inside each other, the limit";
+        "error: tool native calls no further tool: 4 calls are inside each other, the limit";
     assert_eq!(got, expected);
     assert_eq!(runs.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn calls_inside_each_other_need_no_permit_but_the_first() {
+    const CALLS: usize = 4;
+    let workspace = Workspace::with_probe("");
+    // All calls have reached the third level, and then go on.
+    let (held, go_on) = (Arc::new(Barrier::new(CALLS + 1)), Arc::new(Barrier::new(CALLS + 1)));
+    let barriers = (Arc::clone(&held), Arc::clone(&go_on));
+    let work = closure(move |call| {
+        let (held, go_on) = barriers.clone();
+        Box::pin(async move {
+            let level = call.arguments()["level"].as_u64().unwrap();
+            if level < 3 {
+                return forward(&call, "native", json!({ "level": level + 1 })).await;
+            }
+            held.wait();
+            go_on.wait();
+            // One after the other, each with memory of its own.
+            forward(&call, "probe", json!({ "do": "state" })).await;
+            forward(&call, "probe", json!({ "do": "echo", "text": "innermost" })).await
+        })
+    });
+    let concurrency = Concurrency { calls: CALLS.try_into().unwrap(), waiting: 0 };
+    let builder = workspace.builder().concurrency(concurrency).memory(LEAST_SERVER_MEMORY);
+    let kitbag = builder.tool(native(work)).build().unwrap();
+    kitbag.toolbox().load("probe").unwrap();
+    std::thread::scope(|scope| {
+        let call = || kitbag.call_in_test("native", json!({ "level": 1 }));
+        let calls: Vec<_> = (0..CALLS).map(|_| scope.spawn(call)).collect();
+        held.wait();
+        let got = kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x" }));
+        assert!(got.starts_with("failed: busy: 4 calls run and 0 wait"), "{got}");
+        go_on.wait();
+        for call in calls {
+            assert_eq!(call.join().unwrap(), "innermost");
+        }
+    });
+    let got = kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x" }));
+    assert_eq!(got, "x");
 }
 
 #[test]
@@ -235,7 +281,7 @@ fn a_name_that_a_tool_has_is_refused() {
 
 /// A server in this process that talks to the test through pipes.
 #[test]
-fn a_server_lists_and_calls_native_tools_and_notifies_of_an_added_one() {
+fn a_server_tells_of_the_programs_tools_and_keeps_them_where_files_change() {
     let workspace = Workspace::with_probe("");
     let work = closure(|call| {
         assert_eq!(*call.caller(), Caller::Client("stdio".into()));
@@ -245,10 +291,14 @@ fn a_server_lists_and_calls_native_tools_and_notifies_of_an_added_one() {
             forward(&call, "probe", json!({ "do": "echo", "text": spawned })).await
         })
     });
-    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
-    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
-    let mut kitbag = builder.build().unwrap();
-    let load = Box::new(|| Err("nothing is loaded anew".to_owned()));
+    let mut kitbag = workspace.kitbag();
+    // Of what the program brings it knows nothing.
+    let (root, cache) = (workspace.root(), workspace.cache().to_owned());
+    let host = kitbag.toolbox().host().clone();
+    let load = Box::new(move || {
+        let builder = Kitbag::builder().workspace(&root).cache(&cache).host(host.clone());
+        builder.build().map(|kitbag| kitbag.toolbox().clone()).map_err(|error| error.to_string())
+    });
     let server = Server::new(kitbag.toolbox().clone(), load, None).unwrap();
     let (input, mut requests) = std::io::pipe().unwrap();
     let (messages, output) = std::io::pipe().unwrap();
@@ -284,7 +334,27 @@ fn a_server_lists_and_calls_native_tools_and_notifies_of_an_added_one() {
         "name": "native", "arguments": {},
     } }));
     assert_eq!(next()["result"]["content"][0]["text"], "inner");
+    // One that the program has as bytes, which says what it is.
+    kitbag.add_component("brought", fs::read(guest("probe")).unwrap()).unwrap();
+    kitbag.toolbox().load("brought").unwrap();
+    server.set_toolbox(kitbag.toolbox().clone());
+    assert_eq!(next()["method"], "notifications/tools/list_changed");
+    send(list(5));
+    let answer = next();
+    assert_eq!(answer["result"]["tools"][0]["title"], "Probe", "{answer}");
+    assert_eq!(names(answer), ["brought", "learn", "native", "probe"]);
+    // Where files change, both stay.
+    server.watch().unwrap();
+    workspace.config("[tools.learn]\nenable = false\n");
+    assert_eq!(next()["method"], "notifications/tools/list_changed");
+    send(list(6));
+    assert_eq!(names(next()), ["brought", "native"]);
+    send(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "brought", "arguments": { "do": "echo", "text": "bytes" },
+    } }));
+    assert_eq!(next()["result"]["content"][0]["text"], "bytes");
     kitbag.remove_tool("native").unwrap();
+    kitbag.remove_tool("brought").unwrap();
     server.set_toolbox(kitbag.toolbox().clone());
     assert_eq!(next()["method"], "notifications/tools/list_changed");
     drop(send);

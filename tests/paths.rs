@@ -44,12 +44,13 @@ fn a_built_in_and_a_local_tool_have_the_same_outcomes() {
 
 /// Calls the local copy through the host, past the schema of its arguments.
 fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
-    use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext};
+    use kitbag::contract::Limits;
+    use kitbag::host::{Call, ComponentSource, Host, HostOptions, RunContext};
     let kitbag = workspace.kitbag();
     let tool = kitbag.toolbox().tool("local").unwrap();
     let host = Host::new(HostOptions::default());
     let (source, context) = (ComponentSource::File(guest("learn").into()), RunContext::default());
-    let component = host.component(&source, Metering::Off, &context).unwrap();
+    let component = host.component(&source, &Limits::default(), &context).unwrap();
     let call = Call {
         // The name stands in the answer, so both go by one.
         name: "builtin".into(),

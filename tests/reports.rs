@@ -132,7 +132,7 @@ fn what_a_tool_emits_counts_in_its_last_run() {
     assert!(matches!(unanswered.result, Ok(Outcome::NeedsInput(_))));
     assert_eq!(unanswered.emitted, []);
     // Answered by somebody, and by the configuration.
-    let builder = Kitbag::builder().workspace(workspace.root());
+    let builder = workspace.builder();
     let answer = |_| async { Some(Answer::Json(true.into())) };
     let kitbag = builder.on_question(answer).build().unwrap();
     assert_eq!(emitted(&kitbag, asks()), [image(4)]);
@@ -200,8 +200,7 @@ fn a_listener_that_panics_ends_its_call_and_no_other() {
         }
     }
     let workspace = Workspace::with_probe("");
-    let kitbag =
-        Kitbag::builder().workspace(workspace.root()).listener(Arc::new(Panics)).build().unwrap();
+    let kitbag = workspace.builder().listener(Arc::new(Panics)).build().unwrap();
     let got = kitbag.call_in_test("probe", json!({ "do": "log" }));
     assert!(got.starts_with("failed: internal error: "), "{got}");
     assert_eq!(kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x" })), "x");

@@ -253,6 +253,8 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::Disabled { .. }
         | ToolboxError::Arguments { .. }
         | ToolboxError::Declined { .. }
+        | ToolboxError::MoreGranted { .. }
+        | ToolboxError::HigherLimit { .. }
         | ToolboxError::State(_) => Exit::Usage,
         ToolboxError::Answer { origin, .. } => match origin {
             kitbag::config::Origin::File { .. } => Exit::Configuration,

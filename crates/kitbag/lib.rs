@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! The library prints nothing, and reads no environment unless asked to
-//! with [`Builder::places`].
+//! The library prints nothing. Of the environment it reads where compiled tools are kept,
+//! and more only where it is told to with [`Builder::places`].
 
 mod builtins;
 mod places;
@@ -79,6 +79,7 @@ pub struct Builder {
     start: Option<PathBuf>,
     workspace: Option<PathBuf>,
     places: Places,
+    cache: CachePlace,
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
@@ -90,6 +91,17 @@ pub struct Builder {
     listener: Option<Arc<dyn Listener>>,
     tools: Vec<Arc<dyn NativeTool>>,
     component: Option<ComponentTool>,
+    bytes_tools: Vec<(String, Arc<[u8]>)>,
+}
+
+/// Where compiled tools are kept.
+#[derive(Default)]
+enum CachePlace {
+    /// Where the program `kitbag` keeps them.
+    #[default]
+    Usual,
+    /// In this directory, or nowhere.
+    Named(Option<PathBuf>),
 }
 
 /// A [`Kitbag`] that cannot be put together.
@@ -98,7 +110,7 @@ pub enum BuildError {
     /// Its configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// A tool of the program is.
+    /// A tool that the program brings is.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
 }
@@ -151,7 +163,16 @@ impl Kitbag {
         tool: &str,
         arguments: impl Into<Arguments>,
     ) -> Result<Completion, ToolboxError> {
-        let invocation = Invocation::tool(tool, arguments);
+        self.invoke(Invocation::tool(tool, arguments)).await
+    }
+
+    /// As [`complete`](Self::complete), for an invocation, which may have grants and
+    /// limits of its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`complete`](Self::complete).
+    pub async fn invoke(&self, invocation: Invocation) -> Result<Completion, ToolboxError> {
         let events = self.listener.clone().map(EventSink::new).unwrap_or_default();
         let context = CallContext::default().with_events(events);
         let mut front_end = Callback(self.on_question.clone());
@@ -173,7 +194,22 @@ impl Kitbag {
         Ok(())
     }
 
-    /// Takes a tool away that [`add_tool`](Self::add_tool) or [`Builder::tool`] added.
+    /// Adds a tool whose component this program has as bytes, as
+    /// [`add_tool`](Self::add_tool) adds one that is code.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Toolbox::with_component`].
+    pub fn add_component(
+        &mut self,
+        name: &str,
+        bytes: impl Into<Arc<[u8]>>,
+    ) -> Result<(), ToolboxError> {
+        self.toolbox = self.toolbox.with_component(name, bytes)?;
+        Ok(())
+    }
+
+    /// Takes a tool away that this program added, here or with the builder.
     ///
     /// # Errors
     ///
@@ -228,15 +264,36 @@ impl Builder {
         self
     }
 
-    /// Where the user keeps configuration and compiled tools. Default: nowhere,
-    /// so that only the workspace's own files count and nothing is written.
+    /// Where the user keeps configuration and compiled tools. Default: only the
+    /// workspace's own files count, and compiled tools are kept in the usual
+    /// [`cache`](Self::cache).
     #[must_use]
     pub fn places(mut self, places: Places) -> Self {
+        self.cache = CachePlace::Named(places.cache.clone());
         self.places = places;
         self
     }
 
-    /// Limits that hold for every tool, whatever is configured.
+    /// Keeps compiled tools in this private directory, which is made where it is missing.
+    /// Default: where the program `kitbag` keeps them, `KITBAG_CACHE_DIR` or
+    /// `$XDG_CACHE_HOME/kitbag` or `~/.cache/kitbag`, which is bounded in size and age.
+    #[must_use]
+    pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache = CachePlace::Named(Some(directory.into()));
+        self
+    }
+
+    /// Keeps compiled tools nowhere: each process compiles them anew, and nothing is
+    /// written.
+    #[must_use]
+    pub fn no_cache(mut self) -> Self {
+        self.cache = CachePlace::Named(None);
+        self
+    }
+
+    /// Limits that hold for every tool, whatever is configured. That of `compile` is how
+    /// long a tool may take to compile, one minute by default: in a development build it
+    /// takes many times as long as in a release.
     #[must_use]
     pub fn limits(mut self, limits: LimitFlags) -> Self {
         self.limits = limits;
@@ -330,30 +387,58 @@ impl Builder {
         self
     }
 
+    /// Adds a tool whose component this program has as bytes. It is compiled at its first
+    /// use, as one of a file is, and kept in the [`cache`](Self::cache).
+    ///
+    /// It has the grants and limits that configuration gives a tool of that name, in a
+    /// table without `source` and `wasm`, and like one of a file it reads the workspace
+    /// where that says nothing. A component that has several tools is added once for each,
+    /// by the tool's own name.
+    #[must_use]
+    pub fn component(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.bytes_tools.push((name.into(), bytes.into()));
+        self
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors
     ///
     /// [`BuildError::Config`] holds everything that is wrong with it, and
     /// [`BuildError::Tool`] what is wrong with a tool of this program.
-    pub fn build(mut self) -> Result<Kitbag, BuildError> {
-        let builtins = declarations();
-        let config = kitbag_config::load(&self.sources(&builtins))?;
-        let tools = std::mem::take(&mut self.tools);
-        let mut kitbag = self.with_config(config);
-        for tool in tools {
-            kitbag.toolbox = kitbag.toolbox.with_tool(tool)?;
+    pub fn build(self) -> Result<Kitbag, BuildError> {
+        let (kitbag, errors) = self.build_faulty();
+        match errors.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(kitbag.expect("what keeps a toolbox from being made is reported")),
         }
-        Ok(kitbag)
     }
 
     /// As [`build`](Self::build), but goes on with whatever of a faulty
     /// configuration can be made out. For telling all that is wrong at once; not
     /// for calling anything.
-    pub fn build_faulty(self) -> (Option<Kitbag>, Option<ConfigErrors>) {
+    pub fn build_faulty(mut self) -> (Option<Kitbag>, Vec<BuildError>) {
+        self.places.cache = match std::mem::take(&mut self.cache) {
+            CachePlace::Usual => Places::from_environment(std::env::vars_os()).cache,
+            CachePlace::Named(directory) => directory,
+        };
         let builtins = declarations();
         let (config, errors) = kitbag_config::load_lenient(&self.sources(&builtins));
-        (config.map(|config| self.with_config(config)), errors)
+        let mut errors: Vec<_> = errors.map(BuildError::Config).into_iter().collect();
+        let tools = std::mem::take(&mut self.tools);
+        let components = std::mem::take(&mut self.bytes_tools);
+        let Some(config) = config else { return (None, errors) };
+        let mut kitbag = self.with_config(config);
+        for (name, bytes) in components {
+            errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
+        }
+        for tool in tools {
+            match kitbag.toolbox.with_tool(tool) {
+                Ok(toolbox) => kitbag.toolbox = toolbox,
+                Err(error) => errors.push(error.into()),
+            }
+        }
+        (Some(kitbag), errors)
     }
 
     fn sources<'a>(&self, builtins: &'a [BuiltinTool<'a>]) -> Sources<'a> {
@@ -372,6 +457,12 @@ impl Builder {
             flags: self.limits,
             builtins,
             component: self.component.clone(),
+            // What is no name of a tool is refused when the component is added.
+            bytes_tools: self
+                .bytes_tools
+                .iter()
+                .flat_map(|(name, _)| ToolName::new(name))
+                .collect(),
             protected: self.places.own(),
         }
     }

@@ -276,7 +276,7 @@ fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
 fn where_no_compiler_can_be_started_the_process_compiles_itself() {
     let workspace = odd();
     for program in [workspace.path("nowhere"), workspace.path("odd.wasm")] {
-        let builder = Kitbag::builder().workspace(workspace.root()).compiler(program);
+        let builder = workspace.builder().compiler(program);
         let kitbag = builder.build().unwrap();
         assert_eq!(kitbag.call_in_test("odd", json!({})), "ok");
     }
@@ -287,7 +287,7 @@ fn nothing_but_kitbag_asks_it_to_compile() {
     let workspace = Workspace::new();
     let asked = [
         &["__compile"][..],
-        &["__compile", "another build", "plain", "1", "1", "1", "normal"],
+        &["__compile", "another build", "plain", "1", "1", "1", "1", "normal"],
         &["__compile", "--help"],
     ];
     snapshot!("asked by others", &workspace.session(&asked));

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 
-use kitbag::{Concurrency, Kitbag};
+use kitbag::Concurrency;
 use serde_json::json;
 
 use super::Attempts;
@@ -101,7 +101,7 @@ fn one_call_leaves_nothing_for_the_next() {
 fn memory_that_is_used_again_is_empty() {
     let workspace = Workspace::new();
     workspace.file(".kitbag/tools/dirty.wasm", crafted::dirty());
-    let builder = || Kitbag::builder().workspace(workspace.root());
+    let builder = || workspace.builder();
     let one = Concurrency { calls: NonZeroUsize::MIN, waiting: 0 };
     // With one place every call gets what the last one had; and without a pool.
     for kitbag in [builder().concurrency(one).build(), builder().single_call().build()] {

@@ -388,9 +388,7 @@ fn a_grant_of_kitbags_own_directories_is_not_given_for_writing() {
 #[test]
 fn the_host_itself_refuses_what_the_configuration_let_through() {
     use kitbag::contract::{Action, Limits};
-    use kitbag::host::{
-        Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, Metering, RunContext,
-    };
+    use kitbag::host::{Call, ComponentSource, Guard, GuardedPaths, Host, HostOptions, RunContext};
     use kitbag::policy::{Access, DirectoryGrant, Grants};
     let workspace = Workspace::new();
     let own = vec![workspace.home()];
@@ -399,7 +397,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
         let sandbox = Host::new(HostOptions::default());
         let alone = RunContext::default();
         let source = ComponentSource::File(guest("stranger").into());
-        let component = sandbox.component(&source, Metering::Off, &alone);
+        let component = sandbox.component(&source, &Limits::default(), &alone);
         let guest = "/data".parse().unwrap();
         let directories =
             vec![DirectoryGrant { host: host.to_owned(), guest, access, identity: None }];

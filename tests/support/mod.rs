@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 
 use kitbag::contract::ByteSize;
 use kitbag::{
-    CallContext, Cancellation, Invocation, Kitbag, Listener, LogLevel, NoAnswers, Outcome, Places,
-    Progress, ToolboxError,
+    Builder, CallContext, Cancellation, Invocation, Kitbag, Listener, LogLevel, NoAnswers, Outcome,
+    Places, Progress, ToolboxError,
 };
 use serde_json::Value;
 
@@ -232,15 +232,19 @@ impl Workspace {
 
     /// The library on the same workspace.
     pub(crate) fn kitbag(&self) -> Kitbag {
+        self.builder().build().unwrap()
+    }
+
+    /// What makes the library on the same workspace.
+    pub(crate) fn builder(&self) -> Builder {
         let places = Places { cache: Some(self.cache.clone()), ..Places::default() };
-        Kitbag::builder().workspace(self.root()).places(places).build().unwrap()
+        Kitbag::builder().workspace(self.root()).places(places)
     }
 
     /// The library on the same workspace, and what it hears of its tools.
     pub(crate) fn kitbag_with_ears(&self) -> (Kitbag, Arc<Heard>) {
         let heard = Arc::<Heard>::default();
-        let places = Places { cache: Some(self.cache.clone()), ..Places::default() };
-        let builder = Kitbag::builder().workspace(self.root()).places(places);
+        let builder = self.builder();
         (builder.listener(Arc::<Heard>::clone(&heard)).build().unwrap(), heard)
     }
 
@@ -376,10 +380,17 @@ impl Run {
 /// standard output.
 #[track_caller]
 pub(crate) fn cargo_run(arguments: &[&str]) -> String {
+    cargo_run_with(arguments, &[])
+}
+
+/// The same, with these variables.
+#[track_caller]
+pub(crate) fn cargo_run_with(arguments: &[&str], env: &[(&str, &str)]) -> String {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
         .args(["run", "--quiet", "--offline"])
         .args(arguments)
+        .envs(env.iter().copied())
         .current_dir(repository())
         .output()
         .unwrap();

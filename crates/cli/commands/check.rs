@@ -1,8 +1,8 @@
 //! `kitbag check`.
 
-use kitbag::ToolboxError;
 use kitbag::contract::ToolName;
 use kitbag::contract::text::printable;
+use kitbag::{BuildError, ToolboxError};
 use serde_json::json;
 
 use crate::commands::{Global, warn};
@@ -34,13 +34,18 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let (kitbag, errors) = global.builder().build_faulty();
         let mut problems = Vec::new();
-        for diagnostic in errors.iter().flat_map(|errors| errors.diagnostics()) {
-            let text = diagnostic.to_string();
-            problems.push(Problem {
+        for error in errors {
+            let texts = match &error {
+                BuildError::Config(errors) => {
+                    errors.diagnostics().iter().map(ToString::to_string).collect()
+                }
+                BuildError::Tool(error) => vec![error.to_string()],
+            };
+            problems.extend(texts.into_iter().map(|text| Problem {
                 about: "configuration".into(),
                 text,
                 exit: Exit::Configuration,
-            });
+            }));
         }
         let mut warnings = Vec::new();
         let (mut tools, mut topics) = (0, 0);

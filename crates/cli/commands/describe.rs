@@ -47,6 +47,7 @@ impl Args {
 fn as_text(tool: &Tool) -> String {
     let mut text = match &tool.source {
         ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
+        ToolSource::Bytes(_) => format!("{} (bytes)\n", tool.name),
         ToolSource::Native => format!("{} (native)\n", tool.name),
         ToolSource::Local(local) if local.wasm.origin == Origin::Caller => {
             format!("{} ({})\n", tool.name, shown(&local.wasm.value.to_string_lossy()))
@@ -94,6 +95,10 @@ fn as_text(tool: &Tool) -> String {
     if let Some(fuel) = &limits.fuel {
         section("Fuel", &fuel.origin, &fuel.value.to_string());
     }
+    if tool.source.is_component() {
+        let compile = &limits.compile;
+        section("Compile time", &compile.origin, &format_duration(compile.value).to_string());
+    }
     for (question, answer) in &tool.answers {
         section(
             &format!("Answer to `{}`", shown(question)),
@@ -127,6 +132,7 @@ fn as_json(tool: &Tool) -> Value {
         "source": match &tool.source {
             ToolSource::Builtin { name } => json!({ "builtin": name.value }),
             ToolSource::Local(local) => json!({ "wasm": local.wasm.value }),
+            ToolSource::Bytes(_) => json!({ "bytes": true }),
             ToolSource::Native => json!({ "native": true }),
         },
         "title": text(&tool.title),
@@ -142,6 +148,7 @@ fn as_json(tool: &Tool) -> Value {
             "output": sourced(limits.output.value.to_string().into(), &limits.output.origin),
             "written": sourced(limits.written.value.to_string().into(), &limits.written.origin),
             "fuel": limits.fuel.as_ref().map(|fuel| sourced(fuel.value.into(), &fuel.origin)),
+            "compile": sourced(format_duration(limits.compile.value).to_string().into(), &limits.compile.origin),
         },
         "answers": answers,
     })

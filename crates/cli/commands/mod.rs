@@ -65,6 +65,10 @@ pub(crate) struct Limits {
     /// every machine [default: as configured, else not counted]
     #[arg(long, value_name = "N", value_parser = parse_fuel)]
     fuel: Option<u64>,
+    /// Allow compiling the tool this much time, such as 5m [default: as configured,
+    /// else 1m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    compile: Option<Duration>,
 }
 
 // A tool, by its name or by the path of its component. No doc comment, as above.
@@ -185,8 +189,8 @@ impl Global {
 
 impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
-        let Limits { memory, time, output, written, fuel } = limits;
-        Self { memory, time, output, written, fuel }
+        let Limits { memory, time, output, written, fuel, compile } = limits;
+        Self { memory, time, output, written, fuel, compile }
     }
 }
 

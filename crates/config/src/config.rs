@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, FileId, ToolName};
-use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, id_of};
-use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
+use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
+use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, id_of, locate};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
 use rustix::fs::stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -103,8 +103,7 @@ pub struct Tool {
     /// What it does, for the model. `None`: what the tool says of itself.
     pub description: Option<Sourced<String>>,
     /// What it may reach. Host directories are canonical and exist, unless the tool is
-    /// not enabled. Default: for a local tool the workspace, read-only, at
-    /// `/workspace`; for a built-in the same where it asks for it, else nothing.
+    /// not enabled. Default: for a component the workspace, read-only, at `/workspace`; for a built-in the same where it asks for it, else nothing.
     pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
@@ -122,6 +121,8 @@ pub enum ToolSource {
     },
     /// A component in a file.
     Local(LocalTool),
+    /// A component that the embedding program brings as bytes.
+    Bytes(BytesTool),
     /// Code of the embedding program, which no file names.
     Native,
 }
@@ -131,6 +132,15 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The component; absolute. It was not looked at and need not exist.
     pub wasm: Sourced<PathBuf>,
+    /// The arguments that it takes. `None`: what the tool says of itself.
+    pub parameters: Option<Parameters>,
+}
+
+/// A tool whose component the embedding program brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BytesTool {
+    /// The name under which the program brings it.
+    pub component: ToolName,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
 }
@@ -250,6 +260,20 @@ impl Config {
         Guard::new(paths)
     }
 
+    /// A tool whose component the embedding program brings and of which no configuration
+    /// says anything.
+    pub fn bytes_tool(&self, name: &ToolName) -> Tool {
+        let root = locate(&self.root.value).ok();
+        let identity = root.as_ref().map(Located::id);
+        let host = root.map_or_else(|| self.root.value.clone(), |located| located.path);
+        let mut grants = ToolGrants::default();
+        let directories = Sourced::default(vec![workspace_grant(host, identity)]);
+        grants.set(|grants| &mut grants.directories, directories);
+        let source = BytesTool { component: name.clone(), parameters: None };
+        let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
+        Tool { grants, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+    }
+
     /// Where no other user may have written a component.
     pub fn owners(&self) -> Owners {
         // What leads elsewhere by the time a component is opened is not trusted then.
@@ -259,6 +283,12 @@ impl Config {
             trusted: self.trust.directories.value.iter().filter_map(id).collect(),
         }
     }
+}
+
+/// What a component gets that says nothing of files: the workspace, to read.
+pub(crate) fn workspace_grant(host: PathBuf, identity: Option<FileId>) -> DirectoryGrant {
+    let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
+    DirectoryGrant { host, guest, access: Access::ReadOnly, identity }
 }
 
 /// What is kitbag's own: what the caller named, and what the workspace holds, which may
@@ -278,6 +308,43 @@ pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item =
     let grants = enabled.flat_map(|tool| &tool.grants.value.directories);
     let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
     grants.filter(writes).filter_map(|grant| grant.identity)
+}
+
+impl Tool {
+    /// A tool of the embedding program, without grants, of which no configuration says
+    /// anything.
+    pub fn of_caller(name: ToolName, source: Sourced<ToolSource>, limits: EffectiveLimits) -> Self {
+        Self {
+            name,
+            source,
+            enable: Sourced::default(true),
+            title: None,
+            description: None,
+            grants: ToolGrants::default(),
+            limits,
+            answers: BTreeMap::new(),
+        }
+    }
+}
+
+impl ToolSource {
+    /// Whether it is a component that is not part of kitbag.
+    pub fn is_component(&self) -> bool {
+        match self {
+            Self::Local(_) | Self::Bytes(_) => true,
+            Self::Builtin { .. } | Self::Native => false,
+        }
+    }
+
+    /// The arguments of a component as configuration says them. `None`: what the tool
+    /// says of itself.
+    pub fn parameters(&self) -> Option<&Parameters> {
+        match self {
+            Self::Local(local) => local.parameters.as_ref(),
+            Self::Bytes(bytes) => bytes.parameters.as_ref(),
+            Self::Builtin { .. } | Self::Native => None,
+        }
+    }
 }
 
 impl ToolGrants {

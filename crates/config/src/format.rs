@@ -139,6 +139,10 @@ pub(crate) struct LimitsConfig {
     /// WebAssembly instructions of the call, counted the same on every machine:
     /// a positive integer, such as `1000000`. Default: they are not counted.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
+    /// Time for compiling the tool's component, where that has to be done: a number and
+    /// a unit, such as `5m`. It does not count towards `time`.
+    #[schemars(extend("default" = "1m"))]
+    pub(crate) compile: Option<Written<String>>,
 }
 
 /// What the user trusts although other users can change it.
@@ -213,6 +217,7 @@ impl LimitsConfig {
             output: at(&self.output),
             written: at(&self.written),
             fuel: self.fuel.as_ref().map(|fuel| fuel.at(file)),
+            compile: at(&self.compile),
         }
     }
 }

@@ -65,14 +65,14 @@ mod trust;
 mod written;
 
 pub use config::{
-    Config, IgnoredWorkspace, LocalTool, Parameter, ParameterType, Parameters, Tool, ToolGrants,
-    ToolSource, Topic, Trust,
+    BytesTool, Config, IgnoredWorkspace, LocalTool, Parameter, ParameterType, Parameters, Tool,
+    ToolGrants, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
 pub use file::{Layer, SourceFile};
 pub use kitbag_files::Distrust;
-pub use limit_set::{EffectiveLimits, LimitFlags, LimitSet};
+pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
 pub use origin::{Origin, Sourced};
 pub use problem::Problem;
 pub use rows::Row;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Limits};
+use kitbag_contract::{ByteSize, Limits, format_duration};
 
 use crate::origin::Sourced;
 
@@ -21,6 +21,8 @@ pub struct LimitSet<S, T, F> {
     pub written: S,
     /// Instructions of one call. Default: they are not counted.
     pub fuel: F,
+    /// Compiling the tool's component. Default 1 min.
+    pub compile: T,
 }
 
 /// Limits that are in effect, or the most that the files of a workspace may set them to.
@@ -53,6 +55,7 @@ impl<S, T, F> LimitSet<S, T, F> {
             output: size(context, "output", self.output),
             written: size(context, "written", self.written),
             fuel: fuel(context, "fuel", self.fuel),
+            compile: time(context, "compile", self.compile),
         }
     }
 
@@ -67,6 +70,7 @@ impl<S, T, F> LimitSet<S, T, F> {
             output: (self.output, other.output),
             written: (self.written, other.written),
             fuel: (self.fuel, other.fuel),
+            compile: (self.compile, other.compile),
         }
     }
 }
@@ -80,6 +84,7 @@ impl EffectiveLimits {
             output: self.output.value,
             written: self.written.value,
             fuel: self.fuel.as_ref().map(|fuel| fuel.value),
+            compile: self.compile.value,
         }
     }
 
@@ -94,15 +99,70 @@ impl EffectiveLimits {
     }
 }
 
+/// A limit of one call that is higher than that of its tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HigherLimit {
+    /// Its key.
+    pub key: &'static str,
+    /// What the call was to have, as it would be typed.
+    pub wanted: String,
+    /// What the tool has, as it would be typed, and who set it.
+    pub own: Sourced<String>,
+}
+
+impl EffectiveLimits {
+    /// These limits, with lower ones for a single call.
+    ///
+    /// # Errors
+    ///
+    /// [`HigherLimit`] for the first one that would be higher.
+    pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
+        let mut higher = None;
+        let LimitSet { memory, time, output, written, fuel, compile } = self.clone().zip(by).map(
+            &mut higher,
+            |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
+            |higher, key, (own, by)| {
+                lower(higher, key, own, by, |time| format_duration(*time).to_string())
+            },
+            |higher, key, (own, by)| match own {
+                Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
+                None => by,
+            },
+        );
+        let limits = Limits { memory, time, output, written, fuel, compile };
+        higher.map_or(Ok(limits), Err)
+    }
+}
+
+fn lower<T: PartialOrd>(
+    higher: &mut Option<HigherLimit>,
+    key: &'static str,
+    own: Sourced<T>,
+    by: Option<T>,
+    show: fn(&T) -> String,
+) -> T {
+    match by {
+        None => own.value,
+        Some(by) => {
+            if by > own.value && higher.is_none() {
+                let own = Sourced { value: show(&own.value), origin: own.origin };
+                *higher = Some(HigherLimit { key, wanted: show(&by), own });
+            }
+            by
+        }
+    }
+}
+
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output, written, fuel } = Limits::default();
+        let Limits { memory, time, output, written, fuel, compile } = Limits::default();
         Self {
             memory: Sourced::default(memory),
             time: Sourced::default(time),
             output: Sourced::default(output),
             written: Sourced::default(written),
             fuel: fuel.map(Sourced::default),
+            compile: Sourced::default(compile),
         }
     }
 }
@@ -110,6 +170,6 @@ impl Default for EffectiveLimits {
 impl<S, T, F> Default for LimitSet<Option<S>, Option<T>, Option<F>> {
     /// Nothing is known of any of them.
     fn default() -> Self {
-        Self { memory: None, time: None, output: None, written: None, fuel: None }
+        Self { memory: None, time: None, output: None, written: None, fuel: None, compile: None }
     }
 }

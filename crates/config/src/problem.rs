@@ -147,6 +147,23 @@ pub enum Problem {
         /// The name of both.
         tool: String,
     },
+    /// A table names the source of a tool that the embedding program brings.
+    #[error(
+        "tool `{tool}` takes no `{key}`: its component comes from the program; remove the key, or \
+         give the tool of this table another name"
+    )]
+    FixedByProgram {
+        /// The name of the tool.
+        tool: String,
+        /// The key that has no place there.
+        key: &'static str,
+    },
+    /// A local tool has the name of one that the embedding program brings.
+    #[error("local tool `{tool}` has the name of a tool of the program; give it another one")]
+    ShadowsProgram {
+        /// The name of both.
+        tool: String,
+    },
     /// A built-in is renamed to the name of another one.
     #[error(
         "tool `{tool}` stands for the built-in `{builtin}`, but has the name of another \

@@ -68,6 +68,7 @@ impl Rows {
         self.add(key.key("source"), source, |source| match source {
             ToolSource::Builtin { .. } => "builtin".into(),
             ToolSource::Local(_) => "local".into(),
+            ToolSource::Bytes(_) => "bytes".into(),
             ToolSource::Native => "native".into(),
         });
         match &source.value {
@@ -77,14 +78,12 @@ impl Rows {
             ToolSource::Local(local) => {
                 self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
             }
-            ToolSource::Native => {}
+            ToolSource::Bytes(_) | ToolSource::Native => {}
         }
         self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
         self.text(key.key("title"), &tool.title);
         self.text(key.key("description"), &tool.description);
-        if let ToolSource::Local(local) = &source.value
-            && let Some(parameters) = &local.parameters
-        {
+        if let Some(parameters) = source.value.parameters() {
             self.parameters(&key.key("parameters"), parameters);
         }
         self.grants(&key.key("grants"), tool);

@@ -12,12 +12,13 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
 /// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 9] = [
+pub const VARIABLES: [&str; 10] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
     "KITBAG_LIMITS_WRITTEN",
     "KITBAG_LIMITS_FUEL",
+    "KITBAG_LIMITS_COMPILE",
     "KITBAG_WORKSPACE",
     "KITBAG_CONFIG",
     "KITBAG_CACHE_DIR",
@@ -52,6 +53,9 @@ pub struct Sources<'a> {
     pub builtins: &'a [BuiltinTool<'a>],
     /// A tool that no configuration names. It takes the place of one of the same name.
     pub component: Option<ComponentTool>,
+    /// The tools whose components the embedding program brings as bytes. Tables of their
+    /// names configure them; no other tool has such a name.
+    pub bytes_tools: Vec<ToolName>,
     /// Directories and files that no tool may change, such as the compile cache
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.

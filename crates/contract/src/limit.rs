@@ -44,6 +44,9 @@ pub struct Limits {
     /// WebAssembly instructions, counted the same on every machine. Default
     /// `None`: they are not counted.
     pub fuel: Option<u64>,
+    /// Compiling the tool's component, where that has to be done for the call. It does
+    /// not count towards [`time`](Self::time). Default 1 min.
+    pub compile: Duration,
 }
 
 /// A limit that a call ran into.
@@ -131,6 +134,7 @@ impl Default for Limits {
             output: ByteSize::mib(1),
             written: ByteSize::mib(1024),
             fuel: None,
+            compile: Duration::from_secs(60),
         }
     }
 }

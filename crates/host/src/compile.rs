@@ -40,8 +40,6 @@ use crate::budget::MemoryBudget;
 use crate::budget::Reservation;
 use crate::load_error::LoadError;
 use crate::metering::Metering;
-#[cfg(feature = "compiler")]
-use crate::wait::TIME;
 use crate::wait::Wait;
 
 /// How many components are compiled at once for this process. One that has a process of
@@ -51,7 +49,7 @@ static PERMITS: Permits = Permits::new(2);
 
 /// Compiles a component for this machine, or for any processor of a target.
 ///
-/// `wait` names the component, reports how long it takes and cancels it. The
+/// `wait` names the component, says how long it may take, reports that and cancels it. The
 /// compilation waits for its share of `memory`. `program` is started for it; without one,
 /// or where it cannot be started, a compilation that exceeds its time goes on to its end,
 /// which the size of a component and of its functions bounds, and its result is dropped.
@@ -80,9 +78,9 @@ pub(crate) fn compile(
     };
     #[cfg(feature = "compiler")]
     let compiled = {
-        let permit = PERMITS.take(wait, TIME)?;
+        let permit = PERMITS.take(wait, wait.limit())?;
         let share = Share::of(content.len() as u64, heaviest, memory.size());
-        let reserved = reserve(wait, memory, share.memory, TIME)?;
+        let reserved = reserve(wait, memory, share.memory, wait.limit())?;
         let content = match program {
             None => content,
             Some(program) => match worker::compile(program, wait, content, metering, share) {
@@ -92,7 +90,7 @@ pub(crate) fn compile(
         };
         let threads = share.threads;
         let target = target.map(str::to_owned);
-        let compiled = within(wait, TIME, move || {
+        let compiled = within(wait, wait.limit(), move || {
             let _held = (permit, reserved);
             artifact(&content, metering, target.as_deref(), threads)
         })
@@ -141,10 +139,12 @@ mod tests {
     use crate::inspect::Heaviest;
     use crate::load_error::InvalidComponent;
 
+    const TIME: Duration = Duration::from_secs(60);
+
     /// A wait that is not reported.
     fn wait() -> Wait<'static> {
         static CONTEXT: LazyLock<RunContext> = LazyLock::new(RunContext::default);
-        Wait::new(Path::new("a"), 0, &CONTEXT)
+        Wait::new(Path::new("a"), 0, &CONTEXT, TIME)
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let memory = MemoryBudget::new(ByteSize::mib(8));
         let cancelled = RunContext::default();
         cancelled.cancellation.cancel();
-        let given_up = Wait::new(Path::new("a"), 0, &cancelled);
+        let given_up = Wait::new(Path::new("a"), 0, &cancelled, TIME);
         let held = memory.reserve(4 << 20).unwrap();
         let size = ByteSize::mib(8);
         assert!(matches!(reserve(&given_up, &memory, size, TIME), Err(LoadError::Cancelled)));

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use kitbag_contract::Description;
+use kitbag_contract::{ByteSize, Description};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
@@ -11,11 +12,13 @@ use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, Digest, DiskCache, Key};
 use crate::compile::compile;
+use crate::component_bytes::ComponentBytes;
 use crate::component_file::{ComponentFile, Opened};
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::Engines;
 use crate::imports;
+use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
 use crate::state::State;
@@ -28,6 +31,8 @@ pub enum ComponentSource {
     Embedded(EmbeddedArtifact),
     /// A `.wasm` file.
     File(ComponentFile),
+    /// Memory.
+    Bytes(ComponentBytes),
 }
 
 /// A component that is compiled, checked and linked.
@@ -69,6 +74,15 @@ pub(crate) trait Content {
     fn read(&mut self) -> Result<Vec<u8>, LoadError>;
 }
 
+/// Refuses a component that is too large.
+pub(crate) fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
+    if size <= COMPONENT_BYTES.as_u64() {
+        return Ok(());
+    }
+    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
+    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
+}
+
 impl Content for Opened<'_> {
     fn path(&self) -> &Path {
         self.path
@@ -89,18 +103,12 @@ impl Content for EmbeddedArtifact {
     }
 
     fn digest(&mut self) -> Result<Digest, LoadError> {
-        digest_of(Content::path(self), self.component())
+        Ok(Digest::of_bytes(self.component()))
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
         Ok(self.component().to_vec())
     }
-}
-
-/// The digest of bytes that are in memory.
-fn digest_of(path: &Path, content: &[u8]) -> Result<Digest, LoadError> {
-    let digest = Digest::of(content).map_err(|error| LoadError::from_io(path, &error));
-    digest.map(|(digest, _)| digest)
 }
 
 /// How a component is compiled that has to be.
@@ -109,13 +117,15 @@ pub(crate) struct Compilation<'a> {
     pub(crate) program: Option<&'a Path>,
     /// What it reserves its memory from.
     pub(crate) memory: &'a MemoryBudget,
+    /// How long it may take.
+    pub(crate) time: Duration,
     /// Who learns how long it takes, and what gives it up.
     pub(crate) context: &'a RunContext,
 }
 
 impl<'a> Compilation<'a> {
     pub(crate) fn wait(&self, path: &'a Path, size: u64) -> Wait<'a> {
-        Wait::new(path, size, self.context)
+        Wait::new(path, size, self.context, self.time)
     }
 }
 
@@ -208,7 +218,7 @@ impl Component {
         let kept = match cache {
             Some(cache) => {
                 // Of what is compiled: the file may have been written since.
-                let digest = digest_of(path, &content)?;
+                let digest = Digest::of_bytes(&content);
                 let key = Key::of(digest, metering);
                 lock = cache.lock(key, &wait);
                 // The process that had the lock before has stored the entry by now.

@@ -5,11 +5,12 @@ use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, FileId};
+use kitbag_contract::FileId;
 use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
 use crate::cache::Digest;
+use crate::component::check_size;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
@@ -125,13 +126,4 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let real = path.canonicalize().map_err(|error| LoadError::from_io(path, &error))?;
     let opened = open(&real, OpenAs::File).map_err(|error| LoadError::from_open(path, error))?;
     Opened::of(path, opened)?.read()
-}
-
-/// Refuses a component that is too large.
-fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
-    if size <= COMPONENT_BYTES.as_u64() {
-        return Ok(());
-    }
-    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
-    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
 }

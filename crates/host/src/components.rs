@@ -10,7 +10,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::DiskCache;
-use crate::component::{Compilation, Component, ComponentSource};
+use crate::component::{Compilation, Component, ComponentSource, Content};
 use crate::component_file::{Opened, Stamp};
 use crate::described::{Described, NotNow};
 use crate::engines::Engines;
@@ -69,7 +69,7 @@ impl Components {
         }
     }
 
-    /// Forgets the components of all other files. What calls use of them is dropped
+    /// Forgets the components of all other sources but this binary. What calls use of them is dropped
     /// with those.
     pub(crate) fn retain(&self, sources: &HashSet<ComponentSource>) {
         for metering in [Metering::Off, Metering::Fuel] {
@@ -123,8 +123,14 @@ impl Components {
         // question.
         let stamp = stamp_of(source)?;
         let mut slot = slot.take(source, stamp, compiling)?;
+        // It may have more time to compile now.
+        let is_final = |component: &Result<_, LoadError>| match component {
+            Err(LoadError::Invalid { problem, .. }) => !problem.has_more_time(compiling.time),
+            Ok(_) | Err(_) => true,
+        };
         if let Some((loaded, component)) = &*slot
             && *loaded == stamp
+            && is_final(component)
         {
             return component.clone();
         }
@@ -155,6 +161,19 @@ impl Components {
                 );
                 (Some(stamp), loaded)
             }
+            ComponentSource::Bytes(bytes) => {
+                let reserve = |component: &_| self.reserve(bytes.path(), component);
+                let loaded = Component::compiled(
+                    engines,
+                    bytes.clone(),
+                    metering,
+                    cache,
+                    compiling,
+                    describe,
+                    reserve,
+                );
+                (stamp, loaded)
+            }
         };
         // An invalid component stays invalid while its file is the same; any other error
         // may be gone the next time. With a low priority it may also have taken too long
@@ -184,21 +203,28 @@ impl Slot {
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        match (look(), source, stamp) {
-            (Some(held), ..) => Ok(held),
-            (None, ComponentSource::File(file), Some(Stamp { size, .. })) => {
-                let wait = compiling.wait(&file.path, size);
+        if let Some(held) = look() {
+            return Ok(held);
+        }
+        let compiled = match (source, stamp) {
+            (ComponentSource::File(file), Some(Stamp { size, .. })) => Some((&*file.path, size)),
+            (ComponentSource::Bytes(bytes), _) => Some((bytes.path(), bytes.size())),
+            (ComponentSource::File(_) | ComponentSource::Embedded(_), _) => None,
+        };
+        match compiled {
+            Some((path, size)) => {
+                let wait = compiling.wait(path, size);
                 wait.poll(Duration::MAX, look).ok_or(LoadError::Cancelled)
             }
-            (None, ..) => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
+            None => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
 
-/// The stamp of a component's file; none where it is part of this binary.
+/// The stamp of a component's file; none where it is in memory.
 fn stamp_of(source: &ComponentSource) -> Result<Option<Stamp>, LoadError> {
     match source {
-        ComponentSource::Embedded(_) => Ok(None),
+        ComponentSource::Embedded(_) | ComponentSource::Bytes(_) => Ok(None),
         ComponentSource::File(file) => Stamp::of(&file.path).map(Some),
     }
 }

@@ -13,7 +13,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::ServerMemory;
-use crate::cache::{DiskCache, Key};
+use crate::cache::{Digest, DiskCache, Key};
 use crate::call::{self, Call, Completion};
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
@@ -99,6 +99,8 @@ impl Host {
 
     /// Finds a component: in this binary, in memory, on disk, or by compiling, which
     /// the context's events tell of and its end ends. It blocks this thread meanwhile.
+    /// `limits` say whether calls count their instructions, and how long compiling may
+    /// take.
     ///
     /// # Errors
     ///
@@ -107,9 +109,10 @@ impl Host {
     pub fn component(
         &self,
         source: &ComponentSource,
-        metering: Metering,
+        limits: &Limits,
         context: &RunContext,
     ) -> Result<Component, LoadError> {
+        let metering = Metering::of(limits);
         let other = || self.unpooled(metering);
         let first = self.engine(metering).map_err(LoadError::Engine)?;
         let engines = Engines { first, other: &other };
@@ -121,11 +124,11 @@ impl Host {
         };
         let cache = self.0.options.cache.as_ref();
         let program = self.0.options.compiler.as_deref();
-        let compiling = Compilation { program, memory, context };
+        let compiling = Compilation { program, memory, time: limits.compile, context };
         self.0.components.get(source, metering, &engines, cache, &compiling, describe)
     }
 
-    /// Drops the components of all files but these as soon as no call uses them.
+    /// Drops the components of all files and bytes but these as soon as no call uses them.
     pub fn retain_components(&self, sources: &HashSet<ComponentSource>) {
         self.0.components.retain(sources);
     }
@@ -140,9 +143,8 @@ impl Host {
         if let Some(component) = self.0.components.loaded(source, metering) {
             return Some(component.described().clone());
         }
-        let ComponentSource::File(file) = source else { return None };
         let cache = self.0.options.cache.as_ref()?;
-        let component = Opened::new(file).ok()?.digest().ok()?;
+        let component = digest(source)?;
         match cache.load(Key::of(component, metering)) {
             Ok(Some(entry)) => Some(entry.described),
             Ok(None) | Err(_) => cache.remembered(component),
@@ -152,13 +154,15 @@ impl Host {
     /// Whether a component is in memory or in the cache, so that loading it compiles
     /// nothing. The native code is not verified for this.
     pub fn is_compiled(&self, source: &ComponentSource, metering: Metering) -> bool {
-        let ComponentSource::File(file) = source else { return metering == Metering::Off };
+        if let ComponentSource::Embedded(_) = source {
+            return metering == Metering::Off;
+        }
         if self.0.components.loaded(source, metering).is_some() {
             return true;
         }
         let Some(cache) = &self.0.options.cache else { return false };
-        let component = Opened::new(file).and_then(|mut opened| opened.digest());
-        component.is_ok_and(|it| matches!(cache.load(Key::of(it, metering)), Ok(Some(_))))
+        let load = |component| cache.load(Key::of(component, metering));
+        digest(source).is_some_and(|component| matches!(load(component), Ok(Some(_))))
     }
 
     /// Runs one call on the thread that polls it, which a guest holds while it
@@ -317,7 +321,7 @@ impl Host {
         target: &str,
     ) -> Result<Vec<u8>, LoadError> {
         let (size, context) = (content.len() as u64, RunContext::default());
-        let wait = crate::wait::Wait::new(path, size, &context);
+        let wait = crate::wait::Wait::new(path, size, &context, Limits::default().compile);
         let content = content.to_owned();
         let memory = crate::budget::MemoryBudget::unlimited();
         let compiled =
@@ -354,6 +358,15 @@ impl Host {
 
     fn timer(&self) -> Result<&Timer, String> {
         self.0.timer.get_or_try(|| Timer::new().map_err(|error| error.to_string()))
+    }
+}
+
+/// The digest of a component that is not part of this binary, where it can be read.
+fn digest(source: &ComponentSource) -> Option<Digest> {
+    match source {
+        ComponentSource::Embedded(_) => None,
+        ComponentSource::File(file) => Opened::new(file).ok()?.digest().ok(),
+        ComponentSource::Bytes(bytes) => Some(bytes.digest()),
     }
 }
 

@@ -259,9 +259,13 @@ pub enum InvalidComponent {
         limit: u64,
     },
     /// Compiling it takes too long.
-    #[error("the component takes longer than {} to compile", format_duration(*limit))]
+    #[error(
+        "the component takes longer than {} to compile; allow more with `limits.compile` of the \
+         tool",
+        format_duration(*limit)
+    )]
     TooSlow {
-        /// How long it may take.
+        /// How long it may take: [`Limits::compile`](kitbag_contract::Limits::compile).
         limit: Duration,
     },
     /// Compiling it takes too much memory.
@@ -273,6 +277,13 @@ pub enum InvalidComponent {
     /// The compiler refused it.
     #[error("the component cannot be compiled: {0}")]
     Compile(String),
+}
+
+impl InvalidComponent {
+    /// Whether it took too long to compile, and may take longer now.
+    pub(crate) fn has_more_time(&self, time: Duration) -> bool {
+        matches!(self, Self::TooSlow { limit } if *limit < time)
+    }
 }
 
 impl LoadError {

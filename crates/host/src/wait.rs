@@ -11,9 +11,6 @@ use kitbag_contract::ByteSize;
 use crate::context::RunContext;
 use crate::report::Compiling;
 
-/// How long a compilation may take, and how long one waits for that of another process.
-pub(crate) const TIME: Duration = Duration::from_secs(60);
-
 /// When a wait is reported first; from then on it is at each whole second. Most
 /// components are compiled before that.
 const QUIET: Duration = Duration::from_millis(500);
@@ -47,17 +44,19 @@ pub(crate) struct Wait<'a> {
     path: &'a Path,
     size: ByteSize,
     context: &'a RunContext,
+    limit: Duration,
     clock: Clock,
     /// When it is reported next, from the start.
     due: Cell<Duration>,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins to wait for the component of this file and size.
-    pub(crate) fn new(path: &'a Path, size: u64, context: &'a RunContext) -> Self {
+    /// Begins to wait for the component of this file and size, which may take so long to
+    /// compile.
+    pub(crate) fn new(path: &'a Path, size: u64, context: &'a RunContext, limit: Duration) -> Self {
         let (size, due) = (ByteSize::bytes(size), Cell::new(QUIET));
         let clock = Clock::Since(Instant::now());
-        Self { path, size, context, clock, due }
+        Self { path, size, context, limit, clock, due }
     }
 
     /// Whether the wait was cancelled.
@@ -69,6 +68,11 @@ impl<'a> Wait<'a> {
     #[cfg(feature = "compiler")]
     pub(crate) fn is_background(&self) -> bool {
         self.context.is_background
+    }
+
+    /// How long the compilation may take, and how long one waits for that of others.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
     }
 
     /// The file, for errors.
@@ -153,7 +157,7 @@ mod tests {
         let clock = Rc::<Cell<Duration>>::default();
         let wait = Wait {
             clock: Clock::Set(Rc::clone(&clock)),
-            ..Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &context)
+            ..Wait::new(Path::new("/a/plot.wasm"), 18 << 20, &context, Duration::MAX)
         };
         let sleep = |slice: Duration| -> Option<()> {
             clock.set(clock.get() + slice);
@@ -174,8 +178,10 @@ mod tests {
     fn a_wait_ends_with_what_it_waits_for_or_its_time() {
         let context = RunContext::default();
         let clock = Rc::<Cell<Duration>>::default();
-        let wait =
-            Wait { clock: Clock::Set(Rc::clone(&clock)), ..Wait::new(Path::new("a"), 0, &context) };
+        let wait = Wait {
+            clock: Clock::Set(Rc::clone(&clock)),
+            ..Wait::new(Path::new("a"), 0, &context, Duration::MAX)
+        };
         assert_eq!(wait.until(Duration::ZERO, |_| Some(1)), Some(1), "there is always a step");
         let mut slices = Vec::new();
         let time = Duration::from_millis(5);

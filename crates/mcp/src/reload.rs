@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use kitbag_config::{Config, ToolSource};
+use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -28,8 +29,8 @@ impl Server {
     /// Serves another toolbox from now on, such as one with a tool more. Calls that run
     /// keep theirs, and clients are notified of the lists that have changed.
     ///
-    /// Where files change, what the server was given to load the toolbox anew takes its
-    /// place: that has to add the same tools.
+    /// Where files change the toolbox is loaded anew, and keeps the tools that the
+    /// embedding program brought to this one.
     pub fn set_toolbox(&self, toolbox: Toolbox) {
         replace(self, &self.generation(), toolbox, |_| false);
     }
@@ -219,7 +220,12 @@ fn is_change(kind: EventKind) -> bool {
 /// Applies a change. What is new is watched before clients are notified.
 fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     let old = server.generation();
-    let toolbox = match server.load() {
+    // What the program brings changes with `set_toolbox` only.
+    let loaded = server.load().and_then(|toolbox| {
+        let kept = toolbox.with_program_tools_of(&old.toolbox);
+        kept.map_err(|error| error.to_string())
+    });
+    let toolbox = match loaded {
         Ok(toolbox) => toolbox,
         Err(error) => {
             let error = error.trim_end();
@@ -282,6 +288,17 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
         let is_same = known.resources == served.resources && known.templates == served.templates;
         changes.resources = u64::from(!is_same);
     }
+    let sources = |generation: &Generation| {
+        let mut sources = generation.toolbox.component_sources();
+        sources.retain(|source| !matches!(source, ComponentSource::Embedded(_)));
+        sources
+    };
+    let (before, now) = (sources(old), sources(new));
+    let is_changed_file = |source: &ComponentSource| match source {
+        ComponentSource::File(file) => is_changed(&file.path),
+        ComponentSource::Bytes(_) | ComponentSource::Embedded(_) => false,
+    };
+    changes.components = u64::from(before != now || now.iter().any(is_changed_file));
     let (old, new) = (old.toolbox.config(), new.toolbox.config());
     if old.topics != new.topics {
         (changes.prompts, changes.resources) = (1, 1);
@@ -292,15 +309,5 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
             changes.resources = 1;
         }
     }
-    let components = |config: &Config| {
-        let tools = config.tools.values().filter(|tool| tool.enable.value);
-        let files = tools.filter_map(|tool| match &tool.source.value {
-            ToolSource::Local(local) => Some(local.wasm.value.clone()),
-            ToolSource::Builtin { .. } | ToolSource::Native => None,
-        });
-        files.collect::<BTreeSet<_>>()
-    };
-    let (before, now) = (components(old), components(new));
-    changes.components = u64::from(before != now || now.iter().any(|file| is_changed(file)));
     changes
 }

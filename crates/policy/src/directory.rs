@@ -1,7 +1,7 @@
 //! Directories of the host, as a tool sees them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::str::FromStr;
 
 use kitbag_contract::text::shown;
@@ -86,6 +86,27 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
         None => Decision::Denied {
             missing: MissingGrant { key: DirectoryGrant::KEY, entry: request.as_entry() },
         },
+    }
+}
+
+/// The first of these grants that none of `own` holds.
+pub(crate) fn beyond(grants: &[DirectoryGrant], own: &[DirectoryGrant]) -> Option<String> {
+    let is_held = |grant: &DirectoryGrant| own.iter().any(|own| own.holds(grant));
+    grants.iter().find(|grant| !is_held(grant)).map(DirectoryGrant::to_string)
+}
+
+impl DirectoryGrant {
+    /// Whether this grant holds all of another one: its directory, or one in it, with no
+    /// more access, and found where the guest finds this one or below. By their paths
+    /// alone, so whether a link leads elsewhere is left to the host.
+    pub fn holds(&self, other: &Self) -> bool {
+        // Each field, so that one that is added here gives a call no more by accident.
+        let Self { host, guest, access, identity: _ } = other;
+        let mut parts = host.components();
+        parts.all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+            && host.starts_with(&self.host)
+            && self.guest.contains(guest)
+            && self.access.includes(*access)
     }
 }
 
@@ -322,6 +343,31 @@ mod tests {
     fn grant((names, access): &(Vec<&str>, Access)) -> DirectoryGrant {
         let guest = path(names);
         DirectoryGrant { host: "/h".into(), guest, access: *access, identity: None }
+    }
+
+    #[test]
+    fn a_grant_holds_what_lies_in_it_with_no_more_access() {
+        let grant = |host: &str, guest: &str, access| DirectoryGrant {
+            host: host.into(),
+            guest: guest.parse().unwrap(),
+            access,
+            identity: None,
+        };
+        let own = grant("/w/data", "/data", Access::ReadOnly);
+        let check = |host: &str, guest: &str, access, expected: bool| {
+            assert_eq!(own.holds(&grant(host, guest, access)), expected, "{host} {guest} {access}");
+        };
+        check("/w/data", "/data", Access::ReadOnly, true);
+        check("/w/data/in", "/data", Access::ReadOnly, true);
+        check("/w/data/in", "/data/in", Access::ReadOnly, true);
+        check("/w/data", "/data", Access::ReadWrite, false);
+        check("/w", "/data", Access::ReadOnly, false);
+        check("/w/database", "/data", Access::ReadOnly, false);
+        check("/w/data/..", "/data", Access::ReadOnly, false);
+        check("/w/data/in/../../other", "/data", Access::ReadOnly, false);
+        check("/w/data", "/other", Access::ReadOnly, false);
+        let writes = grant("/w/data", "/data", Access::ReadWrite);
+        assert!(writes.holds(&own));
     }
 
     proptest! {

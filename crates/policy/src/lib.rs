@@ -60,6 +60,13 @@ impl Grants {
         [&self.directories]
     }
 
+    /// The first of these grants that none of `own` holds, in a line. By their paths alone:
+    /// where those lead is left to the host.
+    pub fn beyond(&self, own: &Self) -> Option<String> {
+        let Self { directories } = self;
+        directory::beyond(directories, &own.directories)
+    }
+
     /// What a tool with these grants can do to the world around it.
     pub fn effects(&self) -> Effects {
         self.kinds().iter().map(|kind| kind.effects()).fold(Effects::default(), Effects::or)

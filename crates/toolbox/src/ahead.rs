@@ -1,19 +1,19 @@
 //! What can be compiled before its first call.
 
-use kitbag_config::{Tool as ConfiguredTool, ToolSource};
+use kitbag_config::Tool as ConfiguredTool;
 use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
 use crate::error::ToolboxError;
-use crate::{Toolbox, metering, tool};
+use crate::{Toolbox, tool};
 
 impl Toolbox {
-    /// Whether the component of an enabled tool is a file.
+    /// Whether the component of an enabled tool is a file, or bytes.
     pub fn has_files(&self) -> bool {
         self.files().next().is_some()
     }
 
-    /// The enabled tools of files of which it is not known what they say of themselves.
+    /// The enabled tools of files and bytes of which it is not known what they say of themselves.
     /// Nothing is compiled and nothing runs.
     pub fn undescribed(&self) -> Vec<ToolName> {
         let mut known = tool::Known::default();
@@ -23,7 +23,7 @@ impl Toolbox {
         self.files_where(&mut is_unknown)
     }
 
-    /// The enabled tools of files that a call would have to compile. Nothing is compiled
+    /// The enabled tools of files and bytes that a call would have to compile. Nothing is compiled
     /// and nothing runs.
     pub fn uncompiled(&self) -> Vec<ToolName> {
         self.files_where(&mut |source, metering| !self.0.host.is_compiled(&source, metering))
@@ -44,15 +44,15 @@ impl Toolbox {
         let source = self.0.component_source(&tool.source.value)?;
         let cancellation = cancellation.clone();
         let context = RunContext { cancellation, is_background: true, ..RunContext::default() };
-        self.0.host.component(&source, metering(tool.limits.limits()), &context)?;
+        self.0.host.component(&source, &tool.limits.limits(), &context)?;
         Ok(())
     }
 
     fn files(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
-        self.enabled().filter(|(_, tool)| matches!(tool.source.value, ToolSource::Local(_)))
+        self.enabled().filter(|(_, tool)| tool.source.value.is_component())
     }
 
-    /// The tools of files that may be loaded, and of which this holds.
+    /// The tools of files and bytes that may be loaded, and of which this holds.
     fn files_where(
         &self,
         holds: &mut dyn FnMut(ComponentSource, Metering) -> bool,
@@ -61,7 +61,7 @@ impl Toolbox {
         for (name, tool) in self.files() {
             // What may not be loaded is reported where it is called.
             if let Ok(source) = self.0.component_source(&tool.source.value)
-                && holds(source, metering(tool.limits.limits()))
+                && holds(source, Metering::of(&tool.limits.limits()))
             {
                 names.push(name.clone());
             }

@@ -1,6 +1,6 @@
 //! What can go wrong between a name and an answer.
 
-use kitbag_config::Origin;
+use kitbag_config::{HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
 use kitbag_host::{CallError, LoadError};
@@ -87,10 +87,10 @@ pub enum ToolboxError {
         is_dismissed: bool,
     },
     /// Calls nest too deep.
-    #[error("`{tool}` calls no further tool: {limit} calls are inside each other, the limit")]
+    #[error("{caller} calls no further tool: {limit} calls are inside each other, the limit")]
     TooDeep {
-        /// The tool that called.
-        tool: String,
+        /// Who called.
+        caller: String,
         /// How many calls may be inside each other.
         limit: u32,
     },
@@ -116,6 +116,34 @@ pub enum ToolboxError {
     TooManyQuestions {
         /// How many it may ask.
         limit: usize,
+    },
+    /// A call was to be granted more than its tool is.
+    #[error(
+        "a call of `{tool}` cannot be granted `{}`: {reason}; ask for less, or grant the tool more",
+        shown(grant)
+    )]
+    MoreGranted {
+        /// The tool.
+        tool: String,
+        /// The grant that goes beyond the tool's own.
+        grant: String,
+        /// Why it does.
+        reason: String,
+    },
+    /// A call was to have a higher limit than its tool.
+    #[error(
+        "a call of `{tool}` cannot have `{} = {}`: the tool has `{}` ({}); ask for less, or raise \
+         the limit of the tool",
+        limit.key,
+        limit.wanted,
+        limit.own.value,
+        limit.own.origin
+    )]
+    HigherLimit {
+        /// The tool.
+        tool: String,
+        /// The limit.
+        limit: Box<HigherLimit>,
     },
     /// The call itself failed.
     #[error(transparent)]

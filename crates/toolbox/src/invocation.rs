@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_config::Sourced;
+use kitbag_config::{LimitFlags, Sourced};
 use kitbag_contract::{
     Action, Answer, AnswerError, Outcome, PromptDescription, Question, ToolName,
 };
 use kitbag_host::{CacheProblem, Call, Completion, Component};
+use kitbag_policy::Grants;
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
@@ -24,6 +25,8 @@ pub struct Invocation {
     pub(crate) answers: Vec<(String, Sourced<Answer>)>,
     pub(crate) resume: Option<OpenState>,
     pub(crate) is_structured: bool,
+    pub(crate) grants: Option<Grants>,
+    pub(crate) limits: LimitFlags,
 }
 
 /// What is called.
@@ -122,8 +125,16 @@ impl Invocation {
     }
 
     fn new(target: Target, arguments: Arguments) -> Self {
-        let (action, answers) = (Action::Run, Vec::new());
-        Self { target, arguments, action, answers, resume: None, is_structured: false }
+        Self {
+            target,
+            arguments,
+            action: Action::Run,
+            answers: Vec::new(),
+            resume: None,
+            is_structured: false,
+            grants: None,
+            limits: LimitFlags::default(),
+        }
     }
 
     /// Asks for this instead of [`Action::Run`].
@@ -141,6 +152,24 @@ impl Invocation {
         answers: impl IntoIterator<Item = (String, Sourced<Answer>)>,
     ) -> Self {
         self.answers.extend(answers);
+        self
+    }
+
+    /// Gives the call these grants instead of its tool's, which have to hold all of them:
+    /// the same directories or some in them, with no more access, under the same guest
+    /// path or one below. Names with a dot in front are granted by configuration only.
+    /// What an adapter gives to a call, such as the topic of `learn`, it gets all the same.
+    #[must_use]
+    pub fn with_grants(mut self, grants: Grants) -> Self {
+        self.grants = Some(grants);
+        self
+    }
+
+    /// Gives the call these limits, none of which is higher than the tool's. What is
+    /// `None` stays as it is.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LimitFlags) -> Self {
+        self.limits = limits;
         self
     }
 

@@ -14,19 +14,19 @@ mod error;
 mod invocation;
 mod knowledge;
 mod learn;
+mod narrow;
 mod native;
 mod pipeline;
+mod program;
 mod served;
 mod tool;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use kitbag_config::{
-    BuiltinTool, Config, Origin, Sourced, Tool as ConfiguredTool, ToolGrants, ToolSource, Topic,
-};
-use kitbag_contract::{ErrorInfo, Limits, Outcome, ToolName};
+use kitbag_config::{BuiltinTool, BytesTool, Config, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
     CallError, Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact,
@@ -36,8 +36,8 @@ use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
-use crate::native::Native;
 use crate::pipeline::drive;
+use crate::program::ProgramTools;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
 pub use error::ToolboxError;
@@ -86,8 +86,7 @@ struct Inner {
     host: Host,
     config: Config,
     builtins: &'static [Builtin],
-    /// The tools that are code of the embedding program.
-    natives: BTreeMap<ToolName, Native>,
+    program: ProgramTools,
     resolved: tool::Resolved,
     /// What no tool changes, made at the first call that needs it.
     guard: OnceLock<Arc<Guard>>,
@@ -101,70 +100,22 @@ impl Toolbox {
     ///
     /// `config` was loaded with the names of `builtins`.
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
-        Self::with_natives(host, config, builtins, BTreeMap::new())
+        let (program, events) = (ProgramTools::default(), EventSink::default());
+        Self::from_parts(host, config, builtins, program, events)
     }
 
-    fn with_natives(
+    fn from_parts(
         host: Host,
         config: Config,
         builtins: &'static [Builtin],
-        natives: BTreeMap<ToolName, Native>,
+        program: ProgramTools,
+        events: EventSink,
     ) -> Self {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        let inner = Inner { host, config, builtins, natives, resolved, guard, owners, plain };
-        Self(Arc::new(inner), EventSink::default())
-    }
-
-    /// The same toolbox with one more tool, which is code of the embedding program. Calls
-    /// that run keep the toolbox that they began with.
-    ///
-    /// # Errors
-    ///
-    /// [`ToolboxError::Register`] for a name that is none or that a tool has already, and
-    /// [`ToolboxError::Schema`] for a schema that no call can be checked against.
-    pub fn with_tool(&self, tool: Arc<dyn NativeTool>) -> Result<Self, ToolboxError> {
-        let native = Native::new(tool);
-        let own_name = native.description().name;
-        let refused = |reason: String| ToolboxError::Register { tool: own_name.clone(), reason };
-        let name = ToolName::new(&*own_name).map_err(|error| refused(error.to_string()))?;
-        let (mut config, mut natives) = (self.0.config.clone(), self.0.natives.clone());
-        if config.tools.contains_key(&name) {
-            return Err(refused("there is a tool of that name; remove it first".into()));
-        }
-        let tool = ConfiguredTool {
-            name: name.clone(),
-            source: Sourced { value: ToolSource::Native, origin: Origin::Caller },
-            enable: Sourced::default(true),
-            title: None,
-            description: None,
-            grants: ToolGrants::default(),
-            limits: config.limits.clone(),
-            answers: BTreeMap::new(),
-        };
-        config.tools.insert(name.clone(), tool);
-        natives.insert(name, native);
-        let toolbox = Self::with_natives(self.0.host.clone(), config, self.0.builtins, natives);
-        toolbox.tool(&own_name)?.check_schemas()?;
-        Ok(Self(toolbox.0, self.1.clone()))
-    }
-
-    /// The same toolbox without a tool that [`with_tool`](Self::with_tool) added.
-    ///
-    /// # Errors
-    ///
-    /// [`ToolboxError::UnknownTool`] for any other name.
-    pub fn without_tool(&self, name: &str) -> Result<Self, ToolboxError> {
-        let (mut config, mut natives) = (self.0.config.clone(), self.0.natives.clone());
-        let names = natives.keys().map(ToolName::as_str);
-        let unknown = ToolboxError::unknown_tool(name, names);
-        let name = natives.keys().find(|native| native.as_str() == name).cloned();
-        let name = name.ok_or(unknown)?;
-        config.tools.remove(&name);
-        natives.remove(&name);
-        let toolbox = Self::with_natives(self.0.host.clone(), config, self.0.builtins, natives);
-        Ok(Self(toolbox.0, self.1.clone()))
+        let inner = Inner { host, config, builtins, program, resolved, guard, owners, plain };
+        Self(Arc::new(inner), events)
     }
 
     /// The same toolbox, with another place for the events of what it loads apart from
@@ -219,10 +170,13 @@ impl Toolbox {
     /// Drops the components of tools that are not enabled here, which another toolbox
     /// of this host has loaded; calls that run keep theirs.
     pub fn retain_components(&self) {
-        let tools = self.0.config.tools.values().filter(|tool| tool.enable.value);
-        let sources =
-            tools.filter_map(|tool| self.0.component_source(&tool.source.value).ok()).collect();
-        self.host().retain_components(&sources);
+        self.host().retain_components(&self.component_sources());
+    }
+
+    /// Where the components of the enabled tools come from, as far as they are there.
+    pub fn component_sources(&self) -> HashSet<ComponentSource> {
+        let tools = self.enabled().map(|(_, tool)| &tool.source.value);
+        tools.filter_map(|source| self.0.component_source(source).ok()).collect()
     }
 
     /// Every enabled tool, by name, with what is known of it without loading it.
@@ -261,14 +215,14 @@ impl Toolbox {
     /// As for [`tool`](Self::tool).
     pub fn names_in_component(&self, name: &str) -> Result<Vec<String>, ToolboxError> {
         let tool = self.0.find(name)?;
-        if !matches!(tool.source.value, ToolSource::Local(_)) {
+        if !tool.source.value.is_component() {
             return Ok(Vec::new());
         }
         let source = self.0.component_source(&tool.source.value)?;
-        let metering = metering(tool.limits.limits());
-        let described = match self.0.host.known_description(&source, metering) {
+        let limits = tool.limits.limits();
+        let described = match self.0.host.known_description(&source, Metering::of(&limits)) {
             Some(described) => described,
-            None => self.0.host.component(&source, metering, &self.loading())?.described().clone(),
+            None => self.0.host.component(&source, &limits, &self.loading())?.described().clone(),
         };
         let tools = described.description().map(|description| &description.tools[..]);
         Ok(tools.unwrap_or_default().iter().map(|tool| tool.name.clone()).collect())
@@ -286,9 +240,8 @@ impl Toolbox {
     /// As for [`tool`](Self::tool).
     pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
         let tool = self.0.find(name)?;
-        let metering = metering(tool.limits.limits());
         let source = self.0.component_source(&tool.source.value)?;
-        Ok(self.0.host.component(&source, metering, &self.loading())?)
+        Ok(self.0.host.component(&source, &tool.limits.limits(), &self.loading())?)
     }
 
     /// Makes a call from any executor: the tool runs on threads kept for that, and
@@ -421,11 +374,6 @@ impl Toolbox {
     }
 }
 
-/// Whether these limits have a call's instructions counted.
-fn metering(limits: Limits) -> Metering {
-    if limits.fuel.is_some() { Metering::Fuel } else { Metering::Off }
-}
-
 /// Ends a call whose future is dropped before it is ready.
 struct CancelOnDrop(Option<Cancellation>);
 
@@ -451,8 +399,8 @@ impl Inner {
     /// The code of a tool, where the embedding program brought it.
     fn native(&self, tool: &Tool) -> Option<Arc<dyn NativeTool>> {
         match tool.source {
-            ToolSource::Native => Some(self.natives.get(&tool.name)?.tool()),
-            ToolSource::Builtin { .. } | ToolSource::Local(_) => None,
+            ToolSource::Native => Some(self.program.natives.get(&tool.name)?.tool()),
+            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Bytes(_) => None,
         }
     }
 
@@ -493,6 +441,11 @@ impl Inner {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
             ToolSource::Local(local) => self.component_file(&local.wasm.value),
+            ToolSource::Bytes(BytesTool { component, .. }) => {
+                let bytes = self.program.components.get(component).cloned();
+                let missing = || CallError::Internal(format!("nothing brings `{component}`"));
+                Ok(ComponentSource::Bytes(bytes.ok_or_else(missing)?))
+            }
             // Its code is found before.
             ToolSource::Native => {
                 Err(CallError::Internal("native code has no component".into()).into())

@@ -104,15 +104,10 @@ impl NativeCall<'_> {
     ///
     /// As for [`Toolbox::call`], and [`ToolboxError::TooDeep`].
     pub async fn call(&self, invocation: Invocation) -> Result<Outcome, ToolboxError> {
-        let depth = self.context.depth + 1;
-        if depth >= CALL_DEPTH {
-            let tool = self.tool.to_string();
-            return Err(ToolboxError::TooDeep { tool, limit: CALL_DEPTH });
-        }
         let turn = self.turn.acquire().await;
         let mut context = self.context.clone();
         context.caller = Caller::Tool(self.tool.clone());
-        context.depth = depth;
+        context.depth += 1;
         context.run.events = kitbag_host::EventSink::default();
         let ended = drive(&Nested, self.toolbox, invocation, context, &mut NoAnswers).await?;
         drop(turn);

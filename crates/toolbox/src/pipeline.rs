@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kitbag_config::ToolSource;
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
 use kitbag_files::Guard;
-use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
+use kitbag_host::{Call, CallError, Completion, Component, LoadError, Metering, RunContext};
 use kitbag_policy::Grants;
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
@@ -26,9 +26,10 @@ use crate::deadline::Deadline;
 use crate::edge::Edge;
 use crate::error::ToolboxError;
 use crate::invocation::{Completed, Ended, Invocation, Prepared, Problems, Suspended, Target};
-use crate::native::{NativeCall, NativeTool};
+use crate::narrow;
+use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::tool::{self, Tool};
-use crate::{Inner, Toolbox, metering, served};
+use crate::{Inner, Toolbox, served};
 
 /// How many questions a tool may ask for one call; for each it is run again.
 const QUESTIONS: usize = 100;
@@ -46,6 +47,10 @@ pub(crate) async fn drive<E: Edge, F: FrontEnd>(
     context: CallContext,
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    if context.depth >= CALL_DEPTH {
+        let caller = context.caller.to_string();
+        return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
+    }
     let mut recording = Recording::begin(toolbox, &invocation, &context);
     let mut step = Step::Begin(Box::new(invocation));
     let ended = loop {
@@ -114,11 +119,22 @@ fn prepare(
     invocation: Invocation,
     context: &CallContext,
 ) -> Result<Result<Prepared, ErrorInfo>, ToolboxError> {
-    let Invocation { target, arguments, action, answers, resume, is_structured } = invocation;
-    let resolved = resolve(inner, target, context)?;
+    let Invocation { target, arguments, action, answers, resume, is_structured, grants, limits } =
+        invocation;
+    let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
-    let mut arguments = check(&resolved, arguments, context)?;
-    let authority = match authorise(inner, &resolved, &arguments, action) {
+    let limits = narrow::limits(&resolved.tool, limits)?;
+    let own_metering = Metering::of(&resolved.tool.limits.limits());
+    if Metering::of(&limits) != own_metering {
+        // It does not count its instructions as this call has to.
+        resolved.component = None;
+    }
+    let mut arguments = check(&resolved, arguments, limits.time, context)?;
+    let grants = match grants {
+        Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
+        None => resolved.tool.grants.value.clone(),
+    };
+    let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -132,7 +148,10 @@ fn prepare(
         {
             own.value.clone()
         }
-        ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Native => name.into_owned(),
+        ToolSource::Builtin { .. }
+        | ToolSource::Local(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => name.into_owned(),
     };
     let mut limits = authority.limits;
     let time = limits.time;
@@ -236,6 +255,7 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
 fn check(
     resolved: &Resolved,
     arguments: Arguments,
+    time: Duration,
     context: &CallContext,
 ) -> Result<Map<String, Value>, ToolboxError> {
     let schema = match &resolved.schema {
@@ -246,7 +266,6 @@ fn check(
             _ => return Ok(Map::new()),
         },
     };
-    let time = resolved.tool.limits.time.value;
     let deadline = Deadline::new(&context.run.cancellation, time, context.run.time(time));
     let own = resolved.adapter.map(Adapter::own_arguments).unwrap_or_default();
     schema
@@ -262,7 +281,8 @@ pub(crate) fn check_arguments(
 ) -> Result<Map<String, Value>, ToolboxError> {
     let context = CallContext::new(Caller::Host);
     let resolved = resolve(&toolbox.0, Target::Tool(name.to_owned()), &context)?;
-    check(&resolved, arguments, &context)
+    let time = resolved.tool.limits.time.value;
+    check(&resolved, arguments, time, &context)
 }
 
 /// What a call may do.
@@ -274,7 +294,8 @@ struct Authority {
     arguments: Map<String, Value>,
 }
 
-/// Settles what the call may reach and use up.
+/// Settles what the call may reach and use up: `grants` and `limits`, which are no more
+/// than the tool's, and what its adapter adds.
 ///
 /// # Errors
 ///
@@ -284,12 +305,10 @@ fn authorise(
     resolved: &Resolved,
     arguments: &Map<String, Value>,
     action: Action,
+    grants: Grants,
+    limits: Limits,
 ) -> Result<Authority, ErrorInfo> {
-    let limits = resolved.tool.limits.limits();
-    let mut grants = match resolved.is_granted {
-        true => resolved.tool.grants.value.clone(),
-        false => Grants::default(),
-    };
+    let mut grants = if resolved.is_granted { grants } else { Grants::default() };
     let additions = match (resolved.adapter, action) {
         (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
         // A call is rendered without any grants.
@@ -367,7 +386,7 @@ fn runner(
         Some(component) => component,
         None => {
             let source = inner.component_source(&call.tool.source)?;
-            let component = inner.host.component(&source, metering(call.call.limits), context);
+            let component = inner.host.component(&source, &call.call.limits, context);
             component.map_err(|error| match error {
                 LoadError::Cancelled => ended(call, context).into(),
                 error => ToolboxError::from(error),

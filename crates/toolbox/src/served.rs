@@ -4,16 +4,16 @@
 //! answers of the tool that it is. Where several tools are the same component,
 //! that is the first of them by name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
-use kitbag_config::ToolSource;
 use kitbag_contract::text::shown;
 use kitbag_contract::{
     Description, PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,
 };
+use kitbag_host::Metering;
 use serde_json::{Map, json};
 
-use crate::{Schema, Toolbox, metering, tool};
+use crate::{Schema, Toolbox, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -85,14 +85,16 @@ impl Toolbox {
     pub fn known_served(&self) -> Served {
         let mut served = Served::default();
         let mut known = tool::Known::default();
-        let (mut files, mut offers) = (BTreeSet::new(), Offers::default());
+        let (mut sources, mut offers) = (HashSet::new(), Offers::default());
         for (name, configured) in self.enabled() {
-            let ToolSource::Local(local) = &configured.source.value else { continue };
-            if !files.insert(&local.wasm.value) {
+            if !configured.source.value.is_component() {
                 continue;
             }
             let Ok(source) = self.0.component_source(&configured.source.value) else { continue };
-            let metering = metering(configured.limits.limits());
+            if !sources.insert(source.clone()) {
+                continue;
+            }
+            let metering = Metering::of(&configured.limits.limits());
             match known.description(&self.0, source, metering) {
                 None => served.untold.push(name.clone()),
                 Some(says) => {
@@ -114,7 +116,7 @@ impl Toolbox {
         let known = || {
             let configured = self.0.find(tool).ok()?;
             let source = self.0.component_source(&configured.source.value).ok()?;
-            self.0.host.known_description(&source, metering(configured.limits.limits()))
+            self.0.host.known_description(&source, Metering::of(&configured.limits.limits()))
         };
         known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
     }

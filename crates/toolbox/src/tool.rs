@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kitbag_config::{
-    EffectiveLimits, LocalTool, Origin, Parameter, Sourced, ToolGrants, ToolSource,
-};
+use kitbag_config::{EffectiveLimits, Origin, Parameter, Sourced, ToolGrants, ToolSource};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
@@ -18,14 +16,14 @@ use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
 use crate::native::Native;
-use crate::{Builtin, Inner, metering};
+use crate::{Builtin, Inner};
 
 /// A tool in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The name it is called by.
     pub name: ToolName,
-    /// `built-in`, or the file as configuration names it.
+    /// `built-in`, `native`, `bytes`, or the file as configuration names it.
     pub source: String,
     /// What it does, where that is known without loading it. Untrusted text.
     pub description: Option<String>,
@@ -173,19 +171,28 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             ("built-in".to_owned(), says)
         }
         ToolSource::Native => {
-            ("native".to_owned(), Some(inner.natives.get(&tool.name).map(Native::description)))
+            let native = inner.program.natives.get(&tool.name);
+            ("native".to_owned(), Some(native.map(Native::description)))
         }
-        ToolSource::Local(local) => {
-            let path = &local.wasm.value;
-            let shown = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+        source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
+            let shown = match source {
+                ToolSource::Local(local) => {
+                    let path = &local.wasm.value;
+                    path.strip_prefix(&inner.config.root.value)
+                        .unwrap_or(path)
+                        .display()
+                        .to_string()
+                }
+                _ => "bytes".to_owned(),
+            };
             let says = match tool.description {
                 Some(_) => None,
                 None => inner.component_source(&tool.source.value).ok().and_then(|source| {
-                    inner.host.known_description(&source, metering(tool.limits.limits()))
+                    inner.host.known_description(&source, Metering::of(&tool.limits.limits()))
                 }),
             };
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
-            (shown.display().to_string(), says)
+            (shown, says)
         }
     };
     let configured = tool.description.as_ref().map(|description| description.value.clone());
@@ -216,13 +223,12 @@ pub(crate) fn resolve(
     tool: &kitbag_config::Tool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
-    let asked = match &tool.source.value {
-        ToolSource::Local(local) if !is_said(tool, local) => {
-            let metering = metering(tool.limits.limits());
+    let asked = match leaves_open(tool) {
+        true => {
             let source = inner.component_source(&tool.source.value)?;
-            Some(inner.host.component(&source, metering, context)?)
+            Some(inner.host.component(&source, &tool.limits.limits(), context)?)
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } | ToolSource::Native => None,
+        false => None,
     };
     let identity = asked.as_ref().map(Component::identity);
     let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +255,7 @@ pub(crate) fn resolve(
 pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
     let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
         ToolSource::Builtin { name } => name.value == own,
-        ToolSource::Local(_) | ToolSource::Native => false,
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => false,
     };
     let tools = || inner.config.tools.values().filter(is_it);
     if let Some(tool) = tools().find(|tool| tool.enable.value).or_else(|| tools().next()) {
@@ -298,17 +304,15 @@ pub(crate) fn resolve_known(
     tool: &kitbag_config::Tool,
     known: &mut Known,
 ) -> Result<(Tool, bool), ToolboxError> {
-    let says = match &tool.source.value {
-        ToolSource::Local(local) if !is_said(tool, local) => {
+    let says = match leaves_open(tool) {
+        true => {
             let source = inner.component_source(&tool.source.value)?;
-            match known.description(inner, source, metering(tool.limits.limits())) {
+            match known.description(inner, source, Metering::of(&tool.limits.limits())) {
                 Some(says) => says,
                 None => return Ok((with(inner, tool, None)?, true)),
             }
         }
-        ToolSource::Local(_) | ToolSource::Builtin { .. } | ToolSource::Native => {
-            &Described::Nothing
-        }
+        false => &Described::Nothing,
     };
     let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
     let description_problem = says.problem().map(str::to_owned);
@@ -327,15 +331,16 @@ fn with(
             (says, None)
         }
         ToolSource::Native => {
-            let native = inner.natives.get(&tool.name);
+            let native = inner.program.natives.get(&tool.name);
             (native.map(Native::description).unwrap_or_default(), None)
         }
-        ToolSource::Local(local) => {
-            let parameters = local.parameters.as_ref().map(|parameters| Sourced {
+        source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
+            let parameters = source.parameters().map(|parameters| Sourced {
                 value: parameters.input_schema().into(),
-                origin: match parameters.entries.first() {
-                    Some((_, Parameter { kind: Some(kind), .. })) => kind.origin.clone(),
-                    _ => local.wasm.origin.clone(),
+                origin: match (parameters.entries.first(), source) {
+                    (Some((_, Parameter { kind: Some(kind), .. })), _) => kind.origin.clone(),
+                    (_, ToolSource::Local(local)) => local.wasm.origin.clone(),
+                    _ => tool.source.origin.clone(),
                 },
             });
             (says.unwrap_or_default(), parameters)
@@ -361,7 +366,7 @@ fn with(
         annotations: match tool.source.value {
             // Grants say nothing of it.
             ToolSource::Native => says.annotations.unwrap_or_default(),
-            ToolSource::Builtin { .. } | ToolSource::Local(_) => {
+            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Bytes(_) => {
                 annotations(&tool.grants.value, says.annotations.unwrap_or_default())
             }
         },
@@ -378,10 +383,11 @@ fn by_tool_text(value: String) -> Sourced<String> {
     Sourced { value, origin: Origin::Tool }
 }
 
-/// Whether configuration says all that a call needs, so that the tool does not
-/// have to be loaded to be asked.
-fn is_said(tool: &kitbag_config::Tool, local: &LocalTool) -> bool {
-    tool.description.is_some() && local.parameters.is_some()
+/// Whether configuration leaves something of what a call needs to the component itself,
+/// which has to be loaded to be asked.
+fn leaves_open(tool: &kitbag_config::Tool) -> bool {
+    let source = &tool.source.value;
+    source.is_component() && (tool.description.is_none() || source.parameters().is_none())
 }
 
 /// What a built-in says of itself; `build.rs` has checked the form.

@@ -68,6 +68,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             "KITBAG_LIMITS_FUEL" if is_set => {
                 limits.fuel = sourced(parse_fuel(value), origin, report);
             }
+            "KITBAG_LIMITS_COMPILE" if is_set => {
+                limits.compile = sourced(parse_duration(value), origin, report);
+            }
             known if VARIABLES.contains(&known) => {}
             name => {
                 // The prefix, which all of them share, says nothing of what was

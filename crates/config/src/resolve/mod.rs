@@ -43,6 +43,7 @@ pub(crate) fn resolve(
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
+        bytes_tools: &sources.bytes_tools,
         files: &files,
         invalid: &invalid,
         overrides: &overrides.limits,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::FileId;
+use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, check_file_system, locate};
 
 use crate::error::Report;
@@ -18,6 +18,8 @@ use crate::written::{At, Span};
 pub(super) struct Resolver<'a> {
     pub(super) bases: Bases<'a>,
     pub(super) builtins: &'a [BuiltinTool<'a>],
+    /// What the embedding program brings.
+    pub(super) bytes_tools: &'a [ToolName],
     pub(super) files: &'a [SourceFile],
     pub(super) invalid: &'a InvalidKeys,
     /// What variables and flags say of limits.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
-use crate::config::{LocalTool, Tool, ToolGrants, ToolSource};
+use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolSource};
 use crate::discover::FoundTool;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -66,6 +66,12 @@ impl<'a> Resolver<'a> {
             let candidate = Candidate::new(&name, None, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
+        for name in self.bytes_tools {
+            if !tools.contains_key(name) {
+                let candidate = Candidate::new(name, None, Vec::new(), self.files);
+                tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
+            }
+        }
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
             let local = ToolSource::Local(LocalTool { wasm, parameters: None });
@@ -113,7 +119,7 @@ impl<'a> Resolver<'a> {
             .values()
             .filter_map(|tool| match &tool.source.value {
                 ToolSource::Builtin { name } => Some(name.value.clone()),
-                ToolSource::Local(_) | ToolSource::Native => None,
+                ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
             })
             .collect();
         let builtins = self.builtins;
@@ -141,13 +147,18 @@ impl<'a> Resolver<'a> {
 
         self.check_manifest(candidate);
         let enable = copied(parts, |tool| tool.enable.as_ref()).unwrap_or(Sourced::default(true));
-        let source = match self.kind(candidate, &path) {
-            kind @ Sourced { value: SourceConfig::Builtin, .. } => self
-                .builtin(candidate, &path)
-                .map(|source| Sourced { value: source, origin: kind.origin }),
-            kind @ Sourced { value: SourceConfig::Local, .. } => self
-                .local(candidate, &path)
-                .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
+        let source = if self.bytes_tools.contains(name) {
+            let source = self.bytes(candidate, &path);
+            Some(Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller })
+        } else {
+            match self.kind(candidate, &path) {
+                kind @ Sourced { value: SourceConfig::Builtin, .. } => self
+                    .builtin(candidate, &path)
+                    .map(|source| Sourced { value: source, origin: kind.origin }),
+                kind @ Sourced { value: SourceConfig::Local, .. } => self
+                    .local(candidate, &path)
+                    .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
+            }
         };
         let builtin = match &source {
             Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
@@ -176,14 +187,7 @@ impl<'a> Resolver<'a> {
     /// Refuses what the file beside a manifest already says.
     fn check_manifest(&mut self, candidate: &Candidate<'_>) {
         let Some(Part { at, .. }) = candidate.manifest else { return };
-        let ToolConfig { source, builtin, wasm, .. } = at.value;
-        let spans = [
-            ("source", source.as_ref().map(|written| written.span)),
-            ("builtin", builtin.as_ref().map(|written| written.span)),
-            ("wasm", wasm.as_ref().map(|written| written.span)),
-        ];
-        for (key, span) in spans {
-            let Some(span) = span else { continue };
+        for (key, span) in source_keys(at.value) {
             let problem = Problem::NotInManifest { tool: candidate.name.to_string(), key };
             self.report.span(at.file, span, problem, None);
         }
@@ -268,15 +272,42 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// A tool whose component the embedding program brings: no file says where it is.
+    fn bytes(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> BytesTool {
+        let Candidate { name, found, tables, parts, .. } = candidate;
+        let tool = || name.to_string();
+        if let Some(found) = found {
+            let origin = Origin::Found { path: found.shown.clone() };
+            self.report.origin(origin, Problem::ShadowsProgram { tool: tool() }, None);
+        }
+        for part in tables {
+            for (key, span) in source_keys(part.at.value) {
+                let problem = Problem::FixedByProgram { tool: tool(), key };
+                self.report.span(part.at.file, span, problem, None);
+            }
+        }
+        let parameters = self.component_parameters(parts, path);
+        BytesTool { component: (*name).clone(), parameters }
+    }
+
+    /// The arguments that a component takes, where configuration says it.
+    fn component_parameters(
+        &mut self,
+        parts: &[Part<'_, ToolConfig>],
+        path: &KeyPath<'_>,
+    ) -> Option<Parameters> {
+        let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
+        (!parameters.is_empty())
+            .then(|| self.parameters(&path.key("parameters"), &parameters, Place::Argument))
+    }
+
     fn local(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<LocalTool> {
         let Candidate { name, tables, parts, .. } = candidate;
         for at in all(tables, |tool| tool.builtin.as_ref()) {
             self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
         }
         let wasm = self.wasm(candidate, path);
-        let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
-        let parameters = (!parameters.is_empty())
-            .then(|| self.parameters(&path.key("parameters"), &parameters, Place::Argument));
+        let parameters = self.component_parameters(parts, path);
         Some(LocalTool { wasm: wasm?, parameters })
     }
 
@@ -354,6 +385,17 @@ impl<'a> Candidate<'a> {
         let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
         Self { name, found, manifest, tables, parts }
     }
+}
+
+/// The keys that say where the component of a tool is, as far as they are written.
+fn source_keys(tool: &ToolConfig) -> impl Iterator<Item = (&'static str, Span)> {
+    let ToolConfig { source, builtin, wasm, .. } = tool;
+    let spans = [
+        ("source", source.as_ref().map(|written| written.span)),
+        ("builtin", builtin.as_ref().map(|written| written.span)),
+        ("wasm", wasm.as_ref().map(|written| written.span)),
+    ];
+    spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
 }
 
 /// Whether two paths lead to one file. The files are not opened.

@@ -10,7 +10,7 @@ const HEAD: &str = "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n[tools.t.p
 fn local(config: &str) -> LocalTool {
     match &Fixture::new(config).load().tools["t"].source.value {
         ToolSource::Local(local) => local.clone(),
-        ToolSource::Builtin { .. } | ToolSource::Native => panic!("not local"),
+        _ => panic!("not local"),
     }
 }
 

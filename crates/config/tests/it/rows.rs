@@ -17,11 +17,13 @@ ceiling.memory = "64 MiB" # default
 ceiling.time = "30s" # default
 ceiling.output = "1 MiB" # default
 ceiling.written = "1 GiB" # default
+ceiling.compile = "1m" # default
 trust.directories = [] # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default
 limits.output = "1 MiB" # default
 limits.written = "1 GiB" # default
+limits.compile = "1m" # default
 serve.memory = "2 GiB" # default
 tools.learn.source = "builtin" # default
 tools.learn.builtin = "learn" # default
@@ -30,13 +32,15 @@ tools.learn.limits.memory = "64 MiB" # default
 tools.learn.limits.time = "30s" # default
 tools.learn.limits.output = "1 MiB" # default
 tools.learn.limits.written = "1 GiB" # default
+tools.learn.limits.compile = "1m" # default
 tools.notes.source = "builtin" # default
 tools.notes.builtin = "notes" # default
 tools.notes.enable = true # default
 tools.notes.limits.memory = "64 MiB" # default
 tools.notes.limits.time = "30s" # default
 tools.notes.limits.output = "1 MiB" # default
-tools.notes.limits.written = "1 GiB" # default"#
+tools.notes.limits.written = "1 GiB" # default
+tools.notes.limits.compile = "1m" # default"#
     );
 }
 

@@ -11,7 +11,7 @@ fn check(fixture: &Fixture, expected: &[&str]) {
         let enabled = if tool.enable.value { "" } else { "!" };
         let source = match &tool.source.value {
             ToolSource::Builtin { name } => format!("builtin {}", name.value),
-            ToolSource::Native => unreachable!("no file names one"),
+            ToolSource::Bytes(_) | ToolSource::Native => unreachable!("no file names one"),
             ToolSource::Local(local) => fixture.redact(local.wasm.value.to_str().unwrap()),
         };
         format!("{enabled}{}: {source}", tool.name)
@@ -36,6 +36,7 @@ fn without_configuration_there_are_the_built_ins() {
             r#"tools.learn.limits.time = "30s" # default"#,
             r#"tools.learn.limits.output = "1 MiB" # default"#,
             r#"tools.learn.limits.written = "1 GiB" # default"#,
+            r#"tools.learn.limits.compile = "1m" # default"#,
         ],
     );
 }
@@ -226,6 +227,7 @@ fn a_component_in_the_directory_of_tools_is_a_tool() {
             r#"tools.count.limits.time = "30s" # default"#,
             r#"tools.count.limits.output = "1 MiB" # default"#,
             r#"tools.count.limits.written = "1 GiB" # default"#,
+            r#"tools.count.limits.compile = "1m" # default"#,
         ],
     );
 }

@@ -4,7 +4,7 @@
 //! The lock is one on an empty file beside the entry. The kernel releases it when
 //! the process ends, for whatever reason, and the next process continues. Where it
 //! cannot be had, since the directory cannot be written or the file system has no
-//! locks, or after waiting for [`TIME`], each process compiles for itself: the lock
+//! locks, or after waiting for as long as a compilation may take, each process compiles for itself: the lock
 //! saves work, and nothing else depends on it.
 
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::key::Key;
 use super::private::private;
-use crate::wait::{TIME, Wait};
+use crate::wait::Wait;
 
 /// What the name of a lock file starts with.
 const PREFIX: &str = ".lock-";
@@ -44,7 +44,7 @@ impl CompileLock {
             OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&directory, &name, flags, Mode::RUSR | Mode::WUSR).ok()?;
         private(&file, FileType::RegularFile).ok()?;
-        let is_ours = wait.poll(TIME, || {
+        let is_ours = wait.poll(wait.limit(), || {
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
             // A process that finished has removed the file; one that was killed has
             // not.

@@ -12,7 +12,7 @@ use crate::metering::Metering;
 pub(super) const EXTENSION: &str = ".kitbag";
 
 /// What tells a component from every other one: the digest of its content.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest(pub(super) [u8; 32]);
 
 /// What names an entry: a component under one engine.
@@ -29,6 +29,11 @@ impl Digest {
         let mut hasher = Hasher::new();
         hasher.update_reader(content)?;
         Ok((Self(*hasher.finalize().as_bytes()), hasher.count()))
+    }
+
+    /// The digest of content that is in memory.
+    pub(crate) fn of_bytes(content: &[u8]) -> Self {
+        Self(*blake3::hash(content).as_bytes())
     }
 }
 

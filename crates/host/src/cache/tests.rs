@@ -286,7 +286,10 @@ fn a_remembered_description_that_somebody_changed_counts_for_nothing() {
 
 /// Locks the entry of a key, and waits for other processes that have.
 fn lock(cache: &DiskCache, key: Key) -> Option<CompileLock> {
-    cache.lock(key, &Wait::new(Path::new("a.wasm"), 0, &RunContext::default()))
+    cache.lock(
+        key,
+        &Wait::new(Path::new("a.wasm"), 0, &RunContext::default(), Duration::from_secs(60)),
+    )
 }
 
 /// Reports the first wait, by dropping the sender.
@@ -307,7 +310,7 @@ fn locked_by_others<const N: usize>(cache: &DiskCache, key: Key, release: impl F
             let other = scope.spawn(move || {
                 let events = EventSink::new(Arc::new(Waits(Mutex::new(Some(sender)))));
                 let context = RunContext { events, ..RunContext::default() };
-                let wait = Wait::new(Path::new("a.wasm"), 0, &context);
+                let wait = Wait::new(Path::new("a.wasm"), 0, &context, Duration::from_secs(60));
                 cache.lock(key, &wait).is_some()
             });
             (waits, other)

@@ -29,7 +29,7 @@ use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
 use crate::sys::end_with_parent;
-use crate::wait::{TIME, Wait};
+use crate::wait::Wait;
 
 /// The first argument of a process that compiles.
 pub const COMPILE_COMMAND: &str = "__compile";
@@ -69,7 +69,7 @@ pub(super) fn compile(
     metering: Metering,
     share: Share,
 ) -> Result<Result<Compiled, LoadError>, Vec<u8>> {
-    match start(program, metering, share, wait.is_background()) {
+    match start(program, metering, share, wait) {
         Ok(child) => Ok(Worker::new(child, content, share.memory)
             .map_err(|error| broke_off(wait, error.to_string()))
             .and_then(|worker| worker.finish(wait))),
@@ -80,12 +80,7 @@ pub(super) fn compile(
     }
 }
 
-fn start(
-    program: &Path,
-    metering: Metering,
-    share: Share,
-    is_background: bool,
-) -> io::Result<Child> {
+fn start(program: &Path, metering: Metering, share: Share, wait: &Wait<'_>) -> io::Result<Child> {
     Command::new(program)
         .arg0("kitbag")
         .arg(COMPILE_COMMAND)
@@ -93,8 +88,9 @@ fn start(
         .arg(metering_name(metering))
         .arg(share.threads.to_string())
         .arg(share.memory.as_u64().to_string())
+        .arg(wait.limit().as_millis().div_ceil(1000).to_string())
         .arg(getpid().as_raw_nonzero().to_string())
-        .arg(if is_background { LOW_PRIORITY } else { NORMAL_PRIORITY })
+        .arg(if wait.is_background() { LOW_PRIORITY } else { NORMAL_PRIORITY })
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -140,7 +136,7 @@ impl Worker {
     /// Waits for what comes of it. Whatever that is, the process has ended then.
     fn finish(mut self, wait: &Wait<'_>) -> Result<Compiled, LoadError> {
         let invalid = |problem| Err(LoadError::invalid(wait.path(), problem));
-        let done = wait.until(TIME, |slice| self.step(slice).transpose());
+        let done = wait.until(wait.limit(), |slice| self.step(slice).transpose());
         match done {
             Some(Ok(true)) => {
                 let kind = self.received[0];
@@ -154,7 +150,7 @@ impl Worker {
                 }
             }
             Some(Ok(false)) => {
-                let ended = wait.poll(TIME, || self.child.try_wait().transpose());
+                let ended = wait.poll(wait.limit(), || self.child.try_wait().transpose());
                 let said = self.said();
                 match ended {
                     Some(Ok(status)) => Err(died(wait, status, &said, self.memory)),
@@ -163,7 +159,7 @@ impl Worker {
             }
             Some(Err(error)) => Err(broke_off(wait, error.to_string())),
             None if wait.is_cancelled() => Err(LoadError::Cancelled),
-            None => invalid(InvalidComponent::TooSlow { limit: TIME }),
+            None => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
         }
     }
 
@@ -255,7 +251,7 @@ impl Drop for Worker {
 fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> LoadError {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     match status.signal().map(Signal::from_named_raw) {
-        Some(Some(Signal::XCPU)) => invalid(InvalidComponent::TooSlow { limit: TIME }),
+        Some(Some(Signal::XCPU)) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
         // Rust's own words where there is no memory left.
         Some(Some(Signal::ABORT)) if said.contains("memory allocation of") => {
             invalid(InvalidComponent::TooMuchMemory { limit: memory })
@@ -285,14 +281,15 @@ fn metering_name(metering: Metering) -> &'static str {
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
-    let &[caller, metering, threads, memory, parent, priority] = &*arguments else {
+    let &[caller, metering, threads, memory, seconds, parent, priority] = &*arguments else {
         return Err("this is for kitbag itself, which starts it to compile a component".into());
     };
     if caller != build() {
         return Err(format!("this is kitbag {}, and `{caller}` asks", build()));
     }
     let parent = parent.parse().ok().and_then(Pid::from_raw);
-    let (Some(parent), Ok(threads), Ok(memory)) = (parent, threads.parse(), memory.parse()) else {
+    let numbers = (parent, threads.parse(), memory.parse(), seconds.parse());
+    let (Some(parent), Ok(threads), Ok(memory), Ok(seconds)) = numbers else {
         return Err("invalid arguments".into());
     };
     if io::stdin().is_terminal() {
@@ -310,7 +307,8 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         other => return Err(format!("invalid priority `{other}`")),
     }
     close_inherited();
-    limit(parent, threads, memory).map_err(|error| format!("no limits can be set: {error}"))?;
+    limit(parent, threads, memory, seconds)
+        .map_err(|error| format!("no limits can be set: {error}"))?;
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
     input.read_to_end(&mut content).map_err(|error| error.to_string())?;
@@ -356,7 +354,7 @@ fn close_inherited() {
 }
 
 /// Ends this process with its parent, and at its limits.
-fn limit(parent: Pid, threads: usize, memory: u64) -> io::Result<()> {
+fn limit(parent: Pid, threads: usize, memory: u64, seconds: u64) -> io::Result<()> {
     end_with_parent()?;
     // It may have ended before.
     if getppid() != Some(parent) {
@@ -373,7 +371,7 @@ fn limit(parent: Pid, threads: usize, memory: u64) -> io::Result<()> {
     // The first counts what is used, the second also what is only reserved.
     set(Resource::Data, memory)?;
     set(Resource::As, memory.saturating_add(threads.saturating_mul(addresses)))?;
-    set(Resource::Cpu, TIME.as_secs().saturating_mul(threads))?;
+    set(Resource::Cpu, seconds.saturating_mul(threads))?;
     // It writes no file.
     set(Resource::Fsize, 0)?;
     set(Resource::Core, 0)?;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{FileId, ToolName, WORKSPACE_GUEST_PATH};
+use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, GuardedPaths, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError, RequestedDirectory};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use crate::config::{Tool, writable};
+use crate::config::{Tool, workspace_grant, writable};
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::{Linked, Resolver};
@@ -207,9 +207,7 @@ impl Resolver<'_> {
     fn workspace_grant(&mut self) -> Vec<DirectoryGrant> {
         let host = self.canonical_root.to_owned();
         let identity = self.directory(&host).ok().map(|directory| directory.identity);
-        let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
-        let access = Access::ReadOnly;
-        vec![DirectoryGrant { host, guest, access, identity }]
+        vec![workspace_grant(host, identity)]
     }
 
     /// Refuses grants whose links one of these tools could have made.

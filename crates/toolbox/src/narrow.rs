@@ -1,0 +1,110 @@
+//! Grants and limits of one call, which are never more than those of its tool.
+//!
+//! What lies in a granted directory is not always as open as the directory: naming a
+//! topic, a repository or a secret is what opens those. A call names nothing that the
+//! configuration has not named.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use kitbag_config::LimitFlags;
+use kitbag_contract::{FileId, Limits};
+use kitbag_files::{OpenAs, canonical, id_of, open, repository_above};
+use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
+
+use crate::Inner;
+use crate::error::ToolboxError;
+use crate::tool::Tool;
+
+/// The limits of a call.
+///
+/// # Errors
+///
+/// [`ToolboxError::HigherLimit`].
+pub(crate) fn limits(tool: &Tool, limits: LimitFlags) -> Result<Limits, ToolboxError> {
+    tool.limits.lowered(limits).map_err(|limit| ToolboxError::HigherLimit {
+        tool: tool.name.to_string(),
+        limit: Box::new(limit),
+    })
+}
+
+/// The grants of a call, with the identities of their directories.
+///
+/// # Errors
+///
+/// [`ToolboxError::MoreGranted`] for the first one that the tool's own do not hold.
+pub(crate) fn grants(
+    inner: &Inner,
+    tool: &Tool,
+    mut wanted: Grants,
+) -> Result<Grants, ToolboxError> {
+    let own = &tool.grants.value;
+    let refused = |grant: String, reason: String| {
+        let tool = tool.name.to_string();
+        ToolboxError::MoreGranted { tool, grant, reason }
+    };
+    let beyond = |grant: String| {
+        let lines: Vec<_> = own.kinds().into_iter().flat_map(Kind::lines).collect();
+        refused(
+            grant,
+            match lines.is_empty() {
+                true => "the tool has no grants".to_owned(),
+                false => format!("the tool has `{}`", lines.join("`, `")),
+            },
+        )
+    };
+    if let Some(grant) = wanted.beyond(own) {
+        return Err(beyond(grant));
+    }
+    for wanted in &mut wanted.directories {
+        // The narrowest: what that names needs no other grant.
+        let holding = own.directories.iter().filter(|own| own.holds(wanted));
+        let own = holding.max_by_key(|own| own.host.components().count());
+        let own = own.ok_or_else(|| beyond(wanted.to_string()))?;
+        let identity = directory(inner, own, wanted);
+        wanted.identity = identity.map_err(|reason| refused(wanted.to_string(), reason))?;
+    }
+    Ok(wanted)
+}
+
+/// The identity of a directory that lies in that of a tool's own grant, unless it is one
+/// that needs a grant of its own.
+fn directory(
+    inner: &Inner,
+    own: &DirectoryGrant,
+    wanted: &DirectoryGrant,
+) -> Result<Option<FileId>, String> {
+    if wanted.host == own.host {
+        return Ok(own.identity);
+    }
+    let host = &*wanted.host;
+    let below = host.strip_prefix(&own.host).unwrap_or(host);
+    let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+    if below.iter().any(is_hidden) {
+        return Err(format!("`{}` needs a grant of the tool's own", below.display()));
+    }
+    let opened = |path: &Path| open(path, OpenAs::Directory).map_err(|error| error.to_string());
+    let (_, stat) = opened(&own.host)?;
+    if own.identity.is_some_and(|id| id != id_of(&stat)) {
+        return Err(format!("`{}` is another directory by now", own.host.display()));
+    }
+    let (_, stat) = opened(host)?;
+    if wanted.access == Access::ReadWrite {
+        if let Some(guarded) = inner.guard().guarded_above(host) {
+            return Err(format!("no tool may change `{}`", guarded.display()));
+        }
+        if let Some(repository) = repository_above(host) {
+            return Err(format!("git takes `{}` for a repository", repository.display()));
+        }
+        let topics = inner.config.topics.values();
+        let mut topics = topics.map(|topic| canonical(&topic.subjects.value));
+        let is_opened = |topic: &PathBuf| host.starts_with(topic) && !own.host.starts_with(topic);
+        if let Some(topic) = topics.find(is_opened) {
+            return Err(format!(
+                "`{}` is a topic, which needs a grant of the tool's own",
+                topic.display()
+            ));
+        }
+    }
+    Ok(Some(id_of(&stat)))
+}
