@@ -22,9 +22,9 @@ use crate::era::Client;
 use crate::notifications::ClientListener;
 use crate::outcome::{self, internal};
 use crate::question;
-use crate::seal::Binding;
 use crate::server::{Generation, Server};
 use crate::session::Session;
+use crate::state_codec::Binding;
 
 /// The argument in which a client without forms passes answers on.
 const ANSWERS_KEY: &str = "_answers";
@@ -61,7 +61,7 @@ pub(crate) async fn call(
     let invocation = Invocation::tool(&*name, arguments).with_answers(answers).structured();
     let server = &session.server;
     let _running = server.metrics().begin();
-    server.alert().stay();
+    server.keep_awake().stay();
     let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
     let response = match call.run(&server.generation(), invocation, request.request_state).await {
@@ -71,7 +71,7 @@ pub(crate) async fn call(
         Err(Stop::Protocol(error)) => Err(error),
         Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
     };
-    server.alert().stay();
+    server.keep_awake().stay();
     response
 }
 
@@ -147,7 +147,7 @@ impl<'a> Call<'a> {
         if let Some(state) = state {
             let (server, principal) = (server.clone(), self.session.principal.clone());
             invocation = invocation.resume(Box::new(move |name, arguments| {
-                server.seal().open(&state, &binding(&principal, name, arguments))
+                server.state_codec().open(&state, &binding(&principal, name, arguments))
             }));
         }
         let caller = Caller::Client(self.session.principal.clone());
@@ -238,7 +238,7 @@ fn require(session: &Session, open: &Suspended) -> Result<InputRequiredResult, S
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
     let (name, arguments) = open.call();
     let binding = binding(&session.principal, name, arguments);
-    let state = session.server.seal().close(open.answers(), &binding);
+    let state = session.server.state_codec().seal(open.answers(), &binding);
     let requests = [(question.id.clone(), request)].into();
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }

@@ -120,7 +120,7 @@ impl Server {
         let own = own_origins(&listener.local_addr()?);
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
-        let _alert = self.keep_alert();
+        let _awake = self.stay_awake();
         let mut taken = 0_usize;
         loop {
             let accept = async {

@@ -5,7 +5,6 @@
 //! tool, an outcome and a question of kitbag become in it, and the two ways in:
 //! standard input and output, and HTTP.
 
-mod alert;
 mod background;
 mod call;
 mod catalog;
@@ -15,6 +14,7 @@ mod directories;
 mod era;
 mod handler;
 mod http;
+mod keep_awake;
 mod knowledge;
 mod message;
 mod metrics;
@@ -29,11 +29,11 @@ mod pipe;
 mod question;
 mod rate;
 mod reload;
-mod seal;
 mod served;
 mod server;
 mod session;
 mod slot;
+mod state_codec;
 mod stdio;
 mod subscription;
 mod token;

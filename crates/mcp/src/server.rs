@@ -12,19 +12,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::alert::Alert;
 use crate::background::Background;
 use crate::catalog::Catalog;
+use crate::keep_awake::KeepAwake;
 use crate::metrics::Metrics;
-use crate::seal::Seal;
 use crate::slot::Slot;
+use crate::state_codec::StateCodec;
 
 /// Puts the toolbox together anew when its files have changed. The error is for a
 /// person.
 pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
 
 /// The shortest key, in bytes.
-pub const KEY_BYTES: usize = Seal::KEY_BYTES;
+pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
 
 /// Serves a toolbox to any number of clients.
 ///
@@ -36,10 +36,10 @@ struct Inner {
     load: Load,
     generation: RwLock<Arc<Generation>>,
     changes: watch::Sender<Changes>,
-    seal: Seal,
+    state_codec: StateCodec,
     metrics: Metrics,
     closing: CancellationToken,
-    alert: Alert,
+    keep_awake: KeepAwake,
     background: Background,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
@@ -95,15 +95,15 @@ impl Server {
                 &random
             }
         };
-        let seal = Seal::new(key).map_err(io::Error::other)?;
+        let state_codec = StateCodec::new(key).map_err(io::Error::other)?;
         let server = Self(Arc::new(Inner {
             load,
             generation: RwLock::new(Arc::new(Generation::new(toolbox))),
             changes: watch::Sender::default(),
-            seal,
+            state_codec,
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
-            alert: Alert::default(),
+            keep_awake: KeepAwake::default(),
             background: Background::default(),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
@@ -144,8 +144,8 @@ impl Server {
         Arc::clone(&self.0.generation.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn seal(&self) -> &Seal {
-        &self.0.seal
+    pub(crate) fn state_codec(&self) -> &StateCodec {
+        &self.0.state_codec
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -166,15 +166,15 @@ impl Server {
         &self.0.background
     }
 
-    pub(crate) fn alert(&self) -> &Alert {
-        &self.0.alert
+    pub(crate) fn keep_awake(&self) -> &KeepAwake {
+        &self.0.keep_awake
     }
 
-    /// Lets the [`alert`](Self::alert) have its effect on this runtime, as long as
+    /// Lets the [`keep_awake`](Self::keep_awake) have its effect on this runtime, as long as
     /// what is returned lives.
-    pub(crate) fn keep_alert(&self) -> JoinSet<()> {
+    pub(crate) fn stay_awake(&self) -> JoinSet<()> {
         let (mut task, server) = (JoinSet::new(), self.clone());
-        task.spawn(async move { server.alert().keep().await });
+        task.spawn(async move { server.keep_awake().keep().await });
         task
     }
 

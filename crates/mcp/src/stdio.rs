@@ -79,7 +79,7 @@ impl Server {
         let output = Arc::clone(&transport.output);
         let session = Session::with_output(self.clone(), "stdio", Arc::clone(&output));
         let handler = Handler::new(session);
-        let _alert = self.keep_alert();
+        let _awake = self.stay_awake();
         let session = tokio::select! {
             session = serve_server(handler, transport) => session,
             () = closing.cancelled() => return Ok(()),

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long the runtime stays awake. Whoever else wants the processor has it
+/// How long the runtime stays awake. Any other thread has the processor
 /// meanwhile.
 const MOMENT: Duration = Duration::from_micros(200);
 
 /// Keeps a runtime awake.
 #[derive(Debug, Default)]
-pub(crate) struct Alert {
+pub(crate) struct KeepAwake {
     until: Mutex<Option<Instant>>,
     begun: Notify,
 }
 
-impl Alert {
+impl KeepAwake {
     /// Stays awake from now on, for a moment.
     pub(crate) fn stay(&self) {
         let until = Instant::now() + MOMENT;
@@ -62,14 +62,14 @@ mod tests {
     #[test]
     fn the_runtime_is_awake_for_a_moment_and_then_sleeps() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let alert = Arc::new(Alert::default());
-        let kept = Arc::clone(&alert);
+        let awake = Arc::new(KeepAwake::default());
+        let kept = Arc::clone(&awake);
         runtime.spawn(async move { kept.keep().await });
-        let is_awake = || alert.until.lock().unwrap().is_some();
+        let is_awake = || awake.until.lock().unwrap().is_some();
         for _ in 0..3 {
-            alert.stay();
+            awake.stay();
             // Another time while it is awake makes it no more than longer.
-            alert.stay();
+            awake.stay();
             assert!(is_awake());
             runtime.block_on(async {
                 while is_awake() {

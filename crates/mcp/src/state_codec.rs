@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// Seals and opens the answers so far.
-pub(crate) struct Seal(RequestStateCodec);
+pub(crate) struct StateCodec(RequestStateCodec);
 
 /// What a state belongs to: it opens for nothing else.
 pub(crate) struct Binding(Vec<u8>);
 
-impl Seal {
+impl StateCodec {
     /// The smallest key, in bytes.
     pub(crate) const KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 
@@ -29,7 +29,7 @@ impl Seal {
         RequestStateCodec::try_new(key).map(Self)
     }
 
-    pub(crate) fn close(&self, answers: &Map<String, Value>, binding: &Binding) -> String {
+    pub(crate) fn seal(&self, answers: &Map<String, Value>, binding: &Binding) -> String {
         let options = SealOptions::new().associated_data(&binding.0).ttl(LIFETIME);
         self.0.seal_with(Value::Object(answers.clone()).to_string().as_bytes(), &options)
     }
@@ -75,24 +75,24 @@ mod tests {
 
     #[test]
     fn a_state_opens_unchanged_for_the_same_call_only() {
-        let seal = Seal::new(&[7; Seal::KEY_BYTES]).unwrap();
+        let codec = StateCodec::new(&[7; StateCodec::KEY_BYTES]).unwrap();
         let answers = json!({ "confirm": true }).as_object().unwrap().clone();
         let binding = |parts: &[&str]| {
             Binding::new(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
         };
         let call = binding(&["deploy", "{}"]);
-        let state = seal.close(&answers, &call);
-        assert_eq!(seal.open(&state, &call).unwrap(), answers);
+        let state = codec.seal(&answers, &call);
+        assert_eq!(codec.open(&state, &call).unwrap(), answers);
         for other in [&["deploy", "{ }"][..], &["deploy{", "}"], &["deploy"], &["erase", "{}"]] {
-            seal.open(&state, &binding(other)).unwrap_err();
+            codec.open(&state, &binding(other)).unwrap_err();
         }
         for at in 0..state.len() {
             let mut changed = state.clone().into_bytes();
             changed[at] ^= 1;
             let Ok(changed) = String::from_utf8(changed) else { continue };
-            seal.open(&changed, &call).unwrap_err();
+            codec.open(&changed, &call).unwrap_err();
         }
-        let other = Seal::new(&[8; Seal::KEY_BYTES]).unwrap();
+        let other = StateCodec::new(&[8; StateCodec::KEY_BYTES]).unwrap();
         other.open(&state, &call).unwrap_err();
     }
 }
