@@ -111,9 +111,8 @@ fn the_names_of_many_imports_are_not_all_named() {
 #[test]
 fn a_type_that_is_deep_is_refused() {
     let workspace = odd();
-    let types = (1..20_000).map(|n| format!("(type $t{n} (list $t{}))", n - 1)).collect::<String>();
-    let imports =
-        format!(r#"(type $t0 (list u8)) {types} (import "f" (func (param "x" $t19999)))"#);
+    let types = (1..10_000).map(|n| format!("(type $t{n} (list $t{}))", n - 1)).collect::<String>();
+    let imports = format!(r#"(type $t0 (list u8)) {types} (import "f" (func (param "x" $t9999)))"#);
     workspace.file("odd.wasm", crafted::tool("a:b/c", &imports));
     snapshot!("deep type", &says(&workspace));
 }
@@ -144,6 +143,24 @@ fn a_function_beyond_all_measure_is_refused_before_it_is_compiled() {
 }
 
 #[test]
+fn declarations_beyond_all_measure_are_refused_before_anything_is_made_of_them() {
+    // Hundreds of bytes for a validator and an engine, each.
+    check("many types", &crafted::beside(&"(type (func (param i32)))".repeat(30_000)));
+    let wide = format!("(type (func (param {})))", "i64 ".repeat(900));
+    check("wide types", &crafted::beside(&wide.repeat(3_000)));
+    check("many functions", &crafted::beside(&"(func)".repeat(1_100_000)));
+    // A few kilobytes of which each call would take the host hundreds of megabytes.
+    let globals = "(global i32 (i32.const 0))".repeat(50_000);
+    check("many globals", &crafted::beside(&globals.repeat(5)));
+    check("globals of many instances", &crafted::instances_of(&globals, 200, false));
+    let few = "(global i32 (i32.const 0))".repeat(1_000);
+    check("instances within a component", &crafted::instances_of(&few, 1, true));
+    // A few megabytes that would be copied for many seconds, at which nothing looks.
+    let data = format!("(memory 64) (data (i32.const 0) \"{}\")", "a".repeat(4 << 20));
+    check("memories that are filled often", &crafted::instances_of(&data, 100, false));
+}
+
+#[test]
 fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
     let check = |name: &str, bytes: &[u8], time: &str| {
         let workspace = odd();
@@ -152,7 +169,7 @@ fn what_is_valid_and_odd_runs_or_says_which_limit_it_met() {
         format!("# {name}\n{}\n", run.shown())
     };
     let long_types: String =
-        (1..20_000).map(|n| format!("(type (func (param (ref null {}))))", n - 1)).collect();
+        (1..10_000).map(|n| format!("(type (func (param (ref null {}))))", n - 1)).collect();
     let report = [
         check(
             "A trace of 100,000 entries that are all the same 64 KiB.",

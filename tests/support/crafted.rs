@@ -250,7 +250,18 @@ pub(crate) fn wide_branches(blocks: usize) -> String {
 
 /// A tool with one more core instance, of a module with this text.
 pub(crate) fn beside(core: &str) -> Vec<u8> {
-    let after = format!("(core module $beside {core}) (core instance (instantiate $beside))");
+    instances_of(core, 1, false)
+}
+
+/// A tool with this many more core instances of a module with this text, in a component
+/// of their own where `within`.
+pub(crate) fn instances_of(core: &str, count: usize, within: bool) -> Vec<u8> {
+    let module = format!("(core module $beside {core})");
+    let instances = "(core instance (instantiate $beside))\n".repeat(count);
+    let after = match within {
+        true => format!("(component $c {module} {instances}) (instance (instantiate $c))"),
+        false => format!("{module} {instances}"),
+    };
     let run = answer("i32.const 16");
     component(&Parts { package: "a:b/c", ty: RUN, run: &run, after: &after, ..Parts::default() })
 }

@@ -237,6 +237,6 @@ mod tests {
         assert_eq!(memory.work.size(), Some(ByteSize::mib(1152)));
         assert_eq!(memory.components.size(), Some(ByteSize::mib(256)));
         assert_eq!(memory.messages.size(), Some(ByteSize::mib(512)));
-        assert!(ServerMemory::new(LEAST_SERVER_MEMORY).work.can_hold(80 << 20));
+        assert!(ServerMemory::new(LEAST_SERVER_MEMORY).work.can_hold(84 << 20));
     }
 }

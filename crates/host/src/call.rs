@@ -20,6 +20,7 @@ use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
 use crate::guest_exit::GuestExit;
+use crate::inspect::INSTANCE_BYTES;
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::metering::Metering;
 use crate::report::{Emitted, Reports};
@@ -216,13 +217,14 @@ impl Completion {
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 /// Reserves the memory that a call may take, before its time begins: that of the guest,
-/// and of the copy of what it hands over.
+/// of its instances, and of the copy of what it hands over.
 async fn reserve(
     memory: &MemoryBudget,
     limits: &Limits,
     cancellation: &Cancellation,
 ) -> Result<Reservation, CallError> {
-    let bytes = limits.memory.as_u64().saturating_add(host_data(limits).as_u64());
+    let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64();
+    let bytes = limits.memory.as_u64().saturating_add(besides);
     if let Some(reservation) = memory.reserve(bytes) {
         return Ok(reservation);
     }

@@ -70,7 +70,11 @@ pub(crate) fn compile(
     memory: &MemoryBudget,
 ) -> Result<Compiled, LoadError> {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
-    let heaviest = crate::inspect::check(&content).map_err(invalid)?;
+    // Its bytes are in memory already, and more is not taken for looking at them.
+    #[cfg(feature = "compiler")]
+    let held = reserve(wait, memory, ByteSize::bytes(content.len() as u64), wait.limit())?;
+    let heaviest = crate::inspect::check(&content, || wait.is_cancelled()).map_err(invalid)?;
+    let heaviest = heaviest.ok_or(LoadError::Cancelled)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
         let _ = (heaviest, metering, target, program, memory);
@@ -80,6 +84,8 @@ pub(crate) fn compile(
     let compiled = {
         let permit = PERMITS.take(wait, wait.limit())?;
         let share = Share::of(content.len() as u64, heaviest, memory.size());
+        // They are part of the share.
+        drop(held);
         let reserved = reserve(wait, memory, share.memory, wait.limit())?;
         let content = match program {
             None => content,

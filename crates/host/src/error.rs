@@ -57,11 +57,11 @@ pub enum CallError {
     },
     /// The call may take more memory than there is for all calls together.
     #[error(
-        "the call may take {needed}, its limit `memory` and a copy of what it answers, and the \
+        "the call may take {needed}, its limit `memory` and what the host holds for it, and the \
          server has {memory} for all calls; lower the limit, or raise `memory` under `[serve]`"
     )]
     BeyondMemory {
-        /// The call's limit, and the most that is copied of what it hands over.
+        /// The call's limit, and the most that the host holds for it besides.
         needed: ByteSize,
         /// What the server has for calls.
         memory: ByteSize,

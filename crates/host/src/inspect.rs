@@ -3,6 +3,7 @@
 //! Every component passes here before it is compiled, so that a refusal is
 //! early and names what is wrong; `kitbag inspect` shows the same reading.
 
+mod declared;
 mod host;
 mod weight;
 mod wit;
@@ -19,6 +20,7 @@ use wasmparser::{
     Encoding, FuncValidatorAllocations, Parser, Payload, ValidPayload, Validator, WasmFeatures,
 };
 
+pub(crate) use self::declared::INSTANCE_BYTES;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::load_error::{InvalidComponent, LoadError};
@@ -91,9 +93,14 @@ pub struct Export {
 /// [`InvalidComponent`] says what stands in the way, the first thing first: the
 /// form of the file, the version of the contract, the type of `run`, imports
 /// that are not offered.
-pub(crate) fn check(bytes: &[u8]) -> Result<Heaviest, InvalidComponent> {
-    let inspection = read(bytes)?;
-    inspection.verdict().map(|()| inspection.heaviest)
+///
+/// `None` where `is_cancelled` says so meanwhile.
+pub(crate) fn check(
+    bytes: &[u8],
+    is_cancelled: impl Fn() -> bool,
+) -> Result<Option<Heaviest>, InvalidComponent> {
+    let Some(inspection) = read(bytes, is_cancelled)? else { return Ok(None) };
+    inspection.verdict().map(|()| Some(inspection.heaviest))
 }
 
 /// Reads a component from a file, whether kitbag can run it or not.
@@ -103,7 +110,9 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Heaviest, InvalidComponent> {
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    read(&component_file::read(path)?).map_err(|problem| LoadError::invalid(path, problem))
+    let read = read(&component_file::read(path)?, || false);
+    let inspection = read.map_err(|problem| LoadError::invalid(path, problem))?;
+    inspection.ok_or(LoadError::Cancelled)
 }
 
 impl Inspection {
@@ -169,13 +178,18 @@ fn offered_features() -> WasmFeatures {
         .difference(WasmFeatures::THREADS)
 }
 
-fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
+/// Reads a component, or as much of it as there is time for: `None` then.
+fn read(
+    bytes: &[u8],
+    is_cancelled: impl Fn() -> bool,
+) -> Result<Option<Inspection>, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
         [0x7f, b'E', b'L', b'F', ..] => return Err(InvalidComponent::Precompiled),
         [0, b'a', b's', b'm', ..] => {}
         _ => return Err(InvalidComponent::NotWasm),
     }
+    declared::check(bytes)?;
     let malformed =
         |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
     let mut validator = Validator::new_with_features(offered_features());
@@ -186,6 +200,9 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
     let mut heaviest = Heaviest::default();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(malformed)?;
+        if is_cancelled() {
+            return Ok(None);
+        }
         match &payload {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                 return Err(InvalidComponent::CoreModule);
@@ -217,7 +234,7 @@ fn read(bytes: &[u8]) -> Result<Inspection, InvalidComponent> {
         }
     }
     let types = types.ok_or_else(|| InvalidComponent::Malformed("it breaks off".into()))?;
-    Ok(Inspection::new(bytes.len() as u64, &types, imports, exports, heaviest))
+    Ok(Some(Inspection::new(bytes.len() as u64, &types, imports, exports, heaviest)))
 }
 
 impl Inspection {

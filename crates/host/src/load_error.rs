@@ -258,6 +258,28 @@ pub enum InvalidComponent {
         /// How much of that may be.
         limit: u64,
     },
+    /// It declares more than any that a compiler makes.
+    #[error("the component has more than {limit} {what}, which is the limit; split it")]
+    ManyDeclarations {
+        /// What it has too much of.
+        what: &'static str,
+        /// How much of that may be.
+        limit: u64,
+    },
+    /// Its instances would take the host more memory or time than any that a compiler
+    /// makes.
+    #[error(
+        "all instances of the component's modules together {what} {size}, more than the {limit} \
+         that they may; instantiate fewer, or smaller ones"
+    )]
+    LargeInstances {
+        /// What is too large of them.
+        what: &'static str,
+        /// Its size, rounded up.
+        size: ByteSize,
+        /// The largest size.
+        limit: ByteSize,
+    },
     /// Compiling it takes too long.
     #[error(
         "the component takes longer than {} to compile; allow more with `limits.compile` of the \
