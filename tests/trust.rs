@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::support::mcp::Client;
-use crate::support::{CallInTest, Workspace, guest};
+use crate::support::{CallInTest, Workspace, guest, probe};
 
 /// A user who is neither the caller nor root.
 const STRANGER: u32 = 65534;
@@ -197,7 +197,9 @@ fn a_component_that_another_user_can_change_is_not_run() {
         }
     };
     let is_root = rustix::process::geteuid().is_root();
-    for inside in ["build/out/probe.wasm", ".kitbag/tools/deep/probe.wasm", "../bin/probe.wasm"] {
+    for inside in
+        ["build/out/probe.wasm", ".kitbag/tools/deep/probe.wasm", "../bin/deep/probe.wasm"]
+    {
         check(inside, 0, &|path| mode(path, 0o666));
         check(inside, 1, &|path| mode(path, 0o777));
         if is_root {
@@ -205,7 +207,7 @@ fn a_component_that_another_user_can_change_is_not_run() {
             check(inside, 1, &|path| chown(path, Some(STRANGER), None).unwrap());
         }
         // With the directory `tools` the configuration as a whole does not count.
-        if inside.starts_with("build") {
+        if !inside.starts_with(".kitbag") {
             check(inside, 2, &|path| mode(path, 0o777));
         }
     }
@@ -272,6 +274,85 @@ fn a_component_is_not_reached_through_a_link_that_another_user_can_exchange() {
     if rustix::process::geteuid().is_root() {
         lchown(shared.join("current.wasm"), Some(STRANGER), None).unwrap();
         check(false);
+    }
+}
+
+/// A directory beside the workspace with a link in it, and what is to be found of a path
+/// through it: `check` is given what is said where that is refused. Other users may write
+/// the directory, or own the link.
+fn with_shared_link(workspace: &Workspace, target: &Path, check: &dyn Fn(&Path, Option<&str>)) {
+    let shared = workspace.outside().join("shared");
+    fs::create_dir(&shared).unwrap();
+    let link = shared.join("link");
+    symlink(target, &link).unwrap();
+    mode(&shared, 0o755);
+    check(&link, None);
+    mode(&shared, 0o777);
+    check(&link, Some("`<outside>/shared` is writable by every user (mode 0777)"));
+    // There only the owner of a link exchanges it.
+    mode(&shared, 0o1777);
+    check(&link, None);
+    if rustix::process::geteuid().is_root() {
+        lchown(&link, Some(STRANGER), None).unwrap();
+        check(&link, Some("`<outside>/shared/link` belongs to user 65534"));
+    }
+}
+
+#[test]
+fn a_workspace_is_ignored_where_another_user_can_exchange_a_link_that_leads_to_it() {
+    let workspace = workspace();
+    with_shared_link(&workspace, &workspace.root(), &|link, said| {
+        let link = link.to_str().unwrap();
+        let load = ["run", "learn", "topic=keys", "subjects=key"];
+        for (flags, variables) in
+            [(vec!["-w", link], vec![]), (vec![], vec![("KITBAG_WORKSPACE", link)])]
+        {
+            let load = || workspace.run_with(&[&*flags, &load].concat(), "", &variables);
+            let Some(said) = said else {
+                assert_eq!(load().success(), "the secret\n");
+                continue;
+            };
+            let run = load();
+            assert_eq!(run.code, 1, "{}", run.shown());
+            let warning =
+                "warning: the configuration in `<outside>/shared/link/.kitbag` is ignored";
+            assert!(run.stderr.starts_with(&format!("{warning}: {said}; ")), "{}", run.shown());
+            workspace.own_config(&format!("[trust]\ndirectories = [{:?}]\n", workspace.root()));
+            assert_eq!(load().success(), "the secret\n");
+            workspace.own_config("");
+        }
+    });
+}
+
+#[test]
+fn no_grant_and_no_topic_is_reached_through_a_link_that_another_user_can_exchange() {
+    let read = ["run", "probe", "do=read", "path=/data/key.txt"];
+    let load = ["run", "learn", "topic=linked", "subjects=key"];
+    let granted = |mode: &str| {
+        probe(&format!(
+            "grants.filesystem = [{{ host = \"../shared/link\", guest = \"/data\", \
+             mode = {mode:?} }}]\n"
+        ))
+    };
+    let topic = "[knowledge.linked]\nsubjects = \"../shared/link\"\n".to_owned();
+    for (config, command, code) in
+        [(granted("ro"), read, 4), (granted("rw"), read, 4), (topic, load, 1)]
+    {
+        let workspace = workspace();
+        fs::remove_dir_all(workspace.path(".kitbag/tools")).unwrap();
+        workspace.config(&config);
+        mode(&workspace.path(".kitbag/config.toml"), 0o644);
+        with_shared_link(&workspace, &workspace.home().join(".ssh"), &|_, said| {
+            let run = workspace.run(&command);
+            match said {
+                None => assert!(run.clone().success().contains("the secret"), "{}", run.shown()),
+                Some(said) => {
+                    assert_eq!(run.code, code, "{}", run.shown());
+                    assert!(!run.shown().contains("the secret"), "{}", run.shown());
+                    assert!(run.shown().contains(said), "{}", run.shown());
+                }
+            }
+        });
     }
 }
 
@@ -350,4 +431,36 @@ fn the_users_own_file_that_others_can_write_is_an_error() {
         chown(own.join("config.toml"), Some(STRANGER), None).unwrap();
         check("it belongs to user 65534; make it yours with `chown`");
     }
+}
+
+#[test]
+fn the_users_own_file_is_an_error_where_another_user_can_exchange_what_leads_to_it() {
+    let workspace = Workspace::new();
+    workspace.own_config("[limits]\ntime = \"7s\"\n");
+    let (all, own) = (workspace.home().join(".config"), workspace.home().join(".config/kitbag"));
+    [&workspace.home(), &all, &own].into_iter().for_each(|path| mode(path, 0o755));
+    mode(&own.join("config.toml"), 0o644);
+    let check = |said: Option<&str>| {
+        let run = workspace.run(&["config", "--show"]);
+        match said {
+            None => assert!(run.success().contains("7s")),
+            Some(said) => {
+                assert_eq!(run.code, 4, "{}", run.shown());
+                assert!(run.stderr.contains(said), "{}", run.shown());
+            }
+        }
+    };
+    check(None);
+    for (path, name) in [(&all, "<home>/.config"), (&workspace.home(), "<home>")] {
+        mode(path, 0o777);
+        check(Some(&format!("`{name}` is writable by every user (mode 0777); use `chmod o-w`")));
+        mode(path, 0o1777);
+        check(None);
+        mode(path, 0o755);
+    }
+    // Of a chain of links each one is looked at.
+    let moved = workspace.outside().join("mine.toml");
+    fs::rename(own.join("config.toml"), &moved).unwrap();
+    symlink(workspace.outside().join("shared/link"), own.join("config.toml")).unwrap();
+    with_shared_link(&workspace, &moved, &|_, said| check(said));
 }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
-use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, id_of, locate};
+use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
-use rustix::fs::stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,6 +16,7 @@ use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
+use crate::trust::owners;
 
 /// The directory that makes its parent a workspace.
 pub(crate) const DIRECTORY: &str = ".kitbag";
@@ -62,6 +62,8 @@ pub struct Config {
     /// The links in `.kitbag/tools` that are named like a part of a tool, also those that
     /// lead to none yet; absolute.
     pub(crate) tool_links: Vec<PathBuf>,
+    /// The home directory of the caller.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// A workspace whose configuration is not read, because another user can change it.
@@ -274,14 +276,11 @@ impl Config {
         Tool { grants, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
     }
 
-    /// Where no other user may have written a component.
+    /// Where no other user may have written a component, or exchanged a link that leads to
+    /// a topic.
     pub fn owners(&self) -> Owners {
-        // What leads elsewhere by the time a component is opened is not trusted then.
-        let id = |path: &PathBuf| stat(path).ok().as_ref().map(id_of);
-        Owners {
-            root: if self.has_workspace { id(&self.root.value) } else { None },
-            trusted: self.trust.directories.value.iter().filter_map(id).collect(),
-        }
+        let root = self.has_workspace.then_some(&*self.root.value);
+        owners(root, self.home.as_deref(), &self.trust)
     }
 }
 

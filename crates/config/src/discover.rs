@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ToolName, ToolNameError};
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, statat};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
 use rustix::io::Errno;
 
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, TOOLS, Trust};
@@ -103,7 +103,7 @@ pub(crate) fn read(
     };
     let user = sources.user_file.as_ref().and_then(|path| {
         let mut texts = Texts::new(&workspace.root.value);
-        let file = texts.user_file(path::clean(path));
+        let file = texts.user_file(path::clean(path), sources.home.as_deref());
         parser.take(texts);
         file
     });
@@ -112,7 +112,8 @@ pub(crate) fn read(
         Some((config, file)) => trust(file, config, sources.home.as_deref(), parser.report),
         None => Trust::default(),
     };
-    let mut own = workspace.exists.then(|| OwnFiles::read(&workspace.root.value));
+    let mut own =
+        workspace.exists.then(|| OwnFiles::read(&workspace.root.value, sources.home.as_deref()));
     let ignored = own.as_mut().and_then(|own| own.distrusted(&trust, sources));
     if ignored.is_some() {
         own = None;
@@ -179,23 +180,25 @@ struct OwnFiles {
 
 impl OwnFiles {
     /// Opens, examines and reads every file of a workspace.
-    fn read(root: &Path) -> Self {
+    fn read(root: &Path, home: Option<&Path>) -> Self {
         let mut files = Self {
             directory: None,
             texts: Texts::new(root),
-            examiner: Examiner::default(),
+            examiner: Examiner::new(home),
             config: None,
             tools: BTreeMap::new(),
             tool_links: Vec::new(),
         };
         let path = root.join(DIRECTORY);
-        let opened = files.examiner.root(root).and_then(|root| {
-            let own =
-                files.examiner.open(root.as_fd(), Path::new(DIRECTORY), &path, OFlags::DIRECTORY);
-            files.directory = Some(root);
-            own
-        });
-        match opened {
+        let directory = match files.examiner.root(root) {
+            Ok(directory) => &*files.directory.insert(directory),
+            Err(error) => {
+                files.texts.fail(root, file::not_opened(&error));
+                return files;
+            }
+        };
+        let name = Path::new(DIRECTORY);
+        match files.examiner.open(directory.as_fd(), name, &path, OFlags::DIRECTORY) {
             Ok(own) => {
                 files.config = files.file(own.as_fd(), &path, FILE, Layer::Workspace);
                 files.read_tools(own.as_fd(), &path.join(TOOLS));
@@ -329,13 +332,11 @@ impl Texts {
     }
 
     /// Reads the user's own file, which was named by the caller and must be there.
-    fn user_file(&mut self, path: PathBuf) -> Option<SourceFile> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(&path, flags, Mode::empty());
-        match trust::check_own(&path, &opened) {
-            Ok(()) => self.read(path, Layer::User, opened),
-            Err(reason) => {
-                self.fail(&path, Problem::Unreadable { reason });
+    fn user_file(&mut self, path: PathBuf, home: Option<&Path>) -> Option<SourceFile> {
+        match trust::open_own(&path, home) {
+            Ok(opened) => self.read(path, Layer::User, Ok(opened)),
+            Err(problem) => {
+                self.fail(&path, problem);
                 None
             }
         }

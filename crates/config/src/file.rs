@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_files::OpenError;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
@@ -148,6 +149,17 @@ pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(bytes)
+}
+
+/// Why something could not be opened.
+pub(crate) fn not_opened(error: &OpenError) -> Problem {
+    match error {
+        OpenError::Io(error) => match Errno::from_io_error(error) {
+            Some(error) => unreadable(error),
+            None => Problem::Unreadable { reason: reason(error) },
+        },
+        error => Problem::Unreadable { reason: error.to_string() },
+    }
 }
 
 /// Why a file could not be opened.

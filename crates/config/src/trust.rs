@@ -1,37 +1,47 @@
 //! Whose files count: a workspace's configuration is read only where no user but
 //! the caller and root can have written it, or where the caller has named the workspace.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use kitbag_files::{
-    Distrust, Link, OwnerError, Owners, distrust, distrust_owner, distrust_place, id_of, locate,
+    Distrust, OpenError, OwnerError, Owners, distrust, distrust_owner, distrust_place, id_of,
+    locate,
 };
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
 
 use crate::config::Trust;
 use crate::error::Report;
-use crate::file::SourceFile;
+use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
 use crate::problem::Problem;
+use crate::text::shown_path;
 
 /// Opens the files of a workspace and remembers the first that does not count.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Examiner {
-    /// The root, once it was opened.
+    /// With the root, once it was opened.
     owners: Owners,
     /// The file or directory, and why.
     pub(crate) distrusted: Option<(PathBuf, Distrust)>,
 }
 
 impl Examiner {
-    /// Opens and examines the root of a workspace.
-    pub(crate) fn root(&mut self, path: &Path) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn new(home: Option<&Path>) -> Self {
+        Self { owners: owners(None, home, &Trust::default()), distrusted: None }
+    }
+
+    /// Opens and examines the root of a workspace, and the links that lead to it.
+    pub(crate) fn root(&mut self, path: &Path) -> Result<OwnedFd, OpenError> {
+        let located = locate(path)?;
+        self.take(self.owners.check_links(&located.links));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path, flags, Mode::empty())?;
-        let stat = fstat(&root)?;
+        let opened = openat(&located.handle, ".", flags, Mode::empty());
+        let root = opened.map_err(io::Error::from)?;
+        let stat = fstat(&root).map_err(io::Error::from)?;
         self.note(path, distrust_place(&stat, Some(root.as_fd())));
         self.owners.root = Some(id_of(&stat));
         Ok(root)
@@ -80,16 +90,16 @@ impl Examiner {
         Ok(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// Examines the links in the workspace that lead from a path elsewhere, and where
-    /// that is: a directory in which another user can put something else.
+    /// Examines the links that lead from a path elsewhere, and where that is: another user
+    /// must not be able to put something else there.
     fn links(&mut self, path: &Path) {
         // What leads nowhere is not read either.
-        let Ok(mut located) = locate(path) else { return };
-        // Those that lead to the workspace are not its own.
-        let is_inside = |link: &Link| link.within.iter().any(|id| Some(*id) == self.owners.root);
-        let outside = located.links.iter().take_while(|link| !is_inside(link)).count();
-        located.links.drain(..outside);
-        if let Err(OwnerError::Distrusted { path, reason }) = self.owners.check_links(&located) {
+        let Ok(located) = locate(path) else { return };
+        self.take(self.owners.check_located(&located));
+    }
+
+    fn take(&mut self, checked: Result<(), OwnerError>) {
+        if let Err(OwnerError::Distrusted { path, reason }) = checked {
             self.note(&path, Some(reason));
         }
     }
@@ -136,28 +146,34 @@ impl Trust {
     }
 }
 
-/// Checks that no user but the caller and root can have written the user's own file,
-/// where it was opened, or can put another one into its place.
+/// Which directories no other user may write, on the way to what is opened in them.
+pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) -> Owners {
+    // What leads elsewhere by the time that something is opened is not trusted then.
+    let id = |path: &Path| stat(path).ok().as_ref().map(id_of);
+    Owners {
+        root: root.and_then(id),
+        home: home.and_then(id),
+        trusted: trust.directories.value.iter().filter_map(|path| id(path)).collect(),
+    }
+}
+
+/// Opens the user's own file.
 ///
 /// # Errors
 ///
-/// Says who can, and what helps.
-pub(crate) fn check_own(path: &Path, opened: &rustix::io::Result<OwnedFd>) -> Result<(), String> {
-    let Ok(file) = opened else { return Ok(()) };
-    let check = |what: &str, reason: Option<Distrust>| match reason {
-        Some(reason) => Err(format!("{what} {reason}; {}", reason.remedy())),
-        None => Ok(()),
-    };
-    if let Ok(stat) = fstat(file) {
-        check("it", distrust(&stat, Some(file.as_fd())))?;
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = path.parent().map(|parent| rustix::fs::open(parent, flags, Mode::empty()));
-    match directory {
-        Some(Ok(directory)) => match fstat(&directory) {
-            Ok(stat) => check("its directory", distrust_place(&stat, Some(directory.as_fd()))),
-            Err(_) => Ok(()),
-        },
-        _ => Ok(()),
-    }
+/// Says why it cannot be read, or who else can have written it or can put another one
+/// into its place, and what helps.
+pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<OwnedFd, Problem> {
+    let opened = owners(None, home, &Trust::default()).open_by_links(path);
+    opened.map(|(file, _)| file.into()).map_err(|error| match error {
+        OwnerError::Distrusted { path: found, reason } => {
+            let what = match &*found {
+                found if found == path => "it".to_owned(),
+                found if Some(found) == path.parent() => "its directory".to_owned(),
+                found => format!("`{}`", shown_path(found)),
+            };
+            Problem::Unreadable { reason: format!("{what} {reason}; {}", reason.remedy()) }
+        }
+        OwnerError::Open(error) => file::not_opened(&error),
+    })
 }

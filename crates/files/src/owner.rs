@@ -12,7 +12,7 @@ use kitbag_contract::text::shown;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
 use rustix::io::Errno;
 
-use crate::open::{Link, Located, OpenAs, OpenError, open_by_hand};
+use crate::open::{Link, Located, OpenAs, OpenError, locate, open_by_hand};
 use crate::sys::{id_of, mode_of};
 
 /// Why a file or a directory does not count.
@@ -71,8 +71,10 @@ impl Distrust {
 /// Two are equal where they decide the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owners {
-    /// The workspace, which has been looked at.
+    /// The workspace, which has been looked at; what lies above it is not.
     pub root: Option<FileId>,
+    /// The home directory of the caller; what lies above it is not looked at.
+    pub home: Option<FileId>,
     /// Directories in which everything counts.
     pub trusted: Vec<FileId>,
 }
@@ -94,8 +96,9 @@ pub enum OwnerError {
 }
 
 impl Owners {
-    /// Opens a file by an absolute path on which there is no link, and looks at it, at
-    /// the directory that holds it, and in the workspace at those above it, too.
+    /// Opens a file by an absolute path on which there is no link, and looks at it and at
+    /// the directories that lead to it: from the workspace down, or the home directory, or
+    /// else the root.
     ///
     /// Each directory is looked at as it was opened, and the next one is opened in it:
     /// where no other user can write them, none has put the file there.
@@ -114,18 +117,45 @@ impl Owners {
         Ok((file.into(), stat))
     }
 
-    /// Looks at the links that led somewhere, and at the directories that hold what
-    /// they led to, as [`open`](Self::open) does.
+    /// Opens a file by an absolute path, by whatever links lead to it, and looks at those
+    /// and at it as [`open`](Self::open) does.
     ///
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn check_links(&self, located: &Located) -> Result<(), OwnerError> {
-        located.links.iter().try_for_each(|link| self.check_link(link))?;
+    pub fn open_by_links(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
+        match self.open(path) {
+            Err(OwnerError::Open(OpenError::Link { .. })) => {
+                let located = locate(path)?;
+                self.check_links(&located.links)?;
+                self.open(&located.path)
+            }
+            other => other,
+        }
+    }
+
+    /// Looks at the links that led somewhere, and at the directories that lead to what
+    /// that is, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn check_located(&self, located: &Located) -> Result<(), OwnerError> {
+        self.check_links(&located.links)?;
         match located.links.is_empty() {
             true => Ok(()),
             false => self.walk(&located.path)?.1.end(),
         }
+    }
+
+    /// Looks at links and at the directories that lead to each: another user must not be
+    /// able to put one there that leads elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn check_links(&self, links: &[Link]) -> Result<(), OwnerError> {
+        links.iter().try_for_each(|link| self.check_link(link))
     }
 
     /// Looks at the directories that lead to a path, and opens the last of them.
@@ -135,16 +165,10 @@ impl Owners {
         let flags = OpenAs::Directory.flags();
         let directory =
             open_by_hand(parent, flags, |directory, depth| walk.enter(directory, depth))?;
-        walk.enter(&directory, walk.last)?;
+        walk.enter(&directory, parent.components().count() - 1)?;
         Ok((directory, walk))
     }
 
-    /// Looks at a link as [`open`](Self::open) does at a file: another user must not be
-    /// able to put one there that leads elsewhere.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open).
     fn check_link(&self, link: &Link) -> Result<(), OwnerError> {
         let path = &link.path;
         let Some(name) = path.file_name() else { return Ok(()) };
@@ -159,8 +183,6 @@ impl Owners {
 struct Walk<'a> {
     owners: &'a Owners,
     path: &'a Path,
-    /// How many names the directory that holds it is below the root.
-    last: usize,
     /// The first that another user can write.
     found: Option<(PathBuf, Distrust)>,
     is_in_workspace: bool,
@@ -169,8 +191,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(owners: &'a Owners, path: &'a Path) -> Self {
-        let last = path.components().count().saturating_sub(2);
-        Self { owners, path, last, found: None, is_in_workspace: false, is_trusted: false }
+        Self { owners, path, found: None, is_in_workspace: false, is_trusted: false }
     }
 
     /// Looks at a directory that is so many names below the root.
@@ -180,10 +201,11 @@ impl<'a> Walk<'a> {
         self.is_trusted |= self.owners.trusted.contains(&id);
         if self.owners.root == Some(id) {
             self.is_in_workspace = true;
+            self.found = None;
             return Ok(());
         }
-        if !self.is_in_workspace && depth != self.last {
-            return Ok(());
+        if self.owners.home == Some(id) && !self.is_in_workspace {
+            self.found = None;
         }
         let path: PathBuf = self.path.components().take(depth + 1).collect();
         self.note(&path, || {
@@ -329,7 +351,6 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::open::locate;
 
     /// A directory with `a/b/file`, and the link `a/link` to it.
     fn fixture() -> (tempfile::TempDir, PathBuf) {
@@ -349,7 +370,8 @@ mod tests {
         let (_directory, path) = fixture();
         fs::set_permissions(path.join(inside), Permissions::from_mode(mode)).unwrap();
         let id = |inside: &str| locate(&path.join(inside)).unwrap().id();
-        let owners = Owners { root: root.map(id), trusted: trusted.map(id).into_iter().collect() };
+        let trusted = trusted.map(id).into_iter().collect();
+        let owners = Owners { root: root.map(id), home: Some(id("")), trusted };
         let text = |result: Result<(), OwnerError>| match result {
             Ok(()) => String::new(),
             Err(OwnerError::Distrusted { path: found, .. }) => {
@@ -361,7 +383,7 @@ mod tests {
         let file = owners.open(&path.join("a/b/file")).map(|(_, stat)| {
             assert_eq!(id_of(&stat), id("a/b/file"));
         });
-        [text(file), text(owners.check_links(&link))]
+        [text(file), text(owners.check_located(&link))]
     }
 
     #[test]
@@ -373,7 +395,7 @@ mod tests {
         check("a/b/file", 0o646, "a/b/file", "");
         check("a/b/file", 0o1646, "a/b/file", "");
         check("a/b", 0o757, "a/b", "a/b");
-        check("a", 0o777, "", "a");
+        check("a", 0o777, "a", "a");
         // Others cannot replace what is not theirs there.
         check("a/b", 0o1777, "", "");
         check("a", 0o1777, "", "");
@@ -394,6 +416,27 @@ mod tests {
         check("a/b", None, Some("a/b"), "");
         check("a/b/file", None, Some("a/b"), "");
         check("a", Some(""), Some("a/b"), "");
+    }
+
+    #[test]
+    fn above_the_home_directory_nothing_is_looked_at() {
+        let (_directory, path) = fixture();
+        fs::set_permissions(path.join("a"), Permissions::from_mode(0o777)).unwrap();
+        let is_opened = |home: &str| {
+            let home = Some(locate(&path.join(home)).unwrap().id());
+            Owners { home, ..Owners::default() }.open(&path.join("a/b/file")).is_ok()
+        };
+        assert_eq!(["", "a", "a/b"].map(is_opened), [false, false, true]);
+    }
+
+    #[test]
+    fn a_file_is_opened_by_a_link_that_no_other_user_can_exchange() {
+        let (_directory, path) = fixture();
+        let owners = Owners { home: Some(locate(&path).unwrap().id()), ..Owners::default() };
+        let is_opened = || owners.open_by_links(&path.join("a/link")).is_ok();
+        assert!(is_opened());
+        fs::set_permissions(path.join("a"), Permissions::from_mode(0o777)).unwrap();
+        assert!(!is_opened());
     }
 
     #[test]

@@ -131,6 +131,11 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
             shown(&link.path.to_string_lossy()),
         )));
     }
+    if !located.links.is_empty()
+        && let Err(error) = inner.owners().check_links(&located.links)
+    {
+        return Err(refused(&format!("is not read, since {error}")));
+    }
     let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
     let identity = Some(located.id());
     Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })

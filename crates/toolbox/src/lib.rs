@@ -472,7 +472,7 @@ impl Inner {
                 if let Some(link) = self.guard().writable_link(&located.links) {
                     return Err(LoadError::Link { path: link.path.clone() }.into());
                 }
-                let checked = self.owners().check_links(&located);
+                let checked = self.owners().check_located(&located);
                 checked.map_err(|error| LoadError::from_owner(path, error))?;
                 Ok(file(located.path))
             }
@@ -480,7 +480,8 @@ impl Inner {
         }
     }
 
-    /// Where no other user may have written a component.
+    /// Where no other user may have written a component, or exchanged a link that leads to
+    /// a topic.
     fn owners(&self) -> &Arc<Owners> {
         self.owners.get_or_init(|| Arc::new(self.config.owners()))
     }

@@ -26,6 +26,7 @@ use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::path::{Bases, settled};
 use crate::sources::{ComponentTool, Sources};
+use crate::trust::owners;
 
 /// Merges and checks what was read.
 ///
@@ -50,6 +51,7 @@ pub(crate) fn resolve(
         ceilings: &ceilings,
         own_file: sources.own_file(),
         canonical_root: &canonical,
+        owners: owners(exists.then_some(&*root.value), sources.home.as_deref(), &trust),
         is_ignored: ignored.is_some(),
         directories: HashMap::new(),
         guard: Guard::new(GuardedPaths {
@@ -94,5 +96,6 @@ pub(crate) fn resolve(
         topics,
         protected,
         tool_links,
+        home: sources.home.clone(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::{FileId, ToolName};
-use kitbag_files::{Guard, Link, OpenError, check_file_system, locate};
+use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 
 use crate::error::Report;
 use crate::file::SourceFile;
@@ -28,6 +28,8 @@ pub(super) struct Resolver<'a> {
     /// The person's own file, for messages.
     pub(super) own_file: Option<&'a Path>,
     pub(super) canonical_root: &'a Path,
+    /// Where no other user may have exchanged a link that leads to a grant.
+    pub(super) owners: Owners,
     /// Whether there is a workspace that does not count.
     pub(super) is_ignored: bool,
     /// Directories, by what they were before: many tools are granted the same one.

@@ -270,6 +270,11 @@ impl Resolver<'_> {
                     return None;
                 }
             }
+            if let Err(error) = self.owners.check_links(&directory.links) {
+                let reason = error.to_string();
+                self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
+                return None;
+            }
             if !directory.links.is_empty() {
                 let (file, links) = (host.file.clone(), directory.links);
                 self.linked.push(Linked { file, span: host.span, host: path, links });
