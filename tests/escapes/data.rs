@@ -166,8 +166,8 @@ fn a_thousand_problems_of_arguments_are_not_told_one_by_one() {
 }
 
 #[test]
-fn an_answer_of_millions_of_parts_costs_a_few_times_the_memory_of_a_call() {
-    let component = crafted::same_text_again(1_500_000, 1);
+fn an_answer_of_many_parts_costs_a_few_times_the_memory_of_a_call() {
+    let component = crafted::same_text_again(600_000, 1);
     let workspace = odd(&component);
     let [json, text] = &run_all(&workspace, &[&["run", "odd", "--json"], &["run", "odd"]])[..]
     else {
@@ -176,7 +176,7 @@ fn an_answer_of_millions_of_parts_costs_a_few_times_the_memory_of_a_call() {
     assert_eq!((json.code, text.code), (1, 1), "{}", text.shown());
     let trace = json.json()["error"]["trace"].as_array().unwrap().clone();
     assert_eq!(trace.len(), 1_001);
-    assert_eq!(trace[1_000], "[cut by kitbag: this trace had 1500000 lines]");
+    assert_eq!(trace[1_000], "[cut by kitbag: this trace had 600000 lines]");
     assert!(text.stderr.len() < 32 << 10, "{} bytes", text.stderr.len());
 
     let mut client = Client::with_handshake(&workspace, json!({}));
