@@ -399,8 +399,13 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
         let source = ComponentSource::File(guest("stranger").into());
         let component = sandbox.component(&source, &Limits::default(), &alone);
         let guest = "/data".parse().unwrap();
-        let directories =
-            vec![DirectoryGrant { host: host.to_owned(), guest, access, identity: None }];
+        let directories = vec![DirectoryGrant {
+            host: host.to_owned(),
+            guest,
+            access,
+            include: Vec::new(),
+            identity: None,
+        }];
         let call = Call {
             name: "count".into(),
             action: Action::Run,

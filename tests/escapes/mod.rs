@@ -17,6 +17,7 @@ mod links;
 mod parties;
 mod reports;
 mod resources;
+mod secrets;
 mod sequences;
 
 use kitbag::Kitbag;

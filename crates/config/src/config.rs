@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
-use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, locate};
+use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,6 +51,8 @@ pub struct Config {
     pub ceiling: EffectiveLimits,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
+    /// Names of files that look like secrets, besides the built-in list.
+    pub secret_files: SecretFiles,
     /// What a server may take altogether. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
     /// The tools by name, those that are not enabled among them.
@@ -164,6 +166,15 @@ pub struct Trust {
     pub directories: Sourced<Vec<PathBuf>>,
 }
 
+/// What the configuration changes of the built-in list of names that look like secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretFiles {
+    /// Globs of further names, of every layer. Default: none.
+    pub names: Sourced<Vec<String>>,
+    /// Globs of names that are no secrets, of the user's own file alone. Default: none.
+    pub except: Sourced<Vec<String>>,
+}
+
 /// The parameters of a tool, or the properties of an object, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
@@ -234,7 +245,7 @@ pub struct Topic {
 }
 
 impl Config {
-    /// What none of its tools changes, whatever it is granted.
+    /// What none of its tools changes, whatever it is granted, and what looks like a secret.
     pub fn guard(&self) -> Guard {
         let mut paths = GuardedPaths {
             own: own_directories(
@@ -259,7 +270,8 @@ impl Config {
         paths.granted.push(self.root.value.clone());
         paths.granted.sort();
         paths.granted.dedup();
-        Guard::new(paths)
+        let SecretFiles { names, except } = &self.secret_files;
+        Guard::new(paths).with_secrets(SecretNames::new(&names.value, &except.value))
     }
 
     /// A tool whose component the embedding program brings and of which no configuration
@@ -287,7 +299,7 @@ impl Config {
 /// What a component gets that says nothing of files: the workspace, to read.
 pub(crate) fn workspace_grant(host: PathBuf, identity: Option<FileId>) -> DirectoryGrant {
     let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
-    DirectoryGrant { host, guest, access: Access::ReadOnly, identity }
+    DirectoryGrant { host, guest, access: Access::ReadOnly, include: Vec::new(), identity }
 }
 
 /// What is kitbag's own: what the caller named, and what the workspace holds, which may
@@ -369,6 +381,12 @@ impl ToolGrants {
 }
 
 static DEFAULT: Origin = Origin::Default;
+
+impl Default for SecretFiles {
+    fn default() -> Self {
+        Self { names: Sourced::default(Vec::new()), except: Sourced::default(Vec::new()) }
+    }
+}
 
 impl Default for Trust {
     fn default() -> Self {

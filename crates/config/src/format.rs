@@ -35,6 +35,10 @@ pub(crate) struct ConfigFile {
     /// this table.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
+    /// Files that look like secrets, by their names: no tool opens, changes, moves or links
+    /// them unless its grant includes them.
+    #[schemars(title = "Files that look like secrets")]
+    pub(crate) secret_files: Option<SecretFilesConfig>,
     /// What `kitbag serve` may take.
     #[schemars(title = "Server")]
     pub(crate) serve: Option<ServeConfig>,
@@ -156,6 +160,22 @@ pub(crate) struct TrustConfig {
     /// count that lie in such a directory, or below.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
+}
+
+/// Files that look like secrets, by their names. There is a list of them: `.env`, private
+/// keys, credential stores and the like.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Files that look like secrets")]
+pub(crate) struct SecretFilesConfig {
+    /// Globs of names besides those on the list, of files and of directories that hold
+    /// them, in any case. Those of every file count.
+    #[schemars(extend("default" = [], "examples" = [["*.tfstate"]]))]
+    pub(crate) names: Option<Written<Vec<Written<String>>>>,
+    /// Globs of names that are no secrets after all; `*` clears the whole list. Only your
+    /// own file has this key.
+    #[schemars(extend("default" = [], "examples" = [[".npmrc"]]))]
+    pub(crate) except: Option<Written<Vec<Written<String>>>>,
 }
 
 /// What `kitbag serve` may take.

@@ -21,7 +21,8 @@ pub struct Row {
 
 impl Config {
     /// Every value that is in effect, defaults among them: the workspace, the
-    /// state directory, the ceilings, the limits of all tools, the server, the tools by name, the topics by id.
+    /// state directory, the ceilings, the limits of all tools, the files that look like
+    /// secrets, the server, the tools by name, the topics by id.
     ///
     /// What has neither a value nor a default has no row.
     pub fn rows(&self) -> Vec<Row> {
@@ -36,6 +37,10 @@ impl Config {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });
         rows.limits(&root.key("limits"), &self.limits);
+        let (secret_files, globs) =
+            (root.key("secret_files"), |globs: &Vec<String>| Value::from(globs.as_slice()));
+        rows.add(secret_files.key("names"), &self.secret_files.names, globs);
+        rows.add(secret_files.key("except"), &self.secret_files.except, globs);
         rows.size(root.key("serve").key("memory"), &self.server_memory);
         let tools = root.key("tools");
         for (name, tool) in &self.tools {

@@ -1,5 +1,6 @@
 //! What a component says of itself.
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -160,6 +161,7 @@ impl Description {
 
 impl<'de> Deserialize<'de> for Description {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Both forms at once: reading a schema twice would be a large part of a start.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Written {
@@ -170,17 +172,28 @@ impl<'de> Deserialize<'de> for Description {
             resources: Vec<ResourceDescription>,
             #[serde(default)]
             resource_templates: Vec<ResourceTemplateDescription>,
+            name: Option<String>,
+            title: Option<String>,
+            description: Option<String>,
+            input_schema: Option<Value>,
+            output_schema: Option<Value>,
+            annotations: Option<Annotations>,
+            grants: Option<Map<String, Value>>,
         }
-        let value = Value::deserialize(deserializer)?;
-        let written = Written::deserialize(&value).map_err(serde::de::Error::custom)?;
+        let written = Written::deserialize(deserializer)?;
         let tools = match written.tools {
             Some(tools) => tools,
-            None => {
-                let only = ToolDescription::deserialize(&value);
-                vec![only.map_err(serde::de::Error::custom)?]
-            }
+            None => vec![ToolDescription {
+                name: written.name.ok_or_else(|| D::Error::missing_field("name"))?,
+                title: written.title,
+                description: written.description,
+                input_schema: written.input_schema,
+                output_schema: written.output_schema,
+                annotations: written.annotations,
+                grants: written.grants,
+            }],
         };
-        let Written { tools: _, prompts, resources, resource_templates } = written;
+        let Written { prompts, resources, resource_templates, .. } = written;
         Ok(Self { tools, prompts, resources, resource_templates })
     }
 }

@@ -1,4 +1,5 @@
-//! The one rule of what no tool changes, whatever it is granted.
+//! The one rule of what no tool changes, whatever it is granted, and the names that look
+//! like secrets.
 //!
 //! Configuration names the paths; the rule compares what a call is about to
 //! change with them: by identity, and by folded name in the directory, since
@@ -16,6 +17,7 @@ use rustix::fs::{AtFlags, statat};
 
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, OpenAs, canonical, open, resolve};
+use crate::secrets::SecretNames;
 
 /// What a configuration names; absolute paths, which need not exist.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +42,7 @@ pub struct GuardedPaths {
 #[derive(Debug, Default)]
 pub struct Guard {
     paths: GuardedPaths,
+    secrets: SecretNames,
     /// The canonical form of what is kitbag's own.
     own: OnceLock<Vec<PathBuf>>,
 }
@@ -90,7 +93,19 @@ pub enum Change {
 impl Guard {
     /// A guard of these paths.
     pub fn new(paths: GuardedPaths) -> Self {
-        Self { paths, own: OnceLock::new() }
+        Self { paths, ..Self::default() }
+    }
+
+    /// The same, with other names that look like secrets than the built-in list.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretNames) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// The names that look like secrets: of files that no tool opens or changes, and of
+    /// directories whose files are such, unless a grant names them.
+    pub fn secrets(&self) -> &SecretNames {
+        &self.secrets
     }
 
     /// What a directory is or lies in that no tool changes, if so; by its

@@ -1,5 +1,5 @@
 //! Opening what a path names without being led elsewhere, who else could have
-//! written it, and the one rule of what no tool changes.
+//! written it, and the rules of what no tool changes and of what looks like a secret.
 //!
 //! Configuration and host use the same functions, so what one checks is what
 //! the other opens. Which paths are named, and what a tool is granted, is left
@@ -9,10 +9,12 @@ mod guard;
 mod names;
 mod open;
 mod owner;
+mod secrets;
 mod sys;
 
 pub use guard::{Change, Guard, GuardTable, GuardedPaths, repository_above};
-pub use names::{SECRETS, fold, is_guarded, is_part_of_repository};
+pub use names::{fold, is_guarded, is_part_of_repository};
 pub use open::{Link, Located, OpenAs, OpenError, canonical, check_file_system, locate, open};
 pub use owner::{Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place};
+pub use secrets::SecretNames;
 pub use sys::{HANDLE, id_of, mode_of, modified_at, read_link};

@@ -5,33 +5,6 @@
 /// there are run by, or steer, what runs outside the sandbox.
 const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
-/// What the names of files and directories look like that hold secrets, in lower case; at
-/// most one `*` stands for anything. A name in any case counts.
-pub const SECRETS: [&str; 22] = [
-    ".env",
-    ".env.*",
-    ".envrc",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    ".htpasswd",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".kube",
-    "id_rsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.kdbx",
-];
-
 /// What a directory holds that git takes for a repository: `HEAD`, and one of
 /// the others.
 ///
@@ -43,9 +16,13 @@ pub(crate) const REPOSITORY: [&str; 4] = ["HEAD", "objects", "refs", "commondir"
 /// case-folding ext4 ignore, and without what NTFS drops at the end.
 pub fn fold(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    let visible = name.chars().filter(|c| !is_ignored(*c)).map(narrow);
-    // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
-    let folded = visible.collect::<String>().to_uppercase().to_lowercase();
+    let folded = if name.is_ascii() {
+        name.to_ascii_lowercase()
+    } else {
+        let visible = name.chars().filter(|c| !is_ignored(*c)).map(narrow);
+        // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
+        visible.collect::<String>().to_uppercase().to_lowercase()
+    };
     match folded.trim_end_matches(['.', ' ']) {
         "" => folded,
         trimmed => trimmed.to_owned(),
@@ -66,7 +43,7 @@ pub fn is_part_of_repository(name: &str) -> bool {
 
 /// Whether a name is what FAT and NTFS call another one in eight characters and
 /// three: `GIT~1` for `.git`.
-fn is_short_name(folded: &str, long: &str) -> bool {
+pub(crate) fn is_short_name(folded: &str, long: &str) -> bool {
     let number = folded.strip_prefix(long).and_then(|rest| rest.strip_prefix('~'));
     number.is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

@@ -9,7 +9,7 @@ use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, Outcome,
 };
 use kitbag_files::Guard;
-use kitbag_policy::Grants;
+use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
@@ -65,6 +65,8 @@ pub struct Completion {
     pub stdout: Captured,
     /// What the tool printed to its standard error. Untrusted.
     pub stderr: Captured,
+    /// The files that look like secrets and that the tool was refused, at most five of them.
+    pub refused_secrets: Vec<RefusedSecret>,
     /// What the call took.
     pub usage: Usage,
 }
@@ -144,7 +146,8 @@ pub(crate) async fn run(
         Ok(Outcome::Success(_) | Outcome::Error(_)) => ended.emitted.items,
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
     };
-    Ok(Completion { result, emitted, stdout: stdio.out.captured(), stderr, usage })
+    let (stdout, refused_secrets) = (stdio.out.captured(), ended.refused_secrets);
+    Ok(Completion { result, emitted, stdout, stderr, refused_secrets, usage })
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
@@ -208,6 +211,7 @@ impl Completion {
             emitted: Vec::new(),
             stdout: Captured::default(),
             stderr: Captured::default(),
+            refused_secrets: Vec::new(),
             usage: Usage::default(),
         }
     }
@@ -250,6 +254,7 @@ struct Ended<T> {
     /// The limit that the guest met last, whatever came of it.
     refused: Option<LimitKind>,
     emitted: Emitted,
+    refused_secrets: Vec<RefusedSecret>,
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -297,5 +302,6 @@ async fn run_guest<T>(
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
-    Ok(Ended { result, memory, fuel, refused, emitted })
+    let refused_secrets = store.data_mut().take_refused_secrets();
+    Ok(Ended { result, memory, fuel, refused, emitted, refused_secrets })
 }

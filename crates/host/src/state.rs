@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
 use kitbag_files::Guard;
-use kitbag_policy::Grants;
+use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
@@ -64,6 +64,11 @@ impl State {
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
         Guarded { wasi, granted: &mut self.granted.directories, quota: &self.quota }
+    }
+
+    /// The files that look like secrets and that the guest was refused.
+    pub(crate) fn take_refused_secrets(&mut self) -> Vec<RefusedSecret> {
+        self.granted.directories.take_refused()
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

@@ -22,6 +22,10 @@ pub struct DirectoryGrant {
     pub guest: GuestPath,
     /// What the guest may do in there.
     pub access: Access,
+    /// Globs of the files in there that look like secrets and that it may open all the
+    /// same, by their paths. In a directory that is, or lies in, what looks like a secret
+    /// itself it may open everything.
+    pub include: Vec<String>,
     /// The directory that was there when the grant was checked. The host gives
     /// no other one. `None`: any.
     pub identity: Option<FileId>,
@@ -44,6 +48,15 @@ pub struct PathRequest {
     pub guest: GuestPath,
     /// What the guest does there.
     pub access: Access,
+}
+
+/// A file that looks like a secret and that a tool was refused, since no grant names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedSecret {
+    /// Where the guest finds the granted directory that holds it.
+    pub directory: GuestPath,
+    /// Its path in there, with all links followed. Untrusted.
+    pub path: String,
 }
 
 /// What a tool may do inside a granted directory.
@@ -101,12 +114,15 @@ impl DirectoryGrant {
     /// alone, so whether a link leads elsewhere is left to the host.
     pub fn holds(&self, other: &Self) -> bool {
         // Each field, so that one that is added here gives a call no more by accident.
-        let Self { host, guest, access, identity: _ } = other;
+        let Self { host, guest, access, include, identity: _ } = other;
         let mut parts = host.components();
         parts.all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
             && host.starts_with(&self.host)
             && self.guest.contains(guest)
             && self.access.includes(*access)
+            // Globs are of paths in the directory, so those of another one mean other files.
+            && (include.is_empty()
+                || *host == self.host && include.iter().all(|glob| self.include.contains(glob)))
     }
 }
 
@@ -134,11 +150,15 @@ impl Kind for Vec<DirectoryGrant> {
 
     fn to_json(&self) -> Value {
         let entry = |grant: &DirectoryGrant| {
-            json!({
+            let mut entry = json!({
                 "host": grant.host.to_string_lossy(),
                 "guest": grant.guest,
                 "mode": grant.access,
-            })
+            });
+            if !grant.include.is_empty() {
+                entry["include"] = json!(grant.include);
+            }
+            entry
         };
         self.iter().map(entry).collect()
     }
@@ -176,9 +196,33 @@ impl PathRequest {
     /// What would allow it, as an entry of a list of directories in TOML.
     fn as_entry(&self) -> String {
         let host = if self.is_workspace() { "." } else { "DIRECTORY" };
-        let guest = self.guest.as_str().replace('\\', "\\\\").replace('"', "\\\"");
-        format!("{{ host = \"{host}\", guest = \"{guest}\", mode = \"{}\" }}", self.access)
+        let guest = quoted(self.guest.as_str());
+        format!("{{ host = \"{host}\", guest = {guest}, mode = \"{}\" }}", self.access)
     }
+}
+
+impl RefusedSecret {
+    /// The file, as the guest names it.
+    pub fn guest(&self) -> String {
+        format!("{}/{}", self.directory.as_str().trim_end_matches('/'), self.path)
+    }
+
+    /// The glob that would allow it, as an element of `include` in TOML.
+    pub fn as_include(&self) -> String {
+        let mut glob = String::new();
+        for char in self.path.chars() {
+            match char {
+                '*' | '?' | '[' => glob.extend(['[', char, ']']),
+                char => glob.push(char),
+            }
+        }
+        quoted(&glob)
+    }
+}
+
+/// A text as a string in TOML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 impl Access {
@@ -265,7 +309,11 @@ impl fmt::Display for Access {
 impl fmt::Display for DirectoryGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.host.to_string_lossy();
-        write!(f, "{}  {} ← {}", self.access, self.guest, shown(&host))
+        write!(f, "{}  {} ← {}", self.access, self.guest, shown(&host))?;
+        if !self.include.is_empty() {
+            write!(f, ", with {}", shown(&self.include.join(", ")))?;
+        }
+        Ok(())
     }
 }
 
@@ -342,7 +390,33 @@ mod tests {
 
     fn grant((names, access): &(Vec<&str>, Access)) -> DirectoryGrant {
         let guest = path(names);
-        DirectoryGrant { host: "/h".into(), guest, access: *access, identity: None }
+        DirectoryGrant {
+            host: "/h".into(),
+            guest,
+            access: *access,
+            include: Vec::new(),
+            identity: None,
+        }
+    }
+
+    #[test]
+    fn a_grant_holds_no_secrets_that_it_does_not_include() {
+        let grant = |host: &str, include: &[&str]| DirectoryGrant {
+            host: host.into(),
+            guest: "/data".parse().unwrap(),
+            access: Access::ReadOnly,
+            include: include.iter().copied().map(String::from).collect(),
+            identity: None,
+        };
+        let own = grant("/w", &[".env", "keys/*"]);
+        let check = |host: &str, include: &[&str], expected: bool| {
+            assert_eq!(own.holds(&grant(host, include)), expected, "{host} {include:?}");
+        };
+        check("/w", &[], true);
+        check("/w", &["keys/*"], true);
+        check("/w", &["*"], false);
+        check("/w/sub", &[], true);
+        check("/w/sub", &[".env"], false);
     }
 
     #[test]
@@ -351,6 +425,7 @@ mod tests {
             host: host.into(),
             guest: guest.parse().unwrap(),
             access,
+            include: Vec::new(),
             identity: None,
         };
         let own = grant("/w/data", "/data", Access::ReadOnly);
@@ -399,7 +474,7 @@ mod tests {
             if let Decision::Denied { .. } = decision {
                 let mut more = granted;
                 let PathRequest { guest, access } = request.clone();
-                more.push(DirectoryGrant { host: "/h".into(), guest, access, identity: None });
+                more.push(DirectoryGrant { host: "/h".into(), guest, access, include: Vec::new(), identity: None });
                 let is_allowed = matches!(decide(&more, &request), Decision::Allowed { .. });
                 prop_assert!(is_allowed);
             }

@@ -14,7 +14,8 @@ mod kind;
 
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
-    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RequestedDirectory,
+    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedSecret,
+    RequestedDirectory,
 };
 pub use kind::{Effects, Kind, KindRequest, Reach};
 
@@ -166,7 +167,8 @@ mod tests {
 
     fn directory(guest: &str, access: Access) -> DirectoryGrant {
         let guest = guest.parse().unwrap();
-        DirectoryGrant { host: PathBuf::from("/tmp"), guest, access, identity: None }
+        let (host, include) = (PathBuf::from("/tmp"), Vec::new());
+        DirectoryGrant { host, guest, access, include, identity: None }
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::io::ErrorKind;
 use kitbag_config::{Config, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{ByteSize, ErrorInfo, Limits};
-use kitbag_files::{OpenError, SECRETS, locate};
+use kitbag_files::{OpenError, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::Inner;
 use crate::adapter::{Adapter, Additions};
@@ -138,21 +138,30 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     }
     let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
     let identity = Some(located.id());
-    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, identity })
+    let include = topic.include.value.clone();
+    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, include, identity })
 }
 
-/// The description of its topic that the guest gets.
+/// The description of its topic that the guest gets, without what is empty: all of it is
+/// written and read in each call.
 fn injected(topic: &Topic, output: ByteSize) -> Value {
-    json!({
-        "id": topic.id,
-        "title": topic.title.value,
-        "description": topic.description.as_ref().map(|description| &description.value),
-        "disabled": topic.disabled.value,
-        "learned": topic.learned.value,
-        "include": topic.include.value,
-        "secrets": SECRETS.join("\n"),
-        "output_bytes": output.as_u64(),
-    })
+    let mut told = Map::new();
+    told.insert("id".to_owned(), topic.id.as_str().into());
+    if topic.title.value != topic.id {
+        told.insert("title".to_owned(), topic.title.value.as_str().into());
+    }
+    if let Some(description) = &topic.description {
+        told.insert("description".to_owned(), description.value.as_str().into());
+    }
+    let lists =
+        [("disabled", &topic.disabled), ("learned", &topic.learned), ("include", &topic.include)];
+    for (key, globs) in lists {
+        if !globs.value.is_empty() {
+            told.insert(key.to_owned(), globs.value.as_slice().into());
+        }
+    }
+    told.insert("output_bytes".to_owned(), output.as_u64().into());
+    told.into()
 }
 
 pub(crate) fn error(message: String) -> ErrorInfo {

@@ -32,7 +32,6 @@ use kitbag_host::{
     CallError, Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact,
     EventSink, Host, LoadError, Metering, RunContext,
 };
-use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
@@ -486,13 +485,8 @@ impl Inner {
         self.owners.get_or_init(|| Arc::new(self.config.owners()))
     }
 
-    /// What none of the tools changes, whatever it is granted.
+    /// What none of the tools changes, whatever it is granted, and what looks like a secret.
     fn guard(&self) -> &Arc<Guard> {
         self.guard.get_or_init(|| Arc::new(self.config.guard()))
-    }
-
-    /// The same for a call with these grants, where that can matter.
-    fn guard_for(&self, grants: &Grants) -> Arc<Guard> {
-        if grants.effects().changes { Arc::clone(self.guard()) } else { Arc::default() }
     }
 }

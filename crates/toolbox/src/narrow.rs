@@ -79,7 +79,10 @@ fn directory(
     }
     let host = &*wanted.host;
     let below = host.strip_prefix(&own.host).unwrap_or(host);
-    let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+    let secrets = inner.guard().secrets();
+    let is_hidden = |name: &OsStr| {
+        name.as_encoded_bytes().starts_with(b".") || secrets.matches(&name.to_string_lossy())
+    };
     if below.iter().any(is_hidden) {
         return Err(format!("`{}` needs a grant of the tool's own", below.display()));
     }

@@ -315,7 +315,7 @@ fn authorise(
         (None, _) | (_, Action::FormatArguments) => Additions::default(),
     };
     grants.directories.extend(additions.directories);
-    let guard = inner.guard_for(&grants);
+    let guard = Arc::clone(inner.guard());
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
 }
 
@@ -423,17 +423,18 @@ async fn run_native(
     toolbox.host().run_native(limits, &context.run, tool.call(native)).await
 }
 
-/// Adds to the error of a run what the tool asks for and is not granted, since that is
-/// often why it failed.
+/// Adds to the error of a run what the tool asks for and is not granted, and the secrets
+/// that it was refused, since that is often why it failed.
 fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     let message = match &mut completion.result {
         Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
         Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
     };
     if call.call.action == Action::Run {
-        for missing in call.tool.missing_grants() {
+        let refused = completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it));
+        for line in call.tool.missing_grants().chain(refused) {
             message.push('\n');
-            message.push_str(&missing);
+            message.push_str(&line);
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{EffectiveLimits, Origin, Parameter, Sourced, ToolGrants, ToolSource};
 use kitbag_contract::json::{self, JsonBudget};
+use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
-use kitbag_policy::{Grants, MissingGrant, RequestedGrants};
+use kitbag_policy::{Grants, MissingGrant, RefusedSecret, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
@@ -126,6 +127,38 @@ impl Tool {
                  `tools.{tool}.grants.{key}`{besides}"
             )
         })
+    }
+
+    /// What is said of a file that looks like a secret and that the tool was refused, with
+    /// the line that would allow it.
+    pub(crate) fn refused_secret(&self, refused: &RefusedSecret) -> String {
+        let (name, include) = (&self.name, refused.as_include());
+        let mut own = self.grants.value.directories.iter();
+        let advice = match own.find(|grant| grant.guest == refused.directory) {
+            Some(grant)
+                if matches!(
+                    self.grants.origin_of("filesystem"),
+                    Origin::Default | Origin::Tool
+                ) =>
+            {
+                let (guest, mode) = (&grant.guest, grant.access);
+                format!(
+                    "add `{{ host = \".\", guest = \"{guest}\", mode = \"{mode}\", include = [{include}] }}` \
+                     to `tools.{name}.grants.filesystem`"
+                )
+            }
+            Some(grant) => format!(
+                "add `{include}` to `include` of `{}` in `tools.{name}.grants.filesystem`",
+                grant.guest
+            ),
+            None => format!("add `{include}` to `include` of the topic"),
+        };
+        let message = format!(
+            "`{}` looks like a secret, which a tool opens and changes only where its grant \
+             includes it; to allow it, {advice}",
+            refused.guest()
+        );
+        shown(&message).to_string()
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,

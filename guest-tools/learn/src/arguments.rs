@@ -58,12 +58,9 @@ pub(crate) struct Topic {
     pub(crate) disabled: Vec<String>,
     /// Names and patterns of what is in the system prompt.
     pub(crate) learned: Vec<String>,
-    /// Patterns of dot directories and of files that look like secrets, which are
-    /// subjects all the same.
+    /// Patterns of dot directories that are entered all the same. The host reads them too,
+    /// for files that look like secrets.
     pub(crate) include: Vec<String>,
-    /// Names of files that look like secrets, in lower case, each with at most one `*`, one
-    /// a line: a list would be taken apart and put together in each call.
-    pub(crate) secrets: String,
     /// How long the whole answer may be.
     pub(crate) output_bytes: usize,
 }
@@ -121,7 +118,7 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
 fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
     let (mut id, mut title, mut description) = (None, None, None);
     let (mut disabled, mut learned) = (Vec::new(), Vec::new());
-    let (mut include, mut secrets) = (Vec::new(), String::new());
+    let mut include = Vec::new();
     let mut output_bytes = OUTPUT_BYTES;
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -132,7 +129,6 @@ fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
             ("disabled", value) => disabled = texts("_topic.disabled", value)?,
             ("learned", value) => learned = texts("_topic.learned", value)?,
             ("include", value) => include = texts("_topic.include", value)?,
-            ("secrets", value) => secrets = text("_topic.secrets", value)?,
             ("output_bytes", value) => output_bytes = bytes("_topic.output_bytes", &value)?,
             (key, _) => return Err(format!("`_topic.{key}` is unknown")),
         }
@@ -140,7 +136,7 @@ fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {
     let id = id.ok_or("`_topic.id` is missing")?;
     let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone());
     let description = description.filter(|text| !text.trim().is_empty());
-    Ok(Topic { id, title, description, disabled, learned, include, secrets, output_bytes })
+    Ok(Topic { id, title, description, disabled, learned, include, output_bytes })
 }
 
 /// A text, or the list that some models write as one.

@@ -245,8 +245,10 @@ impl Walk {
         }
         path.push_str(name);
         match kind {
-            Kind::File if self.filter.takes_file(&path) => self.files.push(path),
-            Kind::Directory if self.filter.enters(&path) => self.directories.push(path),
+            Kind::File if self.filter.takes_entry(&path, name, false) => self.files.push(path),
+            Kind::Directory if self.filter.takes_entry(&path, name, true) => {
+                self.directories.push(path);
+            }
             Kind::File | Kind::Directory => {}
             Kind::Link => self.links.push(path),
             Kind::Other => {}
@@ -256,10 +258,7 @@ impl Walk {
 
     fn follow_links(&mut self, files: &impl Files) {
         for link in core::mem::take(&mut self.links) {
-            let takes = |path: &str, kind| match kind {
-                Kind::Directory => self.filter.enters(path),
-                _ => self.filter.takes_file(path),
-            };
+            let takes = |path: &str, kind| self.filter.takes(path, kind == Kind::Directory);
             let target = files.target(&link);
             if let Ok(kind) = target
                 && !(takes(&link, kind)

@@ -27,7 +27,6 @@ mod catalog;
 mod document;
 mod files;
 mod fold;
-mod glob;
 mod include;
 mod nearest;
 mod notes;

@@ -7,11 +7,11 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use kitbag_glob::Glob;
 use kitbag_sdk::ErrorInfo;
 
 use crate::arguments::Topic;
 use crate::catalog::{Catalog, Subject};
-use crate::glob::Glob;
 use crate::nearest::nearest;
 use crate::notes::{quoted, shortened};
 

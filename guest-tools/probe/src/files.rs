@@ -28,7 +28,7 @@ pub(crate) fn preopens(_: &Call, _: &Arguments) -> Result<String, Stop> {
 
 pub(crate) fn read(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let limit = arguments.number_or("limit", 1 << 20);
-    at_path(call, arguments, "read", |place| {
+    let answer = at_path(call, arguments, "read", |place| {
         let file = place.open(OpenFlags::empty(), DescriptorFlags::READ)?;
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < limit {
@@ -40,7 +40,12 @@ pub(crate) fn read(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
         }
         let length = count(bytes.len(), "byte", "bytes");
         Ok(if bytes.is_empty() { length } else { format!("{length}: {}", content(&bytes)) })
-    })
+    })?;
+    // As a tool that cannot go on without the file.
+    match arguments.flag_or("must", false) && answer.contains("refused") {
+        true => Err(ErrorInfo::new(answer).into()),
+        false => Ok(answer),
+    }
 }
 
 pub(crate) fn write(call: &Call, arguments: &Arguments) -> Result<String, Stop> {

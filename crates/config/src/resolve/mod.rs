@@ -7,6 +7,7 @@ pub(crate) mod grants;
 mod limits;
 mod parameters;
 mod resolver;
+mod secret_files;
 mod tools;
 mod topics;
 mod value;
@@ -71,6 +72,7 @@ pub(crate) fn resolve(
     let lowered = lowered(EffectiveLimits::default(), &ceilings);
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
+    let secret_files = resolver.secret_files(&configs);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
         ..component.clone()
@@ -91,6 +93,7 @@ pub(crate) fn resolve(
         files,
         ceiling,
         limits,
+        secret_files,
         server_memory,
         tools,
         topics,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use glob::Pattern;
 use kitbag_contract::text::is_hidden;
 
 use super::resolver::Resolver;
@@ -70,12 +69,7 @@ impl Resolver<'_> {
             all(parts, |topic| topic.disabled.as_ref()).collect(),
         ];
         for layer in globs.into_iter().flatten() {
-            for glob in layer.value.iter().map(|glob| glob.at(layer.file)) {
-                if let Err(error) = Pattern::new(glob.value) {
-                    let reason = error.msg.to_owned();
-                    self.report.at(glob, Problem::Glob { glob: glob.value.clone(), reason });
-                }
-            }
+            self.globs(layer);
         }
         let subjects = match last(parts, |topic| topic.subjects.as_ref()) {
             Some(subjects) => self.path(subjects).map(|path| subjects.sourced(path)),

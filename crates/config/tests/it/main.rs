@@ -11,6 +11,7 @@ mod layers;
 mod limits;
 mod parameters;
 mod rows;
+mod secret_files;
 mod server;
 mod support;
 mod tools;

@@ -20,6 +20,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
 use super::change::{Guarded, above};
+use super::granted::Place;
 use super::listing::Listing;
 use super::quota::{self, CountedStream};
 use super::resolve::{Found, from_errno, resolve};
@@ -92,9 +93,12 @@ fn is_ordinary(kind: FileType) -> bool {
 impl preopens::Host for Guarded<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let mut directories = Vec::with_capacity(self.granted.preopens.len());
-        for (directory, name) in &self.granted.preopens {
-            let fd = self.wasi.table.push(Descriptor::Dir(directory.clone()))?;
-            directories.push((fd, name.clone()));
+        for index in 0..self.granted.preopens.len() {
+            let preopen = &self.granted.preopens[index];
+            let name = preopen.guest.to_string();
+            let fd = self.wasi.table.push(Descriptor::Dir(preopen.directory.clone()))?;
+            self.granted.opened(&fd, Place::granted(index));
+            directories.push((fd, name));
         }
         Ok(directories)
     }
@@ -143,6 +147,8 @@ impl HostDescriptor for Guarded<'_> {
 
         let target = resolve(&dir.dir, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
         let kind = target.found.as_ref().map(Found::kind);
+        let place = self.granted.below(&fd, target.names())?;
+        self.granted.refuse_secret(&place, kind == Some(FileType::Directory))?;
         if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileType::Symlink) {
             return Err(ErrorCode::Unsupported.into());
         }
@@ -188,7 +194,11 @@ impl HostDescriptor for Guarded<'_> {
                 Descriptor::File(File::new(opened.handle.into(), perms, mode, true))
             }
         };
-        Ok(self.wasi.table.push(opened)?)
+        let opened = self.wasi.table.push(opened)?;
+        if is_directory {
+            self.granted.opened(&opened, place);
+        }
+        Ok(opened)
     }
 
     async fn create_directory_at(
@@ -360,7 +370,9 @@ impl HostDescriptor for Guarded<'_> {
         &mut self,
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DirectoryEntryStream>> {
-        let listing = self.wasi.table.push(Listing::open(&self.dir(&fd)?)?)?;
+        let dir = self.dir(&fd)?;
+        let listing = Listing::open(&dir, self.granted.place(&fd)?.clone())?;
+        let listing = self.wasi.table.push(listing)?;
         Ok(Resource::new_own(listing.rep()))
     }
 
@@ -376,7 +388,13 @@ impl HostDescriptor for Guarded<'_> {
     ) -> FsResult<DescriptorStat> {
         let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
         let flags = PathFlags::empty();
-        let result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
+        let mut result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
+        if let Ok(stat) = &mut result
+            && place.is_secret
+        {
+            // As in a listing: a tool that goes by types leaves it alone.
+            stat.type_ = DescriptorType::Unknown;
+        }
         self.leave(place, result)
     }
 
@@ -438,6 +456,7 @@ impl HostDescriptor for Guarded<'_> {
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        self.granted.closed(&fd);
         HostDescriptor::drop(&mut self.wasi, fd)
     }
 }
@@ -447,7 +466,7 @@ impl HostDirectoryEntryStream for Guarded<'_> {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.wasi.table.get(&listing(&stream))?.next()
+        self.wasi.table.get(&listing(&stream))?.next(self.granted)
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {

@@ -15,7 +15,7 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::granted::Granted;
+use super::granted::{Granted, Place};
 use super::quota::Quota;
 use super::resolve::{Found, Target, from_errno, leads_out, resolve};
 
@@ -56,8 +56,10 @@ impl Guarded<'_> {
             return Err(ErrorCode::NotPermitted.into());
         }
         let target = resolve(&dir.dir, path, follow)?;
+        let place = self.granted.below(fd, target.names())?;
+        self.granted.refuse_secret(&place, change == Change::NewDirectory)?;
         let lock = self.check(&dir, &target, change).await?;
-        Ok(Changing { dir, target, lock })
+        Ok(Changing { dir, target, place, lock })
     }
 
     /// Refuses a change that no tool makes. Where two calls could make it together,
@@ -92,12 +94,13 @@ impl Guarded<'_> {
         }
     }
 
-    /// Refuses a link that would lead out of the granted directory.
+    /// Refuses a link that would lead out of the granted directory, or by its text to what
+    /// looks like a secret.
     pub(super) fn check_link(&mut self, link: &str, at: &Changing) -> FsResult<()> {
         let above = above(&at.dir.dir, self.granted.table())?;
         match leads_out(link, above.len() - 1 + at.target.directories.len()) {
             true => Err(ErrorCode::NotPermitted.into()),
-            false => Ok(()),
+            false => self.granted.refuse_link(&at.place, link),
         }
     }
 
@@ -112,19 +115,19 @@ impl Guarded<'_> {
     }
 
     /// Puts the directory of a resolved path where wasmtime-wasi finds it.
-    pub(super) fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Place> {
+    pub(super) fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Position> {
         let parent = match target.directories.pop() {
             Some(parent) => Dir::new(parent.handle.into(), dir.perms, dir.open_mode, true),
             None => dir.clone(),
         };
         let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
-        Ok(Place { parent, name: target.name, _lock: None })
+        Ok(Position { parent, name: target.name, is_secret: false, _lock: None })
     }
 
     /// The same for what is about to be changed.
-    pub(super) fn place_of(&mut self, changing: Changing) -> FsResult<Place> {
+    pub(super) fn place_of(&mut self, changing: Changing) -> FsResult<Position> {
         let place = self.place(&changing.dir, changing.target)?;
-        Ok(Place { _lock: changing.lock, ..place })
+        Ok(Position { _lock: changing.lock, ..place })
     }
 
     /// The same for what is moved, or gets a second name, and where to.
@@ -132,11 +135,15 @@ impl Guarded<'_> {
         &mut self,
         (fd, path): (&Resource<Descriptor>, &str),
         (new_fd, new_path): (&Resource<Descriptor>, &str),
-    ) -> FsResult<(Place, Place)> {
+    ) -> FsResult<(Position, Position)> {
         // Only one of them is locked, so that no two calls wait for each other.
         let old = self.changing(fd, path, false, Change::Remove).await?;
         let new = self.changing(new_fd, new_path, false, Change::Put).await?;
         self.check_moved_link(&old, &new)?;
+        let is_directory = |found: &Found| found.kind() == FileType::Directory;
+        if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
+            return Err(ErrorCode::NotPermitted.into());
+        }
         Ok((self.place_of(old)?, self.place_of(new)?))
     }
 
@@ -146,14 +153,22 @@ impl Guarded<'_> {
         fd: &Resource<Descriptor>,
         path: &str,
         follow: bool,
-    ) -> FsResult<Place> {
+    ) -> FsResult<Position> {
         let dir = self.dir(fd)?;
         let target = resolve(&dir.dir, path, follow)?;
-        self.place(&dir, target)
+        let place = self.granted.below(fd, target.names())?;
+        // A name may be looked at that looks like a secret, and nothing in a directory that
+        // does.
+        let directories = self.granted.below(fd, target.directory_names())?;
+        self.granted.refuse_secret(&directories, true)?;
+        let is_directory = |found: &Found| found.kind() == FileType::Directory;
+        let is_directory = target.found.as_ref().is_some_and(is_directory);
+        let is_secret = self.granted.is_secret(&place, is_directory);
+        Ok(Position { is_secret, ..self.place(&dir, target)? })
     }
 
     /// Gives a place back after the operation on it, whatever came of that.
-    pub(super) fn leave<T>(&mut self, place: Place, result: FsResult<T>) -> FsResult<T> {
+    pub(super) fn leave<T>(&mut self, place: Position, result: FsResult<T>) -> FsResult<T> {
         self.wasi.table.delete(place.parent)?;
         result
     }
@@ -177,17 +192,20 @@ async fn lock(directory: BorrowedFd<'_>) -> FsResult<SystemFile> {
 pub(super) struct Changing {
     dir: Dir,
     target: Target,
+    place: Place,
     lock: Option<SystemFile>,
 }
 
 /// A checked place in a directory.
-pub(super) struct Place {
+pub(super) struct Position {
     parent: Resource<Descriptor>,
     name: String,
+    /// What is there looks like a secret that no grant names.
+    pub(super) is_secret: bool,
     _lock: Option<SystemFile>,
 }
 
-impl Place {
+impl Position {
     pub(super) fn parent(&self) -> Resource<Descriptor> {
         Resource::new_borrow(self.parent.rep())
     }

@@ -1,25 +1,102 @@
-//! The directories of a call: opened once, without links, and checked.
+//! The directories of a call: opened once, without links, and checked. What in them looks
+//! like a secret is opened and changed only where a grant names it.
 
-use std::path::{Component, PathBuf};
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::FileId;
-use kitbag_files::{Guard, GuardTable, OpenAs, OpenError, canonical, id_of, open};
-use kitbag_policy::{Access, DirectoryGrant};
+use kitbag_contract::text::shown;
+use kitbag_files::{Guard, GuardTable, OpenAs, OpenError, SecretNames, canonical, id_of, open};
+use kitbag_glob::Include;
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedSecret};
+use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
-use wasmtime_wasi::filesystem::{Dir, OpenMode};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::error::CallError;
+
+/// How many refused secrets a call remembers: what is said of them is for a person.
+const REFUSED: usize = 5;
 
 /// What a call may reach of the file system.
 #[derive(Default)]
 pub(crate) struct Granted {
-    pub(super) preopens: Vec<(Dir, String)>,
-    /// Those among them that it may write.
+    pub(super) preopens: Vec<Preopen>,
+    /// Where the directories lie that the guest has open, by its handles.
+    open: HashMap<u32, Place>,
+    /// The secrets that the guest was refused, at most [`REFUSED`].
+    refused: Vec<RefusedSecret>,
+    /// Those of the granted directories that it may write.
     writable: Vec<(PathBuf, FileId)>,
     guard: Arc<Guard>,
     /// What it must not change of them, from its first change on.
     table: Option<GuardTable>,
+}
+
+/// A granted directory.
+pub(super) struct Preopen {
+    pub(super) directory: Dir,
+    pub(super) guest: GuestPath,
+    host: PathBuf,
+    include: Include,
+}
+
+/// Where an open directory lies: by the names that the guest went through, with all links
+/// followed.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The granted directory, by its position.
+    preopen: usize,
+    /// The path in there, empty for the granted directory itself.
+    path: String,
+    /// One of the names on that path looks like a secret.
+    looks_secret: bool,
+}
+
+impl Preopen {
+    /// Whether the directory looks like a secret itself, or lies in what does: whoever
+    /// granted it meant that.
+    fn is_store(&self, secrets: &SecretNames) -> bool {
+        self.host.iter().any(|name| secrets.matches(&name.to_string_lossy()))
+    }
+}
+
+impl Place {
+    /// The granted directory at this position.
+    pub(super) fn granted(preopen: usize) -> Self {
+        Self { preopen, path: String::new(), looks_secret: false }
+    }
+
+    /// A path below this one.
+    fn join<'a>(&self, names: impl IntoIterator<Item = &'a str>, secrets: &SecretNames) -> Self {
+        let mut place = self.clone();
+        for name in names.into_iter().filter(|name| *name != ".") {
+            if !place.path.is_empty() {
+                place.path.push('/');
+            }
+            place.path.push_str(name);
+            place.looks_secret |= secrets.matches(name);
+        }
+        place
+    }
+
+    /// Where a symbolic link leads from here by its text, which does not leave the granted
+    /// directory and goes up only at its beginning.
+    fn linked(&self, link: &str, secrets: &SecretNames) -> Self {
+        let mut above = self.path.rsplit_once('/').map_or("", |(above, _)| above);
+        let mut names = Vec::new();
+        for name in link.split('/').filter(|name| !name.is_empty()) {
+            match name {
+                ".." => above = above.rsplit_once('/').map_or("", |(above, _)| above),
+                name => names.push(name),
+            }
+        }
+        let above = above.split('/').filter(|name| !name.is_empty());
+        Self::granted(self.preopen).join(above.chain(names), secrets)
+    }
 }
 
 impl Granted {
@@ -57,10 +134,96 @@ impl Granted {
             if grant.access == Access::ReadWrite {
                 granted.writable.push((grant.host.clone(), id));
             }
-            let directory = Dir::new(directory, perms, open_mode, true);
-            granted.preopens.push((directory, grant.guest.to_string()));
+            let include = Include::new(&grant.include).map_err(|(glob, reason)| {
+                denied(grant, &format!("includes `{}`, which is not a glob: {reason}", shown(glob)))
+            })?;
+            granted.preopens.push(Preopen {
+                directory: Dir::new(directory, perms, open_mode, true),
+                guest: grant.guest.clone(),
+                host: grant.host.clone(),
+                include,
+            });
         }
         Ok(granted)
+    }
+
+    /// Notes where a directory lies that the guest has open now.
+    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: Place) {
+        self.open.insert(handle.rep(), place);
+    }
+
+    /// Forgets what the guest has closed.
+    pub(super) fn closed(&mut self, handle: &Resource<Descriptor>) {
+        self.open.remove(&handle.rep());
+    }
+
+    /// Where an open directory lies. Every handle of one is made with its place.
+    pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&Place> {
+        self.open.get(&handle.rep()).ok_or_else(|| ErrorCode::BadDescriptor.into())
+    }
+
+    /// Where a path leads by these names, from an open directory.
+    pub(super) fn below<'a>(
+        &self,
+        handle: &Resource<Descriptor>,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> FsResult<Place> {
+        Ok(self.place(handle)?.join(names, self.guard.secrets()))
+    }
+
+    /// Refuses a symbolic link at a place that leads to a secret by its text.
+    pub(super) fn refuse_link(&mut self, place: &Place, link: &str) -> FsResult<()> {
+        let target = place.linked(link, self.guard.secrets());
+        self.refuse_secret(&target, false)
+    }
+
+    /// Whether what lies at a place looks like a secret, or lies in what does, and no grant
+    /// names it.
+    pub(super) fn is_secret(&self, place: &Place, is_directory: bool) -> bool {
+        if !place.looks_secret {
+            return false;
+        }
+        let secrets = self.guard.secrets();
+        // Any grant may name it, whichever the guest came through.
+        let path = self.preopens[place.preopen].host.join(&place.path);
+        !self.preopens.iter().any(|preopen| {
+            let path = path.strip_prefix(&preopen.host).ok().and_then(Path::to_str);
+            path.is_some_and(|path| {
+                let keeps_out = |name: &str, _| secrets.matches(name);
+                preopen.is_store(secrets) || preopen.include.lets_in(path, is_directory, keeps_out)
+            })
+        })
+    }
+
+    /// The same for an entry of a directory.
+    pub(super) fn is_secret_in(&self, place: &Place, name: &str, is_directory: bool) -> bool {
+        let secrets = self.guard.secrets();
+        (place.looks_secret || secrets.matches(name))
+            && self.is_secret(&place.join([name], secrets), is_directory)
+    }
+
+    /// Refuses what [`is_secret`](Self::is_secret), and remembers that.
+    pub(super) fn refuse_secret(&mut self, place: &Place, is_directory: bool) -> FsResult<()> {
+        if !self.is_secret(place, is_directory) {
+            return Ok(());
+        }
+        let directory = self.preopens[place.preopen].guest.clone();
+        let refused = RefusedSecret { directory, path: place.path.clone() };
+        if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+        Err(ErrorCode::NotPermitted.into())
+    }
+
+    /// Whether some grant names secrets: what is moved there would be named by it too.
+    pub(super) fn names_secrets(&self) -> bool {
+        let secrets = self.guard.secrets();
+        self.preopens.iter().any(|it| !it.include.is_empty() || it.is_store(secrets))
+    }
+
+    /// The secrets that the guest was refused.
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedSecret> {
+        std::mem::take(&mut self.refused)
     }
 
     /// What this call must not change, looked up at the first change, and again where

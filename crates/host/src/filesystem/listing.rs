@@ -3,7 +3,8 @@
 //! wasmtime-wasi reads a directory whole when it is opened, and asks for the
 //! metadata of each entry, all of it in the host and out of reach of the
 //! deadline. Here an entry is read when the guest asks for the next one, and
-//! its type is what the directory says.
+//! its type is what the directory says; `unknown` where it looks like a secret that no
+//! grant names, so that a tool that goes by types leaves it alone.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,27 +13,29 @@ use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
+use super::granted::{Granted, Place};
 use super::resolve::from_errno;
 
 /// An open listing. It stands in the resource table in the place of
 /// wasmtime-wasi's own `DirectoryEntryStream`.
 pub(super) struct Listing {
     dir: Dir,
+    place: Place,
     entries: Mutex<Entries>,
 }
 
 impl Listing {
     /// Starts at the first entry.
-    pub(super) fn open(dir: &Dir) -> FsResult<Self> {
+    pub(super) fn open(dir: &Dir, place: Place) -> FsResult<Self> {
         // A preopen is a bare path (`O_PATH`), which has to be opened to be read.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(&*dir.dir, ".", flags, Mode::empty()).map_err(from_errno)?;
         let entries = Entries::new(opened).map_err(from_errno)?;
-        Ok(Self { dir: dir.clone(), entries: Mutex::new(entries) })
+        Ok(Self { dir: dir.clone(), place, entries: Mutex::new(entries) })
     }
 
     /// The next entry, but for the two that every directory has.
-    pub(super) fn next(&self) -> FsResult<Option<DirectoryEntry>> {
+    pub(super) fn next(&self, granted: &Granted) -> FsResult<Option<DirectoryEntry>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(entry) = entries.read() else { return Ok(None) };
@@ -52,7 +55,11 @@ impl Listing {
                 known => known,
             };
             let Ok(name) = name.to_str() else { return Err(ErrorCode::IllegalByteSequence.into()) };
-            let type_ = descriptor_type(file_type);
+            let is_directory = file_type == FileType::Directory;
+            let type_ = match granted.is_secret_in(&self.place, name, is_directory) {
+                true => DescriptorType::Unknown,
+                false => descriptor_type(file_type),
+            };
             return Ok(Some(DirectoryEntry { type_, name: name.to_owned() }));
         }
     }

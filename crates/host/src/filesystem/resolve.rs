@@ -52,6 +52,16 @@ impl Target {
     pub(super) fn parent(&self) -> FileId {
         self.directories.last().map_or(self.start, Found::id)
     }
+
+    /// The names that the path goes through, with all links followed.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.directory_names().chain([&*self.name])
+    }
+
+    /// The same without the last component.
+    pub(super) fn directory_names(&self) -> impl Iterator<Item = &str> {
+        self.directories.iter().map(|found| &*found.name)
+    }
 }
 
 impl Found {

@@ -2,7 +2,6 @@ use kitbag_sdk::serde_json::json;
 use proptest::prelude::*;
 
 use super::{Memory, loaded};
-use crate::glob::Glob;
 
 /// The obvious meaning of a pattern, component by component.
 fn matches(pattern: &[&str], slug: &[&str]) -> bool {
@@ -79,23 +78,5 @@ proptest! {
         }
         expected.sort();
         prop_assert_eq!(loaded(&files, json!([pattern.join("/"), "zz"])), expected);
-    }
-
-    #[test]
-    fn a_glob_is_what_the_crate_glob_takes_it_for(
-        pattern in "[ab/*?!\\[\\]-]{0,10}|[ab]?([*?/ab]|[*][*]/|\\[!?[a-c]-[a-c]?\\]){0,6}",
-        paths in prop::collection::vec("[abc\\-!\\]/]{0,8}", 1..20),
-    ) {
-        let options = glob::MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            require_literal_leading_dot: false,
-        };
-        match (Glob::new(&pattern), glob::Pattern::new(&pattern)) {
-            (Ok(ours), Ok(theirs)) => for path in &paths {
-                prop_assert_eq!(ours.matches(path), theirs.matches_with(path, options), "{} {}", pattern, path);
-            },
-            (ours, theirs) => prop_assert_eq!(ours.err(), theirs.err().map(|error| error.msg)),
-        }
     }
 }

@@ -38,6 +38,11 @@ pub(crate) struct DirectoryGrantConfig {
     #[serde(default)]
     #[schemars(schema_with = "access_schema")]
     pub(crate) mode: Option<Written<Access>>,
+    /// Globs of files in there that look like secrets, by their paths: without this the tool
+    /// does not open them. In a directory that looks like a secret itself it opens all.
+    #[serde(default)]
+    #[schemars(extend("default" = [], "examples" = [[".env"]]))]
+    pub(crate) include: Option<Written<Vec<Written<String>>>>,
 }
 
 /// A grant that is being checked: what of it could be understood.
@@ -48,6 +53,7 @@ struct Grant<'a> {
     identity: Option<FileId>,
     guest: Option<GuestPath>,
     access: Access,
+    include: Vec<String>,
     is_enabled: bool,
 }
 
@@ -166,6 +172,7 @@ impl Resolver<'_> {
         for weaker in layers {
             for grant in weaker.value {
                 self.guest_path(grant.at(weaker.file));
+                self.include(grant.at(weaker.file));
             }
         }
         let (count, most) = (effective.value.len(), MAX_GRANTS);
@@ -236,8 +243,13 @@ impl Resolver<'_> {
             .ok()
     }
 
+    fn include(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Vec<String> {
+        grant.inner(|grant| grant.include.as_ref()).map(|at| self.globs(at)).unwrap_or_default()
+    }
+
     fn grant<'a>(&mut self, at: At<'a, DirectoryGrantConfig>, is_enabled: bool) -> Grant<'a> {
         let guest = self.guest_path(at);
+        let include = self.include(at);
         let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
         let mut identity = None;
         let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
@@ -282,7 +294,7 @@ impl Resolver<'_> {
             identity = Some(directory.identity);
             Some(canonical)
         });
-        Grant { at, host, identity, guest, access, is_enabled }
+        Grant { at, host, identity, guest, access, include, is_enabled }
     }
 }
 
@@ -339,8 +351,8 @@ impl Grant<'_> {
     }
 
     fn finish(self) -> Option<DirectoryGrant> {
-        let Self { access, identity, .. } = self;
-        Some(DirectoryGrant { host: self.host?, guest: self.guest?, access, identity })
+        let Self { access, include, identity, .. } = self;
+        Some(DirectoryGrant { host: self.host?, guest: self.guest?, access, include, identity })
     }
 }
 

@@ -1,17 +1,30 @@
-//! Globs as the crate `glob` has them, which the host checks a configuration with:
-//! `*` stays within one level, `**` crosses levels. That crate reads directories too
-//! and so needs `std`, which this tool does without; the tests hold the two together.
+//! Globs of a configuration and of the tool `learn`: `*` stays within one level, `**`
+//! crosses levels.
 //!
-//! A leading dot needs no care: what is hidden is never offered to a glob.
+//! They mean what they mean to the crate `glob`, which the tests compare them with. That
+//! crate needs `std`, which `learn` does without, and takes exponential time for some
+//! patterns. A leading dot is a character like any other.
+
+#![no_std]
+
+extern crate alloc;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A glob, ready to be matched.
-#[derive(Debug)]
-pub(crate) struct Glob(Vec<Token>);
+/// Globs of paths in a directory that are let in where a rule keeps their names out.
+#[derive(Clone, Debug, Default)]
+pub struct Include {
+    globs: Vec<Glob>,
+    /// The part of each glob before each of its slashes: the directories on the way.
+    above: Vec<Glob>,
+}
 
-#[derive(Debug)]
+/// A glob, ready to be matched.
+#[derive(Clone, Debug)]
+pub struct Glob(Vec<Token>);
+
+#[derive(Clone, Debug)]
 enum Token {
     /// This character.
     Literal(char),
@@ -27,13 +40,60 @@ enum Token {
     Rest,
 }
 
+impl Include {
+    /// Reads the globs.
+    ///
+    /// # Errors
+    ///
+    /// The first text that is no glob, and why.
+    pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, (&str, &'static str)> {
+        let mut include = Self::default();
+        for text in texts.iter().map(AsRef::as_ref) {
+            include.globs.push(Glob::new(text).map_err(|reason| (text, reason))?);
+            let ends = text.match_indices('/').map(|(end, _)| &text[..end]);
+            include.above.extend(ends.filter_map(|above| Glob::new(above).ok()));
+        }
+        Ok(include)
+    }
+
+    /// Whether there is no glob.
+    pub fn is_empty(&self) -> bool {
+        self.globs.is_empty()
+    }
+
+    /// Whether a path is let in: each name on it that is kept out has a glob that names
+    /// the path up to there, or a glob names the whole path. A directory is let in, too,
+    /// where a glob names something in it.
+    ///
+    /// `keeps_out` is asked with a name and whether it is a directory's.
+    pub fn lets_in(
+        &self,
+        path: &str,
+        is_directory: bool,
+        keeps_out: impl Fn(&str, bool) -> bool,
+    ) -> bool {
+        let ends = path.match_indices('/').map(|(end, _)| (end, true));
+        let mut start = 0;
+        let is_let_in = ends.chain([(path.len(), is_directory)]).all(|(end, is_directory)| {
+            let name = &path[start..end];
+            start = end + 1;
+            !keeps_out(name, is_directory) || names(&self.globs, &path[..end])
+        });
+        is_let_in || names(&self.globs, path) || is_directory && names(&self.above, path)
+    }
+}
+
+fn names(globs: &[Glob], path: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(path))
+}
+
 impl Glob {
     /// Reads a glob.
     ///
     /// # Errors
     ///
     /// Why it is none, in the words of the crate `glob`.
-    pub(crate) fn new(text: &str) -> Result<Self, &'static str> {
+    pub fn new(text: &str) -> Result<Self, &'static str> {
         let chars: Vec<char> = text.chars().collect();
         let mut tokens = Vec::new();
         let mut rest = chars.as_slice();
@@ -80,7 +140,7 @@ impl Glob {
     ///
     /// Every way to match is followed at once, so that the time does not depend on how
     /// many there are.
-    pub(crate) fn matches(&self, path: &str) -> bool {
+    pub fn matches(&self, path: &str) -> bool {
         // Of each token whether it may be the next one; behind the last is the end.
         let mut states = vec![false; self.0.len() + 1];
         let mut next = states.clone();
@@ -145,4 +205,62 @@ fn ranges(mut class: &[char]) -> Vec<(char, char)> {
         class = rest;
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use proptest::prelude::*;
+
+    use super::{Glob, Include};
+
+    #[test]
+    fn a_kept_out_name_is_let_in_where_a_glob_names_it_or_the_whole_path() {
+        let check = |globs: &[&str], path: &str, is_directory: bool, expected: bool| {
+            let include = Include::new(globs).unwrap();
+            let keeps_out = |name: &str, _: bool| name.starts_with('.');
+            let is_let_in = include.lets_in(path, is_directory, keeps_out);
+            assert_eq!(is_let_in, expected, "{globs:?} {path}");
+        };
+        check(&[], "a/b", false, true);
+        check(&[], "a/.b", false, false);
+        check(&[], ".a/b", false, false);
+        check(&[".a"], ".a", true, true);
+        check(&[".a"], ".a/b", false, true);
+        check(&[".a"], ".a/.b", false, false);
+        check(&[".a"], "c/.a/b", false, false);
+        check(&["c"], "c/.a", false, false);
+        check(&[".a/*"], ".a/.b", false, true);
+        check(&["*/.b"], "a/.b", false, true);
+        check(&[".a/b/.c"], ".a/b/.c", false, true);
+        check(&[".a/b/.c"], ".a/b/d", false, false);
+        // The directories on the way, and no files there.
+        check(&[".a/b/.c"], ".a/b", true, true);
+        check(&[".a/b/.c"], ".a", true, true);
+        check(&[".a/b/.c"], ".a", false, false);
+        check(&["**"], ".a/.b", false, true);
+        assert_eq!(Include::new(&["a", "x["]).unwrap_err(), ("x[", "invalid range pattern"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_is_what_the_crate_glob_takes_it_for(
+            pattern in "[ab/*?!\\[\\]-]{0,10}|[ab]?([*?/ab]|[*][*]/|\\[!?[a-c]-[a-c]?\\]){0,6}",
+            paths in prop::collection::vec("[abc\\-!\\]/]{0,8}", 1..20),
+        ) {
+            let options = glob::MatchOptions {
+                case_sensitive: true,
+                require_literal_separator: true,
+                require_literal_leading_dot: false,
+            };
+            match (Glob::new(&pattern), glob::Pattern::new(&pattern)) {
+                (Ok(ours), Ok(theirs)) => for path in &paths {
+                    let expected = theirs.matches_with(path, options);
+                    prop_assert_eq!(ours.matches(path), expected, "{} {}", pattern, path);
+                },
+                (ours, theirs) => prop_assert_eq!(ours.err(), theirs.err().map(|error| error.msg)),
+            }
+        }
+    }
 }

@@ -1,0 +1,51 @@
+//! What looks like a secret: what the layers change of the built-in list of names.
+
+use std::sync::Arc;
+
+use super::resolver::Resolver;
+use crate::config::SecretFiles;
+use crate::file::{Layer, SourceFile};
+use crate::format::ConfigFile;
+use crate::problem::Problem;
+use crate::written::{At, Written};
+
+impl Resolver<'_> {
+    /// Every layer adds names; only the user's own file takes some away, so that a workspace
+    /// opens nothing that the user has not.
+    pub(super) fn secret_files(&mut self, layers: &[(&SourceFile, &ConfigFile)]) -> SecretFiles {
+        let mut files = SecretFiles::default();
+        for (file, layer) in layers {
+            let Some(table) = &layer.secret_files else { continue };
+            if let Some(names) = table.names.as_ref().map(|names| names.at(file)) {
+                files.names.value.extend(self.globs(names));
+                files.names.origin = names.origin();
+            }
+            let Some(except) = table.except.as_ref().map(|except| except.at(file)) else {
+                continue;
+            };
+            if file.layer() == Layer::User {
+                files.except = except.sourced(self.globs(except));
+            } else {
+                let (key, file) = ("secret_files.except", self.own_file.map(Arc::from));
+                self.report.at(except, Problem::NotOwnFile { key, file });
+            }
+        }
+        files
+    }
+
+    /// The texts of a list of globs, those that are none reported.
+    pub(super) fn globs(&mut self, at: At<'_, Vec<Written<String>>>) -> Vec<String> {
+        let texts = at.value.iter().map(|text| text.at(at.file));
+        let mut globs = Vec::with_capacity(at.value.len());
+        for text in texts {
+            match kitbag_glob::Glob::new(text.value) {
+                Ok(_) => globs.push(text.value.clone()),
+                Err(reason) => {
+                    let (glob, reason) = (text.value.clone(), reason.to_owned());
+                    self.report.at(text, Problem::Glob { glob, reason });
+                }
+            }
+        }
+        globs
+    }
+}

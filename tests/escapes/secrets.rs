@@ -1,0 +1,277 @@
+//! Files that look like secrets: no tool opens, changes, moves or links one that no grant
+//! names.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use super::Attempts;
+use crate::support::{CallInTest, Workspace, probe, snapshot};
+
+/// What every secret of these tests holds.
+const SECRET: &str = "token = 1234";
+
+/// `probe` with these directories granted, in a workspace that holds secrets.
+fn workspace(grants: &str) -> Workspace {
+    let workspace =
+        Workspace::with_probe(&format!("[tools.probe.grants]\nfilesystem = {grants}\n"));
+    for path in [".env", "sub/.env.local", "keys/server.pem", ".ssh/id_rsa", ".ssh/config"] {
+        workspace.file(path, SECRET);
+    }
+    workspace.file("open.txt", "open");
+    workspace
+}
+
+/// The workspace, to be written, with further keys.
+fn all(keys: &str) -> String {
+    format!("[{{ host = \".\", guest = \"/workspace\", mode = \"rw\"{keys} }}]")
+}
+
+fn raw(action: &str, path: &str) -> Value {
+    json!({ "do": action, "preopen": "/workspace", "path": path })
+}
+
+fn moved(action: &str, old: &str, new: &str) -> Value {
+    json!({ "do": action, "old": old, "new": new })
+}
+
+#[test]
+fn no_tool_opens_changes_moves_or_links_what_looks_like_a_secret() {
+    let workspace = workspace(&all(""));
+    workspace.file("template/.env.example", "token =");
+    symlink(".env", workspace.path("notes.txt")).unwrap();
+    symlink("notes.txt", workspace.path("chain.txt")).unwrap();
+    symlink(".ssh", workspace.path("shell")).unwrap();
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("A file beside it, and a template, can be read.");
+    attempts.attempt(raw("read", "open.txt"));
+    attempts.attempt(raw("read", "template/.env.example"));
+    attempts.about("A secret cannot, by whatever path or link.");
+    for path in [
+        ".env",
+        "./.env",
+        "sub/../.env",
+        ".env/",
+        "sub/.env.local",
+        "keys/server.pem",
+        ".ssh/id_rsa",
+        ".ssh/config",
+        "notes.txt",
+        "chain.txt",
+        "shell/config",
+    ] {
+        attempts.attempt(raw("read", path));
+    }
+    attempts.about("The directory of a store is not listed.");
+    attempts.attempt(raw("list", ".ssh"));
+    attempts.attempt(raw("list", "shell"));
+    attempts.about("A listing shows the name and no type; what lies in a store is not looked at.");
+    attempts.attempt(raw("list", "sub"));
+    attempts.attempt(raw("stat", "sub/.env.local"));
+    attempts.attempt(raw("stat", "notes.txt"));
+    attempts.attempt(raw("stat", ".ssh/config"));
+    attempts.attempt(raw("stat", "shell/config"));
+    attempts.about("Opening is refused, whatever the flags.");
+    for (open, flags) in [
+        (json!([]), json!(["read"])),
+        (json!([]), json!([])),
+        (json!([]), json!(["write"])),
+        (json!([]), json!(["read", "write"])),
+        (json!(["truncate"]), json!(["write"])),
+        (json!(["create"]), json!(["read", "write"])),
+        (json!(["create", "exclusive"]), json!([])),
+    ] {
+        attempts.attempt(json!({
+            "do": "open", "preopen": "/workspace", "path": ".env", "open": open, "flags": flags,
+        }));
+    }
+    attempts.about("So is every change.");
+    for action in ["truncate", "remove", "set-times"] {
+        attempts.attempt(raw(action, ".env"));
+    }
+    attempts.attempt(raw("mkdir", ".aws"));
+    attempts.attempt(raw("rmdir", ".ssh"));
+    attempts.attempt(
+        json!({ "do": "write", "preopen": "/workspace", "path": "sub/.env", "text": "x" }),
+    );
+    attempts
+        .attempt(json!({ "do": "write", "preopen": "/workspace", "path": "id_rsa", "text": "x" }));
+    attempts.about("It gets no other name, and nothing else gets such a name.");
+    for (action, old, new) in [
+        ("rename", ".env", "x"),
+        ("rename", "keys/server.pem", "keys/server.txt"),
+        ("rename", ".ssh", "x"),
+        ("rename", ".ssh/config", "x"),
+        ("rename", "open.txt", ".netrc"),
+        ("rename", "sub", ".aws"),
+        ("link", ".env", "x"),
+        ("link", ".ssh/config", "x"),
+        ("link", "open.txt", "open.key"),
+    ] {
+        attempts.attempt(moved(action, old, new));
+    }
+    for (target, path) in
+        [(".env", "x"), ("../.env", "sub/x"), (".ssh/config", "x"), ("open.txt", "id_rsa")]
+    {
+        attempts.attempt(json!({
+            "do": "symlink", "target": target, "preopen": "/workspace", "path": path,
+        }));
+    }
+    attempts.about("A directory that holds one may be moved, and it stays a secret there.");
+    attempts.attempt(moved("rename", "sub", "moved"));
+    attempts.attempt(raw("read", "moved/.env.local"));
+    attempts.about("Nor is it there under another name by the next call.");
+    attempts.attempt(raw("read", "x"));
+    snapshot!("secrets", &attempts.report);
+    for path in [".env", "moved/.env.local", "keys/server.pem", ".ssh/id_rsa", ".ssh/config"] {
+        assert_eq!(fs::read_to_string(workspace.path(path)).unwrap(), SECRET, "{path}");
+    }
+    assert!(!attempts.report.contains("1234"));
+}
+
+#[test]
+fn a_secret_is_known_in_every_spelling() {
+    let workspace = workspace(&all(""));
+    let kitbag = workspace.kitbag();
+    let names = [
+        ".ENV",
+        ".e\u{200c}nv",
+        ".env.",
+        ".env ",
+        ".env::$DATA",
+        "ENV~1",
+        "\u{ff0e}env",
+        ".env.Local",
+        "ID_RSA",
+        "Server.PEM",
+        "a.b.Key",
+        ".\u{17f}sh/x",
+        ".SSH/config",
+    ];
+    for name in names {
+        // Where the file system takes it for the secret, this is that.
+        let file = workspace.path("spelled").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, SECRET).unwrap();
+        let got = kitbag.call_in_test("probe", raw("read", &format!("spelled/{name}")));
+        assert!(got.contains("refused (not-permitted)"), "{name:?}: {got}");
+    }
+}
+
+#[test]
+fn a_grant_opens_the_secrets_that_it_includes_and_no_others() {
+    let check = |grants: &str, read: &[&str], refused: &[&str]| {
+        let workspace = workspace(grants);
+        let kitbag = workspace.kitbag();
+        let call = |path: &str| kitbag.call_in_test("probe", json!({ "do": "read", "path": path }));
+        for path in read {
+            assert!(call(path).contains(SECRET), "{grants} {path}: {}", call(path));
+        }
+        for path in refused {
+            let got = call(path);
+            assert!(
+                !got.contains(SECRET) && got.contains("not-permitted"),
+                "{grants} {path}: {got}"
+            );
+        }
+    };
+    check(
+        &all(", include = [\".env\"]"),
+        &["/workspace/.env"],
+        &["/workspace/sub/.env.local", "/workspace/.ssh/config", "/workspace/keys/server.pem"],
+    );
+    check(
+        &all(", include = [\"keys/*\", \".ssh\"]"),
+        &["/workspace/keys/server.pem", "/workspace/.ssh/config"],
+        &["/workspace/.env", "/workspace/.ssh/id_rsa"],
+    );
+    check(
+        &all(", include = [\".ssh/id_*\"]"),
+        &["/workspace/.ssh/id_rsa"],
+        &["/workspace/.ssh/config"],
+    );
+    // A directory that is a store itself is granted with all that it holds, and through each
+    // of the tool's directories.
+    check(
+        "[{ host = \".\", guest = \"/workspace\" }, { host = \".ssh\", guest = \"/keys\" }]",
+        &["/keys/id_rsa", "/keys/config", "/workspace/.ssh/id_rsa"],
+        &["/workspace/.env"],
+    );
+    check(
+        "[{ host = \".\", guest = \"/workspace\" }, { host = \"sub\", guest = \"/sub\" }]",
+        &[],
+        &["/sub/.env.local", "/workspace/sub/.env.local"],
+    );
+}
+
+#[test]
+fn what_a_grant_includes_lets_nothing_else_be_moved_to_it() {
+    let workspace = workspace(&all(", include = [\"open/*\"]"));
+    workspace.file("open/a.txt", "a");
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("A directory that may hold secrets is not moved to what is included.");
+    attempts.attempt(moved("rename", "keys", "open/keys"));
+    attempts.attempt(moved("rename", "open", "aside"));
+    attempts.attempt(moved("rename", "keys", "open"));
+    attempts.attempt(moved("rename", "keys/server.pem", "open/server.pem"));
+    attempts.attempt(raw("read", "open/server.pem"));
+    attempts.attempt(raw("read", "open/keys/server.pem"));
+    snapshot!("secrets beside what is included", &attempts.report);
+    assert!(!attempts.report.contains("1234"));
+}
+
+#[test]
+fn the_list_of_secrets_is_extended_by_every_file_and_cut_by_the_users_own() {
+    let workspace = workspace(&all(""));
+    workspace.file("prod.tfstate", SECRET);
+    let tools = probe(&format!("[tools.probe.grants]\nfilesystem = {}\n", all("")));
+    let read = |path: &str| {
+        workspace.run(&["run", "probe", "do=read", "preopen=/workspace", &format!("path={path}")])
+    };
+    let is_read = |path: &str| read(path).shown().contains("1234");
+    assert!(is_read("prod.tfstate") && !is_read(".env"));
+    workspace.config(&format!("[secret_files]\nnames = [\"*.TFstate\"]\n{tools}"));
+    assert!(!is_read("prod.tfstate") && !is_read(".env"));
+    workspace.own_config("[secret_files]\nexcept = [\".env\", \"prod.*\"]\n");
+    assert!(is_read(".env") && is_read("prod.tfstate") && !is_read("keys/server.pem"));
+    workspace.own_config("[secret_files]\nexcept = [\"*\"]\n");
+    assert!(is_read("keys/server.pem") && is_read(".ssh/id_rsa"));
+    // A workspace does not clear it.
+    workspace.own_config("");
+    workspace.config(&format!("[secret_files]\nexcept = [\"*\"]\n{tools}"));
+    let refused = read(".env");
+    assert!(refused.code == 4 && !refused.shown().contains("1234"), "{}", refused.shown());
+    assert!(refused.stderr.contains("`secret_files.except` has no place"), "{}", refused.shown());
+}
+
+#[test]
+fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
+    let check = |tables: &str, path: &str, expected: &str| {
+        let workspace = Workspace::with_probe(tables);
+        workspace.file(".env", SECRET);
+        workspace.file("a[1]/b.pem", SECRET);
+        let arguments = json!({ "do": "read", "path": path, "must": true }).to_string();
+        let run = workspace.run(&["run", "probe", "--args", &arguments]);
+        let lines: Vec<_> = run.stderr.lines().skip(1).collect();
+        assert_eq!((run.code, lines.join("\n")), (1, expected.to_owned()), "{}", run.shown());
+    };
+    let why = "looks like a secret, which a tool opens and changes only where its grant includes \
+               it; to allow it, add";
+    check(
+        "",
+        "/workspace/.env",
+        &format!(
+            "`/workspace/.env` {why} `{{ host = \".\", guest = \"/workspace\", mode = \"ro\", \
+             include = [\".env\"] }}` to `tools.probe.grants.filesystem`"
+        ),
+    );
+    check(
+        "[tools.probe.grants]\nfilesystem = [{ host = \".\", guest = \"/all\" }]\n",
+        "/all/a[1]/b.pem",
+        &format!(
+            "`/all/a[1]/b.pem` {why} `\"a[[]1]/b.pem\"` to `include` of `/all` in \
+             `tools.probe.grants.filesystem`"
+        ),
+    );
+}
