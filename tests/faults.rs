@@ -7,7 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{Run, Workspace, crafted, snapshot};
+use crate::support::{Run, Workspace, crafted, guest, snapshot};
 
 /// A workspace with the smallest tool and a cache that does not exist yet.
 fn tiny() -> Workspace {
@@ -269,4 +269,23 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
         cache.ends_with("kept: at most 2 GiB, each for 30 days after its last use\n"),
         "{cache}"
     );
+}
+
+#[test]
+fn a_description_that_the_host_could_not_ask_for_is_not_remembered() {
+    let workspace = Workspace::with_own_cache();
+    workspace.file(".kitbag/tools/probe.wasm", fs::read(guest("probe")).unwrap());
+    // Enough to compile, and too little address space for a memory.
+    let run = workspace.run_limited("-v 4000000", &["run", "probe", "do=echo", "text=x"]);
+    assert!(run.stderr.contains("mmap failed"), "{}", run.shown());
+    // Its own schema is known again: `text` is a string.
+    let known = workspace.run(&["describe", "probe", "--json"]).json();
+    let whole = Workspace::with_own_cache();
+    whole.file(".kitbag/tools/probe.wasm", fs::read(guest("probe")).unwrap());
+    whole.run(&["run", "probe", "do=echo", "text=x"]).success();
+    workspace.run(&["run", "probe", "do=echo", "text=x"]).success();
+    let known_again = workspace.run(&["describe", "probe", "--json"]).json();
+    let expected = whole.run(&["describe", "probe", "--json"]).json();
+    assert_eq!(known_again["inputSchema"], expected["inputSchema"], "{known}");
+    assert_eq!(known_again["description"], expected["description"]);
 }

@@ -137,6 +137,35 @@ fn another_host_and_another_origin_are_refused() {
 }
 
 #[test]
+fn a_request_that_leaves_its_host_or_origin_open_is_refused() {
+    let workspace = Workspace::with_probe("");
+    let server = HttpServer::start(&workspace, OPEN);
+    let own = server.address;
+    for (headers, expected) in [
+        (format!("Host: {own}\r\nHost: evil.example\r\n"), "more than one `Host`"),
+        (format!("Host: {own}\r\nHost: {own}\r\n"), "more than one `Host`"),
+        (
+            format!("Origin: http://{own}\r\nOrigin: http://evil.example\r\n"),
+            "more than one `Origin`",
+        ),
+        (format!("Host: evil.example@{own}\r\n"), "a user in its `Host`"),
+    ] {
+        let expected = (400, format!("the request has {expected}\n"));
+        let reply = echo(&server, &headers, "x");
+        assert_eq!((reply.status, reply.body), expected, "{headers}");
+        let reply = server.send("GET", "/metrics", &headers, "");
+        assert_eq!((reply.status, reply.body), expected, "{headers}");
+    }
+    let get = |url: String, headers: &str| server.send("GET", &url, headers, "").status;
+    assert_eq!(get("http://evil.example/metrics".into(), ""), 400);
+    assert_eq!(get(format!("http://evil.example@{own}/metrics"), ""), 400);
+    assert_eq!(get(format!("http://{own}/metrics"), "Host: evil.example\r\n"), 400);
+    let evil = "Host: evil.example\r\n";
+    assert_eq!(get("http://evil.example/metrics".into(), evil), 403);
+    assert_eq!(get(format!("http://{own}/metrics"), ""), 200);
+}
+
+#[test]
 fn what_is_too_large_or_no_plain_json_is_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
@@ -173,7 +202,7 @@ fn two_hundred_clients_at_once_get_their_own_answers() {
     assert!(metrics.contains("kitbag_calls_running 0"), "{metrics}");
 }
 
-const TYPES: &str =
+pub(super) const TYPES: &str =
     "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
 /// Begins a session with a handshake.

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::http::{TYPES, begin, in_session};
+use super::texts;
 use crate::support::http::HttpServer;
-use crate::support::mcp::meta;
+use crate::support::mcp::{Client, meta};
 use crate::support::{Workspace, peak_mib};
 
 /// How long a test waits for what it waits for. Nothing is measured.
@@ -28,7 +30,7 @@ const CLIENTS: usize = 16;
 /// A server with the tool `probe`, and a request for it in the stateless revision.
 struct Attacked {
     server: HttpServer,
-    _workspace: Workspace,
+    workspace: Workspace,
 }
 
 impl Attacked {
@@ -37,7 +39,7 @@ impl Attacked {
         workspace.run(&["run", "probe", "do=echo", "text=compiled"]).success();
         let total = format!("{TOTAL_MIB}MiB");
         let server = HttpServer::start(&workspace, &["--no-token", "--total-memory", &total]);
-        Self { server, _workspace: workspace }
+        Self { server, workspace }
     }
 
     fn request(&self, arguments: &Value) -> String {
@@ -148,4 +150,147 @@ fn a_server_stays_within_its_memory_while_clients_give_up_and_read_nothing() {
         let more = (0..20).take_while(|_| stream.write_all(echo.as_bytes()).is_ok());
         more.count() > 0
     });
+}
+
+/// A session's handshake, which says this of the client and of what it can do.
+fn hello(client: &Value, capabilities: &Value) -> String {
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client,
+    });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
+}
+
+#[test]
+fn sessions_hold_little_of_what_their_clients_say_of_themselves() {
+    let attacked = Attacked::start();
+    let begin = |client: Value, capabilities: Value| {
+        attacked.server.send("POST", "/mcp", TYPES, &hello(&client, &capabilities))
+    };
+    let client = |title: &str| json!({ "name": "t", "version": "1", "title": title });
+    let reply = begin(client(&"x".repeat(70_000)), json!({}));
+    assert_eq!(reply.status, 400, "{reply:?}");
+    let message = reply.message()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("at most 64 KiB are taken"), "{message}");
+    // Each tree takes megabytes.
+    let tree = json!({ "experimental": { "a": { "b": vec![json!([]); 20_000] } } });
+    for number in 0..300 {
+        let reply = begin(client(&number.to_string()), tree.clone());
+        assert_eq!(reply.status, 200, "{number}: {reply:?}");
+        in_session(&reply);
+    }
+    let peak = peak_mib(attacked.server.child.id());
+    assert!(peak < 128, "{peak} MiB for 300 sessions");
+}
+
+#[test]
+fn subscriptions_are_bounded_by_what_they_take() {
+    let attacked = Attacked::start();
+    attacked.workspace.file("notes/a.md", "A\n");
+    attacked.workspace.config("[knowledge.team]\nsubjects = \"notes\"\n");
+    let total = format!("{TOTAL_MIB}MiB");
+    let server = HttpServer::start(&attacked.workspace, &["--no-token", "--total-memory", &total]);
+    let session = || in_session(&begin(&server));
+    let subscribe = |session: &str, number: usize| {
+        let uri = format!("kb://team/{number}{}", "x".repeat(2_000_000));
+        let request = json!({
+            "jsonrpc": "2.0", "id": number, "method": "resources/subscribe",
+            "params": { "uri": uri },
+        });
+        server.send("POST", "/mcp", session, &request.to_string())
+    };
+    let sessions = [session(), session()];
+    let refused = (1..100).find_map(|number| {
+        let reply = subscribe(&sessions[number % 2], number);
+        (!reply.body.contains("result")).then_some((number, reply))
+    });
+    let (number, reply) = refused.expect("something is refused");
+    assert!((10..60).contains(&number), "{number}: {reply:?}");
+    assert!(reply.body.contains("busy: "), "{reply:?}");
+    let peak = peak_mib(server.child.id());
+    assert!(peak < TOTAL_MIB, "{peak} MiB");
+    // They are free again with their sessions.
+    for session in &sessions {
+        assert_eq!(server.send("DELETE", "/mcp", session, "").status, 204);
+    }
+    let after = session();
+    let is_free = (0..1_000).any(|_| subscribe(&after, 1).body.contains("result"));
+    assert!(is_free, "the memory of ended sessions is not free");
+}
+
+#[test]
+fn answers_of_sessions_are_not_kept() {
+    let attacked = Attacked::start();
+    let session = in_session(&begin(&attacked.server));
+    for number in 1..350 {
+        let arguments = json!({ "do": "output", "bytes": 1_000_000 });
+        let request = json!({
+            "jsonrpc": "2.0", "id": number, "method": "tools/call",
+            "params": { "name": "probe", "arguments": arguments },
+        });
+        let reply = attacked.server.send("POST", "/mcp", &session, &request.to_string());
+        assert!(reply.body.len() > 1_000_000, "{number}: {}", reply.head);
+    }
+    let peak = peak_mib(attacked.server.child.id());
+    assert!(peak < TOTAL_MIB, "{peak} MiB");
+}
+
+#[test]
+fn questions_that_wait_are_bounded_by_what_they_take() {
+    let workspace = Workspace::with_probe("");
+    let total = format!("{TOTAL_MIB}MiB");
+    let forms = json!({ "elicitation": { "form": {} } });
+    let mut client = Client::start(&workspace, &["--total-memory", &total]).after_handshake(forms);
+    let ask = |text: String| json!({ "name": "probe", "arguments": { "do": "ask", "text": text } });
+    // What the contract does not let a tool ask is refused.
+    let answer = client.request("tools/call", ask("x".repeat(70_000)));
+    let text = texts(&answer["result"]).join(" ");
+    assert!(text.contains("the text of a question has"), "{text}");
+    let ids: Vec<_> =
+        (0..1_000).map(|_| client.send("tools/call", ask("x".repeat(65_000)))).collect();
+    let is_busy = |message: &Value| {
+        message["error"]["message"].as_str().is_some_and(|m| m.starts_with("busy: "))
+    };
+    let is_asked = |message: &Value| message["method"] == "elicitation/create";
+    let (mut asked, mut busy) = (Vec::new(), 0);
+    while asked.len() + busy < ids.len() {
+        let message = client.wait(|message| is_asked(message) || is_busy(message));
+        match is_asked(&message) {
+            true => asked.push(message["id"].clone()),
+            false => busy += 1,
+        }
+    }
+    assert!(asked.len() > 10 && busy > 10, "{} asked, {busy} refused", asked.len());
+    let peak = peak_mib(client.process_id());
+    assert!(peak < TOTAL_MIB, "{peak} MiB for {} questions", asked.len());
+    // An answer gives its memory back.
+    let declined = json!({ "jsonrpc": "2.0", "id": asked[0], "result": { "action": "decline" } });
+    client.write(&declined.to_string());
+    client.wait(|message| message["result"]["content"].is_array());
+    assert_eq!(texts(&client.call("probe", json!({ "do": "echo", "text": "x" }))), ["x"]);
+}
+
+#[test]
+fn heads_that_do_not_arrive_take_little() {
+    let attacked = Attacked::start();
+    let head = format!("GET /healthz HTTP/1.1\r\nX-A: {}", "a".repeat(400_000));
+    let open: Vec<_> = (0..300)
+        .map(|_| {
+            let mut stream = TcpStream::connect(attacked.server.address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            // A server that has read enough of it closes the connection.
+            let _ = stream.write_all(head.as_bytes());
+            stream
+        })
+        .collect();
+    let mut answers = open.into_iter().map(|mut stream| {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map(|_| answer)
+    });
+    // The kernel may have thrown the answer away with what was not read.
+    assert!(
+        answers
+            .all(|answer| answer.is_err() || answer.is_ok_and(|a| a.starts_with("HTTP/1.1 431")))
+    );
+    let peak = peak_mib(attacked.server.child.id());
+    assert!(peak < 96, "{peak} MiB for 300 heads");
 }

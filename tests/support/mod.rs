@@ -209,7 +209,12 @@ impl Workspace {
     /// Runs the binary, which ends at once where it would write to more memory of
     /// its own than this.
     pub(crate) fn run_within(&self, data: ByteSize, arguments: &[&str]) -> Run {
-        let limited = format!("ulimit -d {} && exec \"$0\" \"$@\"", data.as_u64() >> 10);
+        self.run_limited(&format!("-d {}", data.as_u64() >> 10), arguments)
+    }
+
+    /// Runs the binary with this limit of the shell's `ulimit`.
+    pub(crate) fn run_limited(&self, limit: &str, arguments: &[&str]) -> Run {
+        let limited = format!("ulimit {limit} && exec \"$0\" \"$@\"");
         let binary = self.command();
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &limited]).arg(binary.get_program()).args(arguments);

@@ -82,7 +82,7 @@ pub enum AnswerError {
     /// The question has a part that is longer than anybody needs.
     #[error("the {part} of a question has {size}, more than the {limit} it may have")]
     TooLong {
-        /// The part: `id` or `answer-type`.
+        /// The part: `id`, `text`, `answer-type` or `default`.
         part: &'static str,
         /// Its size.
         size: ByteSize,

@@ -7,7 +7,7 @@ mod emitted;
 
 use crate::{
     ANSWER_TYPE_BYTES, Action, AnswerError, ByteSize, Context, ErrorInfo, Outcome,
-    QUESTION_ID_BYTES, Question,
+    QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
 
 pub use generated::kitbag::tool::{host, types};
@@ -96,6 +96,8 @@ impl TryFrom<types::Question> for Question {
             }
         };
         bounded("id", &question.id, QUESTION_ID_BYTES)?;
+        bounded("text", &question.text, QUESTION_TEXT_BYTES)?;
+        bounded("default", question.default.as_deref().unwrap_or(""), QUESTION_TEXT_BYTES)?;
         bounded("answer-type", &question.answer_type, ANSWER_TYPE_BYTES)?;
         Ok(Self {
             answer_type: question.answer_type.parse()?,
@@ -184,12 +186,13 @@ mod tests {
 
     #[test]
     fn a_question_that_is_too_long_to_be_asked_is_refused() {
-        let check = |id: usize, options: usize, expected: Option<&str>| {
+        let check = |sizes: [usize; 4], expected: Option<&str>| {
+            let [id, text, options, default] = sizes;
             let question = types::Question {
                 id: "q".repeat(id),
-                text: "?".into(),
+                text: "t".repeat(text),
                 answer_type: format!(r#"{{"select":{{"options":["{}"]}}}}"#, "o".repeat(options)),
-                default: None,
+                default: Some("d".repeat(default)),
             };
             let part = match Outcome::try_from(types::Outcome::NeedsInput(question)) {
                 Ok(_) => None,
@@ -198,8 +201,10 @@ mod tests {
             };
             assert_eq!(part, expected);
         };
-        check(QUESTION_ID_BYTES, 100, None);
-        check(QUESTION_ID_BYTES + 1, 100, Some("id"));
-        check(1, ANSWER_TYPE_BYTES, Some("answer-type"));
+        check([QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, 100, QUESTION_TEXT_BYTES], None);
+        check([QUESTION_ID_BYTES + 1, 1, 100, 1], Some("id"));
+        check([1, QUESTION_TEXT_BYTES + 1, 100, 1], Some("text"));
+        check([1, 1, ANSWER_TYPE_BYTES, 1], Some("answer-type"));
+        check([1, 1, 100, QUESTION_TEXT_BYTES + 1], Some("default"));
     }
 }

@@ -36,7 +36,9 @@ pub use limit::{
     parse_fuel,
 };
 pub use name::{ToolName, ToolNameError};
-pub use outcome::{ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, Question};
+pub use outcome::{
+    ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
+};
 
 /// Name of the WIT package that holds the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";

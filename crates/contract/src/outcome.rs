@@ -36,6 +36,9 @@ pub struct ErrorInfo {
 /// The longest `id` of a question, in bytes.
 pub const QUESTION_ID_BYTES: usize = 256;
 
+/// The longest `text` of a question, and the longest `default`, in bytes.
+pub const QUESTION_TEXT_BYTES: usize = 64 << 10;
+
 /// The longest `answer-type` of a question, options included, in bytes.
 pub const ANSWER_TYPE_BYTES: usize = 64 << 10;
 

@@ -1,5 +1,6 @@
 //! One call: a fresh store and a fresh instance, and nothing that survives.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -168,28 +169,35 @@ pub(crate) async fn describe(
     let stdio = Stdio::default();
     let state =
         State::new(&Grants::default(), &limits, &stdio, &Arc::default(), Reports::default());
-    let state = state.map_err(|_| NotNow)?;
+    let state = state.map_err(|error| NotNow(error.to_string()))?;
+    let is_instantiated = Cell::new(false);
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
-    let _memory = reserve(memory, &limits, &cancellation).await.map_err(|_| NotNow)?;
+    let reserved = reserve(memory, &limits, &cancellation).await;
+    let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
         let instance = instance.instantiate_async(&mut *store).await?;
+        is_instantiated.set(true);
         let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
         Ok(describe.call_async(&mut *store, ()).await?.0)
     });
-    let ended = ended.await.map_err(|_| NotNow)?;
+    let ended = ended.await.map_err(|error| NotNow(error.to_string()))?;
     match ended.result {
         Ok(text) => Ok(Described::read(&text)),
-        Err(GuestExit::Stopped(_)) => Err(NotNow),
+        Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
+            // Such as too little address space for its memory.
+            let has_room = is_instantiated.get() || exit.is_of_guest() || ended.refused.is_some();
             let error = exit.into_error(ended.refused, &limits, &stdio.err.captured());
-            Ok(Described::Unusable(match error {
+            match error {
                 CallError::Limit { kind: LimitKind::HostData, .. } => {
                     let limit = ByteSize::bytes(JsonBudget::DESCRIPTION.bytes as u64);
-                    format!("it has more than the limit of {limit}")
+                    Ok(Described::Unusable(format!("it has more than the limit of {limit}")))
                 }
-                error => error.to_string(),
-            }))
+                CallError::Limit { .. } => Ok(Described::Unusable(error.to_string())),
+                error if has_room => Ok(Described::Unusable(error.to_string())),
+                error => Err(NotNow(error.to_string())),
+            }
         }
     }
 }

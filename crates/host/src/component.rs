@@ -245,8 +245,8 @@ impl Component {
             None => Ok(Described::Nothing),
         };
         let is_final = described.is_ok();
-        loaded.described = described.unwrap_or_else(|NotNow| {
-            Described::Unusable("it did not answer in time, and is asked again later".into())
+        loaded.described = described.unwrap_or_else(|NotNow(reason)| {
+            Described::Unusable(format!("{reason}; it is asked again later"))
         });
         if let Some((cache, digest, key)) = kept
             && is_final

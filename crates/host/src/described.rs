@@ -16,8 +16,8 @@ pub enum Described {
     Unusable(String),
 }
 
-/// A component had no time to answer, or could not be asked.
-pub(crate) struct NotNow;
+/// A component had no time to answer, or could not be asked, and why.
+pub(crate) struct NotNow(pub(crate) String);
 
 impl Described {
     /// The description, where there is one.

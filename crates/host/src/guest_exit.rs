@@ -28,6 +28,14 @@ pub(crate) enum GuestExit {
 }
 
 impl GuestExit {
+    /// Whether it is known to be the guest's own doing: a trap, or an exit.
+    pub(crate) fn is_of_guest(&self) -> bool {
+        match self {
+            Self::Stopped(_) => false,
+            Self::Failed(error) => error.is::<Trap>() || error.is::<I32Exit>(),
+        }
+    }
+
     /// Names what happened: the limit where there is one, else the trap, with a
     /// panic's own message.
     pub(crate) fn into_error(

@@ -120,7 +120,7 @@ impl Host {
         let memory = &self.0.options.memory.work;
         let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
             let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
-            asked.unwrap_or(Err(NotNow))
+            asked.unwrap_or_else(|error| Err(NotNow(error.to_string())))
         };
         let cache = self.0.options.cache.as_ref();
         let program = self.0.options.compiler.as_deref();

@@ -19,6 +19,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
 use crate::era::Client;
+use crate::message;
 use crate::notifications::ClientListener;
 use crate::outcome::{self, internal};
 use crate::question;
@@ -220,6 +221,9 @@ impl FrontEnd for Asker<'_> {
             };
         }
         let form = question::form(question, rejected).map_err(|error| internal(&error))?;
+        // Until it is answered.
+        let messages = self.session.server.message_memory();
+        let _memory = message::hold(&messages, question::cost(&form))?;
         match self.context.peer.create_elicitation(form).await {
             Ok(result) => Ok(question::reply(question, result)),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! The handler behind each connection.
 #![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older clients use it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -14,6 +15,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::background::LISTING_TIME;
 use crate::era::{Client, HANDSHAKE};
@@ -34,11 +36,16 @@ pub(crate) struct Handler {
     session: Session,
     /// The resources whose changes the client is notified of, in a session.
     subscriptions: Subscriptions,
+    /// Cancelled when the connection has ended.
+    ended: CancellationToken,
+    _end: Arc<DropGuard>,
 }
 
 impl Handler {
     pub(crate) fn new(session: Session) -> Self {
-        Self { session, subscriptions: Subscriptions::default() }
+        let ended = CancellationToken::new();
+        let _end = Arc::new(ended.clone().drop_guard());
+        Self { session, subscriptions: Subscriptions::default(), ended, _end }
     }
 
     /// What the server tells a model of itself: the block of knowledge. Without
@@ -109,6 +116,7 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let work = async {
+            self.session.begin()?;
             let mut info = self.negotiate_initialize(&request)?;
             info.instructions = self.instructions().await;
             Ok(info)
@@ -134,8 +142,15 @@ impl ServerHandler for Handler {
         let mut seen = changes.borrow_and_update().clone();
         let closing = self.session.server.closing().clone();
         let subscriptions = self.subscriptions.clone();
+        let ended = self.ended.clone();
         tokio::spawn(async move {
-            while let Some(now) = next(&mut changes, &closing).await {
+            loop {
+                let now = tokio::select! {
+                    now = next(&mut changes, &closing) => now,
+                    // What the client subscribed to is held no longer.
+                    () = ended.cancelled() => None,
+                };
+                let Some(now) = now else { return };
                 let peer = &context.peer;
                 let told = async {
                     if now.tools != seen.tools {
@@ -387,7 +402,7 @@ fn no_method(method: &str) -> ErrorData {
 /// Waits for the next change; nothing, when the server ends.
 async fn next(
     changes: &mut tokio::sync::watch::Receiver<Changes>,
-    closing: &tokio_util::sync::CancellationToken,
+    closing: &CancellationToken,
 ) -> Option<Changes> {
     tokio::select! {
         changed = changes.changed() => changed.ok().map(|()| changes.borrow_and_update().clone()),

@@ -51,6 +51,10 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
+/// The longest head of a request. As much is kept for each connection while its head
+/// arrives, or longer.
+const HEAD_BYTES: usize = 16 << 10;
+
 /// Connections that are taken in a row, far fewer than may be open.
 const AT_ONCE: usize = 64;
 
@@ -151,6 +155,7 @@ impl Server {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIME)
+                .max_buf_size(HEAD_BYTES)
                 .serve_connection(TokioIo::new(Watched::new(stream)), service);
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
@@ -209,7 +214,11 @@ impl Front {
             .enforce_origin_validation()
             .with_cancellation_token(streams.clone())
             .with_max_request_body_bytes(options.body_bytes);
-        let sessions = Arc::new(LocalSessionManager::default());
+        let mut sessions = LocalSessionManager::default();
+        // An answer is not kept for a client that takes up its stream again later: it
+        // would be held without being counted.
+        sessions.session_config.completed_cache_ttl = Duration::ZERO;
+        let sessions = Arc::new(sessions);
         let principal = match &options.token {
             Some(token) => token.principal(),
             None => "http".to_owned(),
@@ -238,6 +247,11 @@ impl Front {
                 self.server.metrics().refused("connections");
                 let wait = Duration::from_secs(1);
                 return ending(busy(StatusCode::SERVICE_UNAVAILABLE, "too many connections", wait));
+            }
+            if let Some(problem) = ambiguity(&request) {
+                self.server.metrics().refused("ambiguous");
+                let message = format!("the request has {problem}\n");
+                return ending(text(StatusCode::BAD_REQUEST, &message));
             }
             return match (request.uri().path(), request.method()) {
                 (PATH, _) => self.speak(request).await,
@@ -295,7 +309,7 @@ impl Front {
         }
         let _running = Running::new(self);
         let (mut head, body) = request.into_parts();
-        let body = match tokio::time::timeout(BODY_TIME, self.read(body, &mut memory)).await {
+        let mut body = match tokio::time::timeout(BODY_TIME, self.read(body, &mut memory)).await {
             Ok(Ok(body)) => body,
             Ok(Err(refused)) => return *refused,
             Err(_) => {
@@ -335,6 +349,10 @@ impl Front {
             }
             _ => PendingRequest::alone(memory),
         };
+        if let Some(message) = message.as_deref().filter(|_| begins) {
+            // The library reads it again, and keeps what it reads for the session.
+            body = serde_json::to_vec(message).unwrap_or_default().into();
+        }
         drop(message);
         head.extensions.insert(request.clone());
         if begins && self.sessions.sessions.read().await.len() >= self.options.sessions {
@@ -436,6 +454,25 @@ impl Front {
             );
         }
     }
+}
+
+/// What leaves open which host a request is for, or which origin it is from: a program
+/// between client and server could take another one of them than the check here does.
+fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
+    let is_repeated = |name| request.headers().get_all(name).iter().nth(1).is_some();
+    if is_repeated(HOST) {
+        return Some("more than one `Host`");
+    }
+    if is_repeated(ORIGIN) {
+        return Some("more than one `Origin`");
+    }
+    let host = request.headers().get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    if host.contains(&b'@') {
+        return Some("a user in its `Host`");
+    }
+    let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+    let is_other = authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host));
+    is_other.then_some("another host in its first line than in `Host`")
 }
 
 fn is_initialize(message: &ClientJsonRpcMessage) -> bool {

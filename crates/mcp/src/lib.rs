@@ -13,6 +13,7 @@ mod content;
 mod directories;
 mod era;
 mod handler;
+mod handshake;
 mod http;
 mod keep_awake;
 mod knowledge;

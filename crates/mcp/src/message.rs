@@ -7,13 +7,15 @@
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ARGUMENTS_BYTES, ByteSize};
-use kitbag_host::MemoryBudget;
+use kitbag_host::{MemoryBudget, Reservation};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
     GetExtensions, RequestId, RequestMetaObject, ServerJsonRpcMessage,
 };
 use serde_json::Value;
+
+use crate::handshake::{self, INITIALIZE_BYTES};
 
 /// What a line came to.
 #[derive(Debug)]
@@ -93,8 +95,23 @@ fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorDat
     {
         return tool_call(value, length);
     }
-    serde_json::from_value(value)
-        .map_err(|error| ErrorData::invalid_request(format!("this is no message: {error}"), None))
+    if object.get("method").is_some_and(|method| method == "initialize")
+        && length > INITIALIZE_BYTES
+    {
+        let limit = ByteSize::bytes(INITIALIZE_BYTES as u64);
+        let length = ByteSize::bytes(length as u64);
+        let message = format!("`initialize` has {length}; at most {limit} are taken");
+        return Err(ErrorData::invalid_request(message, None));
+    }
+    let mut message: ClientJsonRpcMessage = serde_json::from_value(value).map_err(|error| {
+        ErrorData::invalid_request(format!("this is no message: {error}"), None)
+    })?;
+    if let ClientJsonRpcMessage::Request(request) = &mut message
+        && let ClientRequest::InitializeRequest(request) = &mut request.request
+    {
+        handshake::reduce(request);
+    }
+    Ok(message)
 }
 
 /// Says what the id of a message has to be, in place of this one.
@@ -205,6 +222,21 @@ pub(crate) fn duplicate(id: &RequestId) -> ServerJsonRpcMessage {
         "a request with the id `{id}` is in flight; this one was not taken: use another id"
     );
     refusal(ErrorData::invalid_request(message, None), None)
+}
+
+/// Reserves memory for what stays between messages: a session, a subscription, a question
+/// that waits. Half of the budget is left to messages, so that an answer can be read.
+///
+/// # Errors
+///
+/// Busy, where there is no memory for it now.
+pub(crate) fn hold(messages: &MemoryBudget, bytes: u64) -> Result<Reservation, ErrorData> {
+    let left = messages.size().unwrap_or_default().as_u64() / 2;
+    let mut held = messages
+        .reserve(bytes + left)
+        .ok_or_else(|| busy("other messages have reserved the server's memory"))?;
+    held.shrink(bytes);
+    Ok(held)
 }
 
 fn busy(why: &str) -> ErrorData {

@@ -6,6 +6,8 @@ use kitbag_toolbox::Reply;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
+use crate::message;
+
 /// The form for a question. `rejected` says what was wrong with the answer before.
 ///
 /// # Errors
@@ -24,6 +26,12 @@ pub(crate) fn form(
         message,
         requested_schema: schema(question)?,
     })
+}
+
+/// What a question takes in memory while it waits for its answer: as the tool asked it, as
+/// a form, and as the message that the protocol's library keeps of it.
+pub(crate) fn cost(form: &ElicitRequestParams) -> u64 {
+    2 * message::cost(&serde_json::to_vec(form).unwrap_or_default())
 }
 
 fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {

@@ -1,12 +1,15 @@
 //! The client at the other end of a connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::LogLevel;
-use rmcp::RoleServer;
+use kitbag_host::Reservation;
 use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 
 use crate::era::Client;
+use crate::handshake::SESSION_BYTES;
+use crate::message;
 use crate::notifications;
 use crate::output::Output;
 use crate::server::Server;
@@ -21,6 +24,8 @@ pub(crate) struct Session {
     level: Arc<Mutex<LogLevel>>,
     /// Where the answers of a client that has one stream for all of them go.
     output: Option<Arc<Output>>,
+    /// What the session takes, once it has begun with a handshake.
+    memory: Arc<OnceLock<Reservation>>,
 }
 
 impl Session {
@@ -30,7 +35,20 @@ impl Session {
             principal: principal.into(),
             level: Arc::new(Mutex::new(LogLevel::Info)),
             output: None,
+            memory: Arc::default(),
         }
+    }
+
+    /// Reserves what a session takes that begins with a handshake.
+    ///
+    /// # Errors
+    ///
+    /// Busy, where there is no memory for it now.
+    pub(crate) fn begin(&self) -> Result<(), ErrorData> {
+        let memory = message::hold(&self.server.message_memory(), SESSION_BYTES)?;
+        // A second handshake changes nothing.
+        let _ = self.memory.set(memory);
+        Ok(())
     }
 
     /// As [`new`](Self::new), for a client with one stream for all answers.

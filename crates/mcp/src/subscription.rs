@@ -3,27 +3,33 @@
 //! A change is one of a topic's documents, or of a component. Documents of a topic are
 //! not distinguished: a client may be notified of one that is unchanged.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kitbag_host::Reservation;
 use rmcp::ErrorData;
 use rmcp::model::SubscriptionFilter;
 
 use crate::knowledge::{self, not_found};
+use crate::message;
 use crate::served;
 use crate::server::{Changes, Server};
 
 /// How many resources one client may subscribe to.
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// The resources of one session. Clones are the same.
+/// What a subscription takes beside its URI.
+const SUBSCRIPTION_BYTES: u64 = 256;
+
+/// The resources of one session, and the memory that each takes. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Subscriptions(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
 
 impl Subscriptions {
     /// # Errors
     ///
-    /// For a URI that is not served, and for one too many.
+    /// For a URI that is not served, for one too many, and where there is no memory for it
+    /// now.
     pub(crate) async fn add(&self, server: &Server, uri: String) -> Result<(), ErrorData> {
         let is_served = match knowledge::parse(&uri) {
             Some((topic, _)) => has_topic(server, &topic),
@@ -33,11 +39,16 @@ impl Subscriptions {
             return Err(not_found(&uri, "no resource is listed so"));
         }
         let mut uris = self.uris();
-        if uris.len() >= SUBSCRIPTIONS && !uris.contains(&uri) {
+        if uris.contains_key(&uri) {
+            return Ok(());
+        }
+        if uris.len() >= SUBSCRIPTIONS {
             let message = format!("a session has at most {SUBSCRIPTIONS} subscriptions");
             return Err(ErrorData::invalid_request(message, None));
         }
-        uris.insert(uri);
+        let bytes = uri.len() as u64 + SUBSCRIPTION_BYTES;
+        let memory = message::hold(&server.message_memory(), bytes)?;
+        uris.insert(uri, memory);
         Ok(())
     }
 
@@ -47,10 +58,10 @@ impl Subscriptions {
 
     /// Those that have changed.
     pub(crate) fn updated(&self, seen: &Changes, now: &Changes) -> Vec<String> {
-        self.uris().iter().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
+        self.uris().keys().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
     }
 
-    fn uris(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
