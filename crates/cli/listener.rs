@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use kitbag::contract::text::{printable, shown};
 use kitbag::{Compiling, EventSink, Listener, LogLevel, Progress};
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -15,9 +16,9 @@ use crate::output;
 /// steps in a moment.
 const STANDS: Duration = Duration::from_millis(50);
 
-/// The longest line of progress, in characters: it is rewritten in place, which
-/// takes one line of the terminal.
-const LINE_CHARS: usize = 72;
+/// The longest line of progress, in columns of a terminal, with the mark where it is
+/// cut: it is rewritten in place, which takes one line.
+const LINE_COLUMNS: usize = 73;
 
 /// Shows log messages and progress on standard error.
 pub(crate) struct Screen {
@@ -129,10 +130,23 @@ fn text(progress: &Progress) -> String {
 }
 
 /// Cuts what is longer than a line of progress.
+///
+/// Each character counts by itself, as a terminal shows it that joins none, and where its
+/// width depends on the terminal, as the wide one: so the line is never longer than this.
 fn short(mut line: String) -> String {
-    if let Some((end, _)) = line.char_indices().nth(LINE_CHARS) {
-        line.truncate(end);
-        line.push('…');
+    let mut columns = 0;
+    let mut end = 0;
+    for (start, c) in line.char_indices() {
+        columns += c.width_cjk().unwrap_or(0);
+        if columns > LINE_COLUMNS {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+        // The mark may take two.
+        if columns + 2 <= LINE_COLUMNS {
+            end = start + c.len_utf8();
+        }
     }
     line
 }
@@ -151,7 +165,12 @@ mod tests {
         check(4.0, Some(3.0), None, "100 %");
         check(4.0, Some(0.0), None, "4");
         check(2.5, None, Some("a\nb\u{1b}[2J"), "2.5  a\\nb\\u{1b}[2J");
-        check(1e300, None, None, &format!("1{}…", "0".repeat(71)));
-        check(1.0, None, Some(&"ä".repeat(100)), &format!("1  {}…", "ä".repeat(69)));
+        check(1e300, None, None, &format!("1{}…", "0".repeat(70)));
+        check(1.0, None, Some(&"a".repeat(70)), &format!("1  {}", "a".repeat(70)));
+        check(1.0, None, Some(&"a".repeat(71)), &format!("1  {}…", "a".repeat(68)));
+        // Two columns each, and marks that take none.
+        check(1.0, None, Some(&"漢".repeat(35)), &format!("1  {}", "漢".repeat(35)));
+        check(1.0, None, Some(&"漢".repeat(36)), &format!("1  {}…", "漢".repeat(34)));
+        check(1.0, None, Some(&"e\u{301}".repeat(68)), &format!("1  {}", "e\u{301}".repeat(68)));
     }
 }

@@ -80,6 +80,7 @@ pub struct Builder {
     workspace: Option<PathBuf>,
     places: Places,
     cache: CachePlace,
+    protected: Vec<PathBuf>,
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
@@ -291,6 +292,14 @@ impl Builder {
         self
     }
 
+    /// Files and directories of the program's own that no tool changes, whatever it is
+    /// granted, beside those of kitbag: absolute paths, which need not exist.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected.extend(paths);
+        self
+    }
+
     /// Limits that hold for every tool, whatever is configured. That of `compile` is how
     /// long a tool may take to compile, one minute by default: in a development build it
     /// takes many times as long as in a release.
@@ -463,7 +472,7 @@ impl Builder {
                 .iter()
                 .flat_map(|(name, _)| ToolName::new(name))
                 .collect(),
-            protected: self.places.own(),
+            protected: self.places.own().into_iter().chain(self.protected.clone()).collect(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use kitbag_config::{Origin, Sourced};
+use kitbag_host::USUAL_PLACES;
 
 /// Where a user keeps configuration and compiled tools, and what the
 /// environment says.
@@ -89,13 +90,8 @@ impl Places {
     /// What no tool may write to, whatever it is granted. The usual places are among
     /// it wherever the environment puts them: another process may have another one.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
-        let usual = [
-            ".config/kitbag",
-            ".config/kitbag/config.toml",
-            ".cache/kitbag",
-            ".local/state/kitbag",
-        ];
-        let usual = self.home.iter().flat_map(|home| usual.map(|place| home.join(place)));
+        let below = |home: &PathBuf| USUAL_PLACES.map(|place| home.join(place));
+        let usual = self.home.iter().flat_map(below);
         // It may be a link that leads to nothing yet.
         let file = self.config_dir.as_ref().map(|directory| directory.join("config.toml"));
         let named = [&self.config_dir, &file, &self.user_file, &self.cache].into_iter().flatten();

@@ -397,6 +397,8 @@ fn with_cache(name: &str, tamper: impl FnOnce(&Workspace, &Path)) {
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
     workspace.run(&["run", "odd"]).success();
     let entry = fs::read_dir(workspace.cache()).unwrap().next().unwrap().unwrap();
+    // Its owner can change that, a tool cannot.
+    fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).unwrap();
     tamper(&workspace, &entry.path());
     let name_of_entry = entry.file_name().into_string().unwrap();
     let mut text = String::new();
@@ -496,4 +498,39 @@ fn a_cache_that_cannot_be_written_only_costs_time() {
         nowhere.stderr
     );
     assert_eq!(nowhere.success(), "ok\n");
+}
+
+#[test]
+fn what_has_the_name_of_a_manifest_and_is_no_file_is_a_problem() {
+    let check = |make: &dyn Fn(&Path), expected: &str| {
+        let workspace = Workspace::new();
+        workspace.file(".kitbag/tools/odd.wasm", crafted::tool("a:b/c", ""));
+        make(&workspace.path(".kitbag/tools/odd.toml"));
+        let run = workspace.run(&["check"]);
+        assert!(run.code == 4 && run.shown().contains(expected), "{}", run.shown());
+        assert!(run.shown().contains(".kitbag/tools/odd.toml"), "{}", run.shown());
+    };
+    check(&|path| fs::create_dir(path).unwrap(), "directory");
+    let fifo = |path: &Path| {
+        let (kind, mode) = (FileType::Fifo, Mode::RUSR);
+        mknodat(CWD, path, kind, mode, 0).unwrap();
+    };
+    check(&fifo, "file");
+}
+
+#[test]
+fn clearing_the_cache_leaves_what_is_not_its_own() {
+    let workspace = Workspace::with_own_cache();
+    workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
+    workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
+    workspace.run(&["run", "odd"]).success();
+    let entry = workspace.cached();
+    let alien = ["b.kitbag", ".lock-x", "letter.txt"].map(|name| workspace.cache().join(name));
+    alien.iter().for_each(|path| fs::write(path, "mine").unwrap());
+    let directory = workspace.cache().join(format!("{}.kitbag", "b".repeat(64)));
+    fs::create_dir(&directory).unwrap();
+    let cleared = workspace.run(&["cache", "--clear"]).success();
+    assert!(cleared.contains("removed 1 entry"), "{cleared}");
+    assert!(!entry.exists());
+    assert!(alien.iter().chain([&directory]).all(|path| path.exists()));
 }

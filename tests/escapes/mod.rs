@@ -17,6 +17,7 @@ mod links;
 mod parties;
 mod reports;
 mod resources;
+mod second_names;
 mod secrets;
 mod sequences;
 

@@ -131,7 +131,8 @@ impl Args {
         #[cfg(not(feature = "otlp"))]
         let _log = self.start_log(None::<Identity>);
         let limits = self.limits;
-        let mut builder = global.builder().limits(limits.into()).server();
+        let secrets = self.secret_files()?;
+        let mut builder = global.builder().limits(limits.into()).protect(secrets.clone()).server();
         if let Some(memory) = self.total_memory {
             if memory < LEAST_SERVER_MEMORY {
                 return Err(CliError::Usage(format!(
@@ -150,6 +151,7 @@ impl Args {
         let host = toolbox.host().clone();
         let load: Load = Box::new(move || {
             let builder = global.builder().limits(limits.into()).host(host.clone());
+            let builder = builder.protect(secrets.clone());
             match builder.build() {
                 Ok(kitbag) => Ok(kitbag.toolbox().clone()),
                 Err(errors) => Err(CliError::from(errors).report()),
@@ -177,6 +179,14 @@ impl Args {
         // A compilation ahead of calls does not delay the end.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)
+    }
+
+    /// The files with the server's key and token, which no tool may exchange; absolute.
+    fn secret_files(&self) -> Result<Vec<PathBuf>, CliError> {
+        let files = [&self.state_key_file, &self.token_file].into_iter().flatten();
+        files
+            .map(|path| std::path::absolute(path).map_err(|source| unreadable(path, source)))
+            .collect()
     }
 
     fn http_options(&self, address: SocketAddr) -> Result<HttpOptions, CliError> {

@@ -257,7 +257,8 @@ impl OwnFiles {
     }
 
     /// Whether a directory entry is part of a tool: a regular file, or a symbolic
-    /// link to one, with one of the two extensions.
+    /// link to one, with one of the two extensions. Anything else with the name of a
+    /// manifest is a mistake.
     fn tool_file(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -276,7 +277,15 @@ impl OwnFiles {
             self.tool_links.push(path.clone());
         }
         let is_file = match self.examiner.name(directory, name, &path) {
-            Ok(kind) => kind == FileType::RegularFile,
+            Ok(FileType::RegularFile) => true,
+            Ok(kind) => {
+                if matches!(extension, Extension::Toml) {
+                    let is_directory = kind == FileType::Directory;
+                    let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
+                    self.texts.fail(&path, problem);
+                }
+                false
+            }
             // A link that leads nowhere, or a file that was just removed.
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => false,
             Err(error) => return Err(error),

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_files::OpenError;
+use kitbag_files::{OpenError, check_file_system};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
@@ -130,6 +130,9 @@ impl Lines {
 /// that it may be anything.
 pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
     let stat = fstat(&opened).map_err(unreadable)?;
+    // What the kernel shows there, such as an environment, is not for messages to quote.
+    check_file_system(&opened)
+        .map_err(|error| Problem::Unreadable { reason: error.to_string() })?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
         FileType::Directory => return Err(Problem::Directory),

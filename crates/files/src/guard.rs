@@ -10,14 +10,16 @@ use std::fs::{self, Metadata};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::FileId;
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 
+use crate::kept::{files_in, places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, OpenAs, canonical, open, resolve};
 use crate::secrets::SecretNames;
+use crate::sys::id_of;
 
 /// What a configuration names; absolute paths, which need not exist.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +45,11 @@ pub struct GuardedPaths {
 pub struct Guard {
     paths: GuardedPaths,
     secrets: SecretNames,
-    /// The canonical form of what is kitbag's own.
-    own: OnceLock<Vec<PathBuf>>,
+    /// What is kitbag's own, with the usual places of the account; as written, and its
+    /// canonical form.
+    own: OnceLock<[Vec<PathBuf>; 2]>,
+    /// The links with sealed names below a directory that some tool may write; found once.
+    links: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
 }
 
 /// A guard as one call meets it, with the identities of that moment.
@@ -64,6 +69,10 @@ pub struct GuardTable {
     missing: HashSet<PathBuf>,
     /// Paths that were looked at, without links in what is above them.
     known: HashMap<PathBuf, Known>,
+    /// What is kitbag's own, and the files in it, which are looked up only for a file that
+    /// has a second name. `None`: too many to tell.
+    own: Vec<PathBuf>,
+    kept: OnceLock<Option<HashSet<FileId>>>,
 }
 
 /// What lies at a path.
@@ -115,9 +124,8 @@ impl Guard {
         match named {
             Some(end) => Some(directory.iter().take(end + 1).collect()),
             None => {
-                let canonical = || self.paths.own.iter().map(|own| canonical(own)).collect();
-                let mut own = self.own.get_or_init(canonical).iter();
-                own.find(|own| directory.starts_with(own)).cloned()
+                let [_, own] = self.own();
+                own.iter().find(|own| directory.starts_with(own)).cloned()
             }
         }
     }
@@ -137,9 +145,16 @@ impl Guard {
     /// that it may write: canonical path and identity.
     pub fn table(&self, writable: &[(PathBuf, FileId)]) -> GuardTable {
         let mut table = GuardTable::default();
-        let GuardedPaths { own, files, topics, granted, writable: _ } = &self.paths;
-        for path in own.iter().chain(files) {
+        let GuardedPaths { own: _, files, topics, granted, writable: _ } = &self.paths;
+        let [own, canonical_own] = self.own();
+        let (program, program_id) = program();
+        for path in own.iter().chain(files).chain(&program) {
             table.name(path, true);
+        }
+        table.own.clone_from(canonical_own);
+        table.sealed.extend(program_id);
+        for (top, _) in writable {
+            self.links(top).iter().for_each(|link| table.name(link, true));
         }
         for topic in topics {
             let is_granted = || {
@@ -159,6 +174,21 @@ impl Guard {
         }
         table.known.clear();
         table
+    }
+
+    /// What is kitbag's own: as written, and its canonical form.
+    fn own(&self) -> &[Vec<PathBuf>; 2] {
+        self.own.get_or_init(|| {
+            let own: Vec<_> = self.paths.own.iter().cloned().chain(places_of_account()).collect();
+            let canonical = own.iter().map(|own| canonical(own)).collect();
+            [own, canonical]
+        })
+    }
+
+    /// The links with sealed names below a directory.
+    fn links(&self, top: &Path) -> Arc<[PathBuf]> {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(links.entry(top.to_owned()).or_insert_with(|| sealed_links(top).into()))
     }
 }
 
@@ -190,6 +220,18 @@ impl GuardTable {
         is_guarded(name)
             || is_sealed
             || matches!(change, Change::Put | Change::Remove) && is_pinned()
+    }
+
+    /// Whether this is a further name of a file that kitbag keeps, such as an entry of the
+    /// cache.
+    pub fn is_kept(&self, found: &Stat) -> bool {
+        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_nlink > 1
+            && self
+                .kept
+                .get_or_init(|| files_in(&self.own))
+                .as_ref()
+                .is_none_or(|kept| kept.contains(&id_of(found)))
     }
 
     /// Whether a directory is there by now without which what it holds could not be

@@ -6,6 +6,7 @@
 //! to them.
 
 mod guard;
+mod kept;
 mod names;
 mod open;
 mod owner;
@@ -13,6 +14,7 @@ mod secrets;
 mod sys;
 
 pub use guard::{Change, Guard, GuardTable, GuardedPaths, repository_above};
+pub use kept::USUAL_PLACES;
 pub use names::{fold, is_guarded, is_part_of_repository};
 pub use open::{Link, Located, OpenAs, OpenError, canonical, check_file_system, locate, open};
 pub use owner::{Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place};

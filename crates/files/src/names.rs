@@ -1,6 +1,8 @@
 //! Names that mean something to other programs, in every spelling that some
 //! file system takes for them.
 
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Names that no tool changes at any depth: the hooks and the configuration in
 /// there are run by, or steer, what runs outside the sandbox.
 const GUARDED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
@@ -13,15 +15,18 @@ pub(crate) const REPOSITORY: [&str; 4] = ["HEAD", "objects", "refs", "commondir"
 
 /// The form of a name in which two names are equal if some file system takes
 /// one for the other: without case, without the code points that HFS+, APFS and
-/// case-folding ext4 ignore, and without what NTFS drops at the end.
+/// case-folding ext4 ignore, in the form NFKC of Unicode, which ZFS may compare, and
+/// without what NTFS drops at the end.
 pub fn fold(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    let folded = if name.is_ascii() {
-        name.to_ascii_lowercase()
-    } else {
-        let visible = name.chars().filter(|c| !is_ignored(*c)).map(narrow);
-        // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
-        visible.collect::<String>().to_uppercase().to_lowercase()
+    let folded = match name.is_ascii() {
+        true => name.to_ascii_lowercase(),
+        false => {
+            let visible = name.chars().filter(|c| !is_ignored(*c)).nfkc();
+            // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
+            let folded = visible.collect::<String>().to_uppercase().to_lowercase();
+            folded.nfkc().filter(|c| !is_ignored(*c)).collect()
+        }
     };
     match folded.trim_end_matches(['.', ' ']) {
         "" => folded,
@@ -42,12 +47,21 @@ pub fn is_part_of_repository(name: &str) -> bool {
 }
 
 /// Whether a name is what FAT and NTFS call another one in eight characters and
-/// three: `GIT~1` for `.git`.
+/// three: `GIT~1` for `.git`, with as much of the name as the number leaves room for; and,
+/// where that is taken, two letters and four digits of a checksum, `GI7EBA~1`.
 pub(crate) fn is_short_name(folded: &str, long: &str) -> bool {
-    let number = folded.strip_prefix(long).and_then(|rest| rest.strip_prefix('~'));
-    number.is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    const LONGEST: usize = 8;
+    let Some((base, number)) = folded.split_once('~') else { return false };
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let room = LONGEST.saturating_sub(number.len() + "~".len());
+    let is_checksum = |rest: &str| rest.len() == 4 && rest.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_start = |length: usize| long.get(..length) == Some(base);
+    let checksum = long.get(..2).and_then(|letters| base.strip_prefix(letters));
+    is_start(long.len())
+        || room > 1 && is_start(room.min(long.len()))
+        || checksum.is_some_and(is_checksum)
 }
 
 /// Default_Ignorable_Code_Point of Unicode 16, which file systems that fold
@@ -59,14 +73,6 @@ fn is_ignored(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// The ASCII form of a fullwidth character, which ZFS may take for it.
-fn narrow(c: char) -> char {
-    match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
-        _ => c,
-    }
 }
 
 #[cfg(test)]
@@ -89,10 +95,36 @@ mod tests {
             ".hg",
             ".Jj",
             "\u{ff0e}git",
+            // Circled, superscript and mathematical letters, and a leader of one dot.
+            ".\u{24d6}it",
+            ".g\u{2071}t",
+            ".\u{1d420}it",
+            "\u{2024}git",
+            "GI7EBA~1",
+            "kia1b2~12",
+            "JJ0000~1",
+            "KITBA~10",
+            "KITB~100",
         ] {
             assert!(is_guarded(name), "{name:?}");
         }
-        for name in ["git", ".gitignore", "git~", "git~x", "git~1x", "..", ".", "...", "", ".g"] {
+        for name in [
+            "git",
+            ".gitignore",
+            "git~",
+            "git~x",
+            "git~1x",
+            "gi7eb~1",
+            "gi7ebax~1",
+            "ab7eba~1",
+            "gi7eba",
+            "kit~1",
+            "..",
+            ".",
+            "...",
+            "",
+            ".g",
+        ] {
             assert!(!is_guarded(name), "{name:?}");
         }
     }

@@ -289,60 +289,88 @@ fn has_acl(file: BorrowedFd<'_>) -> bool {
 
 /// Whether a group is the caller's alone, as far as the system's files say.
 fn is_private_group(gid: u32) -> bool {
-    let read = |path: &str| {
-        // Far more than a system with as many users as it can have keeps here.
-        const MAX_BYTES: u64 = 1 << 20;
-        let mut text = String::new();
-        File::open(path).ok()?.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
-        (text.len() as u64 <= MAX_BYTES).then_some(text)
-    };
-    match (read("/etc/group"), read("/etc/passwd")) {
+    match (read_system_file("/etc/group"), read_system_file("/etc/passwd")) {
         (Some(groups), Some(accounts)) => is_private(gid, &groups, &accounts, is_trusted),
         _ => false,
     }
 }
 
+/// Reads a file of the system's that lists users or groups.
+pub(crate) fn read_system_file(path: &str) -> Option<String> {
+    // Far more than a system with as many users as it can have keeps here.
+    const MAX_BYTES: u64 = 1 << 20;
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= MAX_BYTES).then_some(text)
+}
+
 /// Whether a group is one that a user has alone: it has the user's name, is the
 /// user's first group, and has no other member. What cannot be found out counts as
-/// shared.
+/// shared, and so does every group where a line does not have its form to the letter:
+/// the system may read it otherwise, such as with blanks before a number, or, where it
+/// starts with `+` or `-`, take in others.
 ///
-/// Source: group(5), passwd(5); a line that starts with `+` or `-` takes in others.
+/// Source: group(5), passwd(5).
 fn is_private(gid: u32, groups: &str, accounts: &str, is_trusted: impl Fn(u32) -> bool) -> bool {
-    let lines = |text: &str| text.lines().any(|line| line.starts_with(['+', '-']));
-    if lines(groups) || lines(accounts) {
-        return false;
-    }
-    let accounts: Vec<(&str, u32, u32)> = accounts.lines().filter_map(account).collect();
+    let accounts: Option<Vec<_>> = accounts.lines().map(account).collect();
+    let groups: Option<Vec<_>> = groups.lines().map(group).collect();
+    let (Some(accounts), Some(groups)) = (accounts, groups) else { return false };
     let mut has_group = false;
-    for (name, members) in groups.lines().filter_map(|line| group(line, gid)) {
+    for (name, _, members) in groups.iter().filter(|(_, id, _)| *id == gid) {
         let is_users = |user: &str| {
-            let mut of_name = accounts.iter().filter(|(name, ..)| *name == user).peekable();
-            of_name.peek().is_some() && of_name.all(|(_, uid, _)| is_trusted(*uid))
+            let mut of_name = accounts.iter().filter(|account| account.name == user).peekable();
+            of_name.peek().is_some() && of_name.all(|account| is_trusted(account.user))
         };
-        let is_first = accounts.iter().any(|(user, _, first)| *user == name && *first == gid);
+        let is_first = accounts.iter().any(|account| account.name == *name && account.group == gid);
         let mut members = members.split(',').filter(|member| !member.is_empty());
         if !is_first || !is_users(name) || !members.all(is_users) {
             return false;
         }
         has_group = true;
     }
-    has_group
-        && accounts.iter().filter(|(_, _, first)| *first == gid).all(|(_, uid, _)| is_trusted(*uid))
+    let mut of_group = accounts.iter().filter(|account| account.group == gid);
+    has_group && of_group.all(|account| is_trusted(account.user))
 }
 
-/// Name, user and first group of an account.
-fn account(line: &str) -> Option<(&str, u32, u32)> {
-    let mut fields = line.split(':');
-    let (name, _password) = (fields.next()?, fields.next()?);
-    Some((name, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+/// A line of `/etc/passwd`.
+struct Account<'a> {
+    name: &'a str,
+    user: u32,
+    group: u32,
+    home: &'a str,
 }
 
-/// Name and members of a group, where it is this one.
-fn group(line: &str, gid: u32) -> Option<(&str, &str)> {
-    let mut fields = line.split(':');
-    let (name, _password) = (fields.next()?, fields.next()?);
-    let is_this = fields.next()?.parse() == Ok(gid);
-    is_this.then(|| (name, fields.next().unwrap_or_default().trim_end()))
+/// The account of a line, where that has its form to the letter.
+fn account(line: &str) -> Option<Account<'_>> {
+    let fields: Vec<_> = line.split(':').collect();
+    let [name, _password, user, group, _comment, home, _shell] = fields[..] else { return None };
+    Some(Account { name: plain(name)?, user: number(user)?, group: number(group)?, home })
+}
+
+/// The home directory of a user, where a line of `/etc/passwd` has it.
+pub(crate) fn home(line: &str, user: u32) -> Option<PathBuf> {
+    let account = account(line).filter(|account| account.user == user)?;
+    Some(PathBuf::from(account.home))
+}
+
+/// Name, number and members of a group, where a line has its form to the letter.
+fn group(line: &str) -> Option<(&str, u32, &str)> {
+    let fields: Vec<_> = line.split(':').collect();
+    let [name, _password, gid, members] = fields[..] else { return None };
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    (!members.contains(is_odd)).then_some((plain(name)?, number(gid)?, members))
+}
+
+/// A name, where it is one.
+fn plain(name: &str) -> Option<&str> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    let is_name = !name.is_empty() && !name.starts_with(['+', '-']) && !name.contains(is_odd);
+    is_name.then_some(name)
+}
+
+/// A number of nothing but digits.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -472,5 +500,33 @@ mod tests {
         check("ada:x:1000:\n+:::\n", &alone, 1000, false);
         check("ada:x:1000:\n", &format!("{alone}+::::::\n"), 1000, false);
         check("ada:x:1000:\n", &format!("{alone}ada:x:1001:1000:::\n"), 1000, false);
+        // Lines that the system may read otherwise than they look, whatever group they are of.
+        for line in [
+            "team:x: 1000:bob",
+            "team:x:+1000:bob",
+            " team:x:1000:bob",
+            "team:x:1000: bob",
+            "team:x:1000:bob:",
+            "team:x:1000",
+            "team:x::bob",
+            "# team",
+            "",
+            "team:x:1000:bob\r",
+        ] {
+            check(&format!("ada:x:1000:\n{line}\n"), &alone, 1000, false);
+        }
+        for line in ["eve:x:1002: 1000::/:/bin/sh", "eve:x:1002:1000", " eve:x:1002:1000::/:", ""] {
+            check("ada:x:1000:\n", &format!("{alone}{line}\n"), 1000, false);
+        }
+    }
+
+    #[test]
+    fn the_home_of_an_account_is_that_of_its_line() {
+        let check = |line: &str, expected: Option<&str>| {
+            assert_eq!(home(line, 1000), expected.map(PathBuf::from), "{line}");
+        };
+        check("ada:x:1000:1000:Ada:/home/ada:/bin/sh", Some("/home/ada"));
+        check("bob:x:1001:1001:Bob:/home/bob:/bin/sh", None);
+        check("ada:x:1000:1000:/home/ada", None);
     }
 }

@@ -25,10 +25,11 @@ use rustix::fs::{FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use self::compile_lock::CompileLock;
+use self::description::is_description;
 pub(crate) use self::entry::{Entry, Verified};
-use self::key::EXTENSION;
+use self::key::names_entry;
 pub(crate) use self::key::{Digest, Key};
-use self::private::{PARTIAL, make_private, private, write_whole};
+use self::private::{is_partial, make_private, private, write_whole};
 use crate::described::Described;
 use crate::wait::Wait;
 
@@ -115,14 +116,15 @@ impl DiskCache {
     /// [`CacheError`] where the directory exists and cannot be read.
     pub fn entries(&self) -> Result<Vec<CacheEntry>, CacheError> {
         self.files("read").map(|mut files| {
-            files.retain(|entry| entry.name.ends_with(EXTENSION));
+            files.retain(|entry| is_entry(&entry.name));
             files
         })
     }
 
     /// Removes every entry, finished or not, and returns those it removed; what is
-    /// remembered of components goes with them. Other files are left alone. A process that waits for an entry that is being compiled
-    /// then compiles it itself.
+    /// remembered of components goes with them. Other files, and what has such a name and
+    /// is no regular file, are left alone. A process that waits for an entry that is being
+    /// compiled then compiles it itself.
     ///
     /// # Errors
     ///
@@ -268,13 +270,13 @@ impl DiskCache {
         for entry in listing {
             let entry = entry.map_err(|error| self.error(action, error))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if is_entry(&name)
-                || name.ends_with(description::EXTENSION)
-                || compile_lock::is_lock(&name)
-            {
-                // Gone in between: nothing to list.
-                let Ok(metadata) = entry.metadata() else { continue };
-                files.push(CacheEntry { name, size: metadata.len() });
+            let is_ours = is_entry(&name) || is_description(&name) || compile_lock::is_lock(&name);
+            match entry.metadata() {
+                Ok(metadata) if is_ours && metadata.is_file() => {
+                    files.push(CacheEntry { name, size: metadata.len() });
+                }
+                // Not made by kitbag; or gone in between, so nothing to list.
+                Ok(_) | Err(_) => {}
             }
         }
         files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -288,7 +290,7 @@ impl DiskCache {
 
 /// Whether a file of the directory is an entry, finished or not.
 fn is_entry(name: &str) -> bool {
-    name.ends_with(EXTENSION) || name.starts_with(PARTIAL)
+    names_entry(name) || is_partial(name)
 }
 
 #[cfg(test)]

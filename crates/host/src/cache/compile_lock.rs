@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::key::Key;
+use super::key::{Key, is_digest};
 use super::private::private;
 use crate::wait::Wait;
 
@@ -28,7 +28,7 @@ pub(crate) struct CompileLock {
 
 /// Whether a file of the cache's directory is a lock file.
 pub(super) fn is_lock(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    name.strip_prefix(PREFIX).is_some_and(is_digest)
 }
 
 impl CompileLock {

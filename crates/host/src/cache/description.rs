@@ -11,11 +11,11 @@ use std::io::Read;
 use blake3::{Hash, Hasher};
 use kitbag_contract::json::JsonBudget;
 
-use super::key::Digest;
+use super::key::{Digest, is_digest};
 use crate::described::Described;
 
 /// What the file's name ends in.
-pub(super) const EXTENSION: &str = ".description";
+const EXTENSION: &str = ".description";
 
 /// What the file ends in: what it is, and the version of what it holds. A version that
 /// reads more from a description than this one has another number.
@@ -27,6 +27,11 @@ const BYTES: usize = 4 * JsonBudget::DESCRIPTION.bytes;
 
 pub(super) fn file_name(component: Digest) -> String {
     format!("{component}{EXTENSION}")
+}
+
+/// Whether a file of the cache's directory has the name of one.
+pub(super) fn is_description(name: &str) -> bool {
+    name.strip_suffix(EXTENSION).is_some_and(is_digest)
 }
 
 /// The content of the file. Nothing, where there is nothing to remember.

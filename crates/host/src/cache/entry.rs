@@ -114,8 +114,8 @@ fn take_apart(key: Key, bytes: &[u8]) -> Option<(usize, Hash, Described)> {
 #[expect(unsafe_code, reason = "mapping what is verified and then loaded as native code")]
 fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: nothing changes or shortens the file while it is mapped. It lies in
-    // a directory that only we may enter, belongs to us, and no other user may write
-    // it. What we write we write under another name, whole, and move here; an entry
+    // a directory that only we may enter, belongs to us, has no other name, and no
+    // other user may write it; no tool changes what is in the cache, by any name. What we write we write under another name, whole, and move here; an entry
     // that is replaced or removed stays what it is for a process that has it open. Another
     // program of the same user could do otherwise; it could as well write an entry
     // that verifies, since the digest holds no secret, or change this process.

@@ -63,6 +63,17 @@ impl Key {
     }
 }
 
+/// Whether a text is a digest or a key as they are written.
+pub(super) fn is_digest(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == 64 && text.bytes().all(is_digit)
+}
+
+/// Whether a file of the cache's directory has the name of a finished entry.
+pub(super) fn names_entry(name: &str) -> bool {
+    name.strip_suffix(EXTENSION).is_some_and(is_digest)
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

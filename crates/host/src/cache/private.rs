@@ -12,7 +12,14 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 /// What the name of a file that is being written starts with.
-pub(super) const PARTIAL: &str = ".partial-";
+const PARTIAL: &str = ".partial-";
+
+/// Whether a file has the name of one that [`write_whole`] writes.
+pub(super) fn is_partial(name: &str) -> bool {
+    let numbers = name.strip_prefix(PARTIAL).and_then(|numbers| numbers.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
 
 /// Looks at a file or directory that has to be ours alone, or says what is wrong with
 /// it.
@@ -27,6 +34,10 @@ pub(super) fn private(fd: impl AsFd, kind: FileType) -> Result<Stat, String> {
     let mode = Mode::from_raw_mode(stat.st_mode);
     if mode.intersects(Mode::WGRP | Mode::WOTH) {
         return Err(format!("writable by others (mode {:03o})", mode.bits() & 0o777));
+    }
+    // By its other name a tool, or a program, could write it.
+    if kind == FileType::RegularFile && stat.st_nlink > 1 {
+        return Err("known by another name, too".into());
     }
     // Reading it would tell others which tools are used; only the directory's
     // mode decides that.
@@ -54,7 +65,8 @@ pub(super) fn write_whole(directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> i
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let partial = format!("{PARTIAL}{}-{number}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let open = || openat(directory, &partial, flags, Mode::RUSR | Mode::WUSR);
+    // Nobody opens it for writing again, but root.
+    let open = || openat(directory, &partial, flags, Mode::RUSR);
     let file = match open() {
         // Left behind by a process that had our number and was killed.
         Err(Errno::EXIST) => {

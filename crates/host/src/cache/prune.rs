@@ -12,8 +12,9 @@ use rustix::fs::{
     unlinkat,
 };
 
-use super::private::PARTIAL;
-use super::{description, is_entry};
+use super::description::is_description;
+use super::is_entry;
+use super::private::is_partial;
 
 /// A day, within which a use is not noted again, and after which no process still writes.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,7 +53,7 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
     let mut total = 0;
     for entry in listing.flatten() {
         let Ok(name) = entry.file_name().to_str() else { continue };
-        if !is_entry(name) && !name.ends_with(description::EXTENSION) {
+        if !is_entry(name) && !is_description(name) {
             continue;
         }
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -60,12 +61,12 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
             continue;
         }
         // What a process left that was killed as it wrote.
-        let max_age = if name.starts_with(PARTIAL) { DAY } else { MAX_AGE };
+        let max_age = if is_partial(name) { DAY } else { MAX_AGE };
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
         if age(&stat) > max_age && name != kept {
             remove(directory, &candidate);
-        } else if !name.starts_with(PARTIAL) {
+        } else if !is_partial(name) {
             total += size;
             entries.push(candidate);
         }

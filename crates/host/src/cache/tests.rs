@@ -47,7 +47,9 @@ fn entry_path(cache: &DiskCache, key: Key) -> PathBuf {
 /// Damages the entry in some way and checks that it is not trusted.
 fn check(damage: impl FnOnce(&Path), expected: &str) {
     let (_parent, cache, key) = fixture();
-    damage(&entry_path(&cache, key));
+    let path = entry_path(&cache, key);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    damage(&path);
     match load(&cache, key) {
         Err(CacheProblem::Entry { reason, .. }) => assert_eq!(reason, expected),
         other => panic!("{other:?}"),
@@ -83,7 +85,7 @@ fn the_directory_and_its_entries_are_for_the_owner_alone() {
     let (_parent, cache, key) = fixture();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(cache.path()), 0o700);
-    assert_eq!(mode(&entry_path(&cache, key)), 0o600);
+    assert_eq!(mode(&entry_path(&cache, key)), 0o400);
 }
 
 #[test]
@@ -135,6 +137,12 @@ fn an_entry_of_another_layout_is_not_trusted() {
 fn an_entry_that_others_can_write_is_not_trusted() {
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o622)).unwrap();
     check(open, "writable by others (mode 622)");
+}
+
+#[test]
+fn an_entry_with_a_second_name_is_not_trusted() {
+    let link = |path: &Path| fs::hard_link(path, path.with_extension("second")).unwrap();
+    check(link, "known by another name, too");
 }
 
 #[test]
@@ -207,6 +215,7 @@ fn the_key_depends_on_the_content() {
 fn a_description_is_had_without_the_artifact() {
     let (_parent, cache, key) = fixture();
     let path = entry_path(&cache, key);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     bytes[0] ^= 1;
     fs::write(path, bytes).unwrap();
@@ -392,20 +401,35 @@ fn a_lock_whose_file_was_removed_is_over() {
 
 #[test]
 fn clearing_removes_our_files_and_no_others() {
-    let (_parent, cache, _) = fixture();
-    fs::write(cache.path().join(".lock-1"), "").unwrap();
-    fs::write(cache.path().join(format!("{PARTIAL}1-1")), "left behind").unwrap();
-    fs::write(cache.path().join("letter.txt"), "mine").unwrap();
+    let (_parent, cache, stored) = fixture();
+    let here = |name: &str| cache.path().join(name);
+    let other = key(b"another component");
+    fs::write(here(&format!(".lock-{stored}")), "").unwrap();
+    fs::write(here(".partial-1-1"), "left behind").unwrap();
+    let alien = [
+        ".lock-1",
+        ".partial-mine",
+        "b.kitbag",
+        "letter.txt",
+        &format!("{}.kitbag", "AB".repeat(32)),
+    ];
+    alien.iter().for_each(|name| fs::write(here(name), "mine").unwrap());
+    // A directory and a link, where an entry and a lock could be.
+    fs::create_dir(here(&other.file_name())).unwrap();
+    symlink("letter.txt", here(&format!(".lock-{other}"))).unwrap();
     assert_eq!(cache.entries().unwrap().len(), 1);
     assert_eq!(cache.clear().unwrap().len(), 2);
-    assert_eq!(names(&cache), ["letter.txt"]);
+    let mut expected: Vec<_> = alien.map(ToOwned::to_owned).into();
+    expected.extend([other.file_name(), format!(".lock-{other}")]);
+    expected.sort();
+    assert_eq!(names(&cache), expected);
 }
 
 #[test]
 fn what_a_killed_process_left_does_not_stand_in_the_way() {
     let (_parent, cache, key) = fixture();
     for number in 0..1_000 {
-        let name = format!("{PARTIAL}{}-{number}", std::process::id());
+        let name = format!(".partial-{}-{number}", std::process::id());
         fs::write(cache.path().join(name), "half").unwrap();
     }
     cache.store(key, ARTIFACT, &Described::Nothing).unwrap();

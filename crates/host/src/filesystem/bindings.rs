@@ -175,7 +175,10 @@ impl HostDescriptor for Guarded<'_> {
         let is_directory = opened.kind() == FileType::Directory;
         if writes {
             let id = Some(opened.id());
-            if self.granted.table().forbids(parent_id, &target.name, id, Change::Content) {
+            let table = self.granted.table();
+            if table.forbids(parent_id, &target.name, id, Change::Content)
+                || table.is_kept(&opened.stat)
+            {
                 return Err(ErrorCode::NotPermitted.into());
             }
             if oflags.contains(OpenFlags::TRUNCATE) {

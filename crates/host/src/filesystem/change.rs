@@ -79,6 +79,7 @@ impl Guarded<'_> {
         let is_forbidden = target.is_guarded
             || directories.any(|directory| table.seals(&directory.handle, directory.id()))
             || found.filter(is_directory).is_some_and(|it| table.seals(&it.handle, it.id()))
+            || found.is_some_and(|it| table.is_kept(&it.stat))
             || table.forbids(target.parent(), &target.name, found.map(Found::id), change);
         if is_forbidden {
             return Err(ErrorCode::NotPermitted.into());

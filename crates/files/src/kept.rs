@@ -1,0 +1,188 @@
+//! What kitbag keeps for a user, whatever its environment and its configuration say: the
+//! usual places of the account, and the program that runs.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::FileId;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, statat};
+
+use crate::names::{fold, is_guarded};
+use crate::owner::{home, read_system_file};
+use crate::sys::id_of;
+
+/// Where kitbag keeps its own below a home directory, where no variable says otherwise; and
+/// the user's file, which may be a link that leads to nothing yet.
+pub const USUAL_PLACES: [&str; 4] =
+    [".config/kitbag", ".config/kitbag/config.toml", ".cache/kitbag", ".local/state/kitbag"];
+
+/// The usual places below the home directory that `/etc/passwd` has for the effective
+/// user. The variable `HOME` may name another one.
+pub(crate) fn places_of_account() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let accounts = read_system_file("/etc/passwd").unwrap_or_default();
+    let homes = accounts.lines().filter_map(|line| home(line, user)).filter(|home| home.has_root());
+    homes.flat_map(|home| USUAL_PLACES.map(|place| home.join(place))).collect()
+}
+
+/// The program that runs: its path, and what it is by now, also where it was moved.
+pub(crate) fn program() -> (Option<PathBuf>, Option<FileId>) {
+    let path = std::env::current_exe().ok();
+    let found = fs::metadata("/proc/self/exe").ok();
+    let found = found.or_else(|| fs::metadata(path.as_ref()?).ok());
+    (path, found.map(|found| FileId { device: found.dev(), inode: found.ino() }))
+}
+
+/// The most entries of kitbag's own directories that are looked at.
+const KEPT_ENTRIES: usize = 1 << 16;
+
+/// The regular files in directories, at any depth, or that the paths themselves name;
+/// `None` where there are too many to tell.
+pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
+    let mut files = HashSet::new();
+    let mut left = KEPT_ENTRIES;
+    let mut ahead = Vec::new();
+    for path in paths {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => ahead.push(path.clone()),
+            Ok(found) => {
+                files.insert(FileId { device: found.dev(), inode: found.ino() });
+            }
+            Err(_) => {}
+        }
+    }
+    while let Some(path) = ahead.pop() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            left = left.checked_sub(1)?;
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() {
+                ahead.push(entry.path());
+            } else if found.is_file() {
+                files.insert(FileId { device: found.dev(), inode: found.ino() });
+            }
+        }
+    }
+    Some(files)
+}
+
+/// The most directories in which links with sealed names are looked for, below each
+/// directory that a tool may write. Reading so many takes some 100 ms.
+const SEARCHED_DIRECTORIES: usize = 1 << 14;
+
+/// The links below a directory whose names no tool changes, and those in a `.kitbag` that
+/// stand for its configuration, its tools, or one of these. The directories next to the
+/// top come first; those of other file systems, and those that links lead to, are left
+/// out.
+pub(crate) fn sealed_links(top: &Path) -> Vec<PathBuf> {
+    /// In which directory an entry lies.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Place {
+        Ordinary,
+        Kitbag,
+        Tools,
+    }
+    let mut links = Vec::new();
+    let mut ahead = VecDeque::from([(top.to_owned(), Place::Ordinary)]);
+    let mut device = None;
+    for _ in 0..SEARCHED_DIRECTORIES {
+        let Some((path, place)) = ahead.pop_front() else { break };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(directory) = rustix::fs::open(&path, flags, Mode::empty()) else { continue };
+        let Ok(stat) = fstat(&directory) else { continue };
+        if *device.get_or_insert(id_of(&stat).device) != id_of(&stat).device {
+            continue;
+        }
+        let Ok(entries) = Dir::read_from(&directory) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let kind = match entry.file_type() {
+                FileType::Unknown => statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                kind => kind,
+            };
+            let (is_link, is_directory) = (kind == FileType::Symlink, kind == FileType::Directory);
+            if !is_link && !is_directory || matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let text = name.to_string_lossy();
+            let inner = path.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+            let is_sealed = match place {
+                Place::Ordinary => is_guarded(&text),
+                Place::Kitbag => matches!(&*fold(&text), "config.toml" | "tools"),
+                Place::Tools => true,
+            };
+            match (place, is_sealed) {
+                (_, true) if is_link => links.push(inner),
+                (Place::Ordinary, false) if is_directory => ahead.push_back((inner, place)),
+                (Place::Ordinary, true) if fold(&text) == ".kitbag" => {
+                    ahead.push_back((inner, Place::Kitbag));
+                }
+                (Place::Kitbag, true) => ahead.push_back((inner, Place::Tools)),
+                _ => {}
+            }
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_with_sealed_names_are_found_and_those_in_kitbags_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        for path in ["a/b", ".kitbag/tools/in", ".kitbag/notes", ".git/hooks"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        for link in [
+            "a/.git",
+            "a/b/.HG",
+            "a/plain",
+            ".kitbag/config.toml",
+            ".kitbag/readme",
+            ".kitbag/notes/x",
+            ".kitbag/tools/x.wasm",
+            ".kitbag/tools/in/x.wasm",
+            ".git/config",
+        ] {
+            symlink("elsewhere", root.join(link)).unwrap();
+        }
+        // Not followed: it would lead in a circle.
+        symlink("..", root.join("a/up")).unwrap();
+        let mut found = sealed_links(root);
+        found.sort();
+        let expected = [".kitbag/config.toml", ".kitbag/tools/x.wasm", "a/.git", "a/b/.HG"];
+        assert_eq!(found, expected.map(|link| root.join(link)));
+    }
+
+    #[test]
+    fn the_files_that_are_kept_are_found_at_any_depth() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir_all(root.join("cache/deep")).unwrap();
+        for file in ["cache/deep/entry", "key", "other"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        let paths = ["cache", "key", "nowhere"].map(|path| root.join(path));
+        let found = files_in(&paths).unwrap();
+        let id = |path: &str| {
+            let found = fs::metadata(root.join(path)).unwrap();
+            FileId { device: found.dev(), inode: found.ino() }
+        };
+        assert_eq!(found, HashSet::from([id("cache/deep/entry"), id("key")]));
+    }
+
+    #[test]
+    fn the_program_that_runs_is_known_by_its_path_and_by_what_it_is() {
+        let (path, id) = program();
+        let found = fs::metadata(path.unwrap()).unwrap();
+        assert_eq!(id, Some(FileId { device: found.dev(), inode: found.ino() }));
+    }
+}
