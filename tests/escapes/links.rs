@@ -40,7 +40,7 @@ const MANIFEST: &str = "description = \"planted\"\n";
 const TOOLS: &str = "workspace/.kitbag/tools";
 
 #[rustfmt::skip]
-const CASES: [Case; 20] = [
+const CASES: [Case; 19] = [
     Case {
         about: "KITBAG_CONFIG, a chain",
         links: &[("workspace/l1", "real/c.toml"), ("workspace/l0.toml", "l1")],
@@ -192,14 +192,6 @@ const CASES: [Case; 20] = [
         ],
         variables: &[],
         attempts: &[["remove", "workspace/l1", ""], ["write", "workspace/l1", MANIFEST]],
-    },
-    Case {
-        about: "a manifest, to a directory",
-        links: &[("workspace/.kitbag/tools/zz.toml", "../../mm")],
-        directories: &[TOOLS, "workspace/mm"],
-        moved: &[("probe.wasm", "workspace/.kitbag/tools/zz.wasm")],
-        variables: &[],
-        attempts: &[["rmdir", "workspace/mm", ""], ["write", "workspace/mm", MANIFEST]],
     },
     Case {
         about: "a component, to nothing",
