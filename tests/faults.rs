@@ -254,14 +254,15 @@ fn the_cache_keeps_what_is_used_and_within_its_bounds() {
     assert!(!first.exists() && !partial.exists());
     assert_eq!(entries(), 2);
     // What takes too much room goes too, the oldest first; these have no content.
+    let entry = |name: &str| workspace.cache().join(format!("{}.kitbag", name.repeat(64)));
     for (name, days) in [("a", 3), ("b", 2), ("c", 1)] {
-        let path = workspace.cache().join(format!("{name}.kitbag"));
+        let path = entry(name);
         fs::write(&path, "").unwrap();
         open(&path).set_len(1 << 30).unwrap();
         used(&path, days);
     }
     tool(3);
-    let is_there = |name: &str| workspace.cache().join(format!("{name}.kitbag")).exists();
+    let is_there = |name: &str| entry(name).exists();
     assert_eq!(["a", "b", "c"].map(is_there), [false, false, true]);
     assert_eq!(entries(), 4);
     let cache = workspace.run(&["cache"]).success();
