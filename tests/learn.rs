@@ -226,7 +226,12 @@ fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
     fs::hard_link(workspace.path("kb/hr/salaries.md"), workspace.path("kb/second.md")).unwrap();
     symlink("hr/salaries.md", workspace.path("kb/alias.md")).unwrap();
     symlink("hr", workspace.path("kb/people")).unwrap();
-    workspace.config("[knowledge.skills]\nsubjects = \"kb\"\ndisabled = [\"hr/*\"]\n");
+    // What the topic leaves out is not had by another name either.
+    workspace.file("kb/.staff/deep/pay.md", "Nobody's business.\n");
+    fs::hard_link(workspace.path("kb/.staff/deep/pay.md"), workspace.path("kb/third.md")).unwrap();
+    workspace.config(
+        "[knowledge.skills]\nsubjects = \"kb\"\ndisabled = [\"hr/*\", \".staff/**\"]\n",
+    );
     let learn = |subjects: &str| workspace.run(&["run", "learn", "topic=skills", subjects]);
     for name in ["hr/salaries", "hr/bonus", "alias", "people/salaries", "people/bonus", "hr/*"] {
         let run = learn(&format!("subjects={name}"));
@@ -237,7 +242,7 @@ fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
     assert_eq!(second.stderr, "error: Disabled: `second`.\n", "{}", second.shown());
     assert_eq!(
         learn("subjects=**").success(),
-        "<subject name=\"open\">\nOpen.\n</subject>\n\nDisabled: `second`.\n"
+        "<subject name=\"open\">\nOpen.\n</subject>\n\nDisabled: `second`, `third`.\n"
     );
     let list = workspace.run(&["run", "learn", "topic=skills"]).success();
     assert!(list.contains("- open\n") && !list.contains("salaries"), "{list}");

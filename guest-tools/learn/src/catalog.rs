@@ -36,6 +36,8 @@ pub(crate) struct Catalog {
     disabled: Vec<Pattern>,
     /// The files that those patterns name, whatever else they are called.
     disabled_files: BTreeSet<Identity>,
+    /// Whether there may be more of those, in a directory that could not be listed.
+    has_more_disabled: bool,
 }
 
 /// A document of a topic.
@@ -79,7 +81,7 @@ impl Catalog {
                 Err(Fault::NO_ENTRY) if directory.is_empty() => return Err(missing(topic)),
                 Err(fault) if directory.is_empty() => return Err(unreadable(topic, fault)),
                 // Removed since its parent was listed.
-                Err(Fault::NO_ENTRY) => {}
+                Err(Fault::NO_ENTRY) => walk.removed.push(directory),
                 Err(fault) => walk.unreadable.push((directory, fault)),
             }
             if walk.is_full {
@@ -135,9 +137,13 @@ impl Catalog {
         is_named(&self.disabled, name)
     }
 
-    /// Whether a file that was opened is disabled, by whatever name it was opened.
-    pub(crate) fn disables_file(&self, file: Identity) -> bool {
+    /// Whether a file that was opened is disabled, by whatever path it was opened. Where
+    /// the links on that lead counts too: the file may have been away as its directory was
+    /// listed. So may one with a second name, where a directory could not be listed.
+    pub(crate) fn disables_file(&self, files: &impl Files, path: &str, file: Identity) -> bool {
         self.disabled_files.contains(&file)
+            || !self.disabled.is_empty() && leads_to_disabled(files, &self.disabled, path)
+            || self.has_more_disabled && files.names(path) != Ok(1)
     }
 
     /// The visible subject of another case, or with the file's extension behind its name.
@@ -182,15 +188,23 @@ impl Catalog {
                 || subject.shared.as_deref().is_some_and(is_disabled);
             subject.learned = learned.iter().any(|pattern| pattern.matches(subject));
         }
-        let disabled_files = if disabled.is_empty() {
-            BTreeSet::new()
-        } else {
-            disable_linked(files, &walk.followed, &mut subjects)
-        };
+        let mut has_more_disabled = walk
+            .unreadable
+            .iter()
+            .map(|(directory, _)| directory)
+            .chain(&walk.removed)
+            .any(|directory| may_disable_below(&disabled, directory));
+        let mut disabled_files = BTreeSet::new();
+        if !disabled.is_empty() {
+            let kept_out = (walk.kept_out, walk.entries_left);
+            has_more_disabled |= !disabled_among(files, kept_out, &disabled, &mut disabled_files);
+            disable_linked(files, &walk.followed, &disabled, &mut disabled_files, &mut subjects);
+        }
         let mut unreadable = walk.unreadable;
         unreadable.retain(|(directory, _)| !is_hidden(directory));
         unreadable.sort_unstable();
-        Ok(Self { subjects, leaving: walk.leaving, unreadable, disabled, disabled_files })
+        let leaving = walk.leaving;
+        Ok(Self { subjects, leaving, unreadable, disabled, disabled_files, has_more_disabled })
     }
 }
 
@@ -221,6 +235,10 @@ struct Walk {
     /// Links that lead to what is in the topic.
     followed: BTreeSet<String>,
     unreadable: Vec<(String, Fault)>,
+    /// Directories that were gone when they were to be listed.
+    removed: Vec<String>,
+    /// Files, and directories, that the filter keeps out.
+    kept_out: Vec<(String, Kind)>,
     /// Of the directories above links, which tell where a link leads back.
     identities: BTreeMap<String, Identity>,
     entries_left: usize,
@@ -249,7 +267,7 @@ impl Walk {
             Kind::Directory if self.filter.takes_entry(&path, name, true) => {
                 self.directories.push(path);
             }
-            Kind::File | Kind::Directory => {}
+            Kind::File | Kind::Directory => self.kept_out.push((path, kind)),
             Kind::Link => self.links.push(path),
             Kind::Other => {}
         }
@@ -335,26 +353,74 @@ fn is_named(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.names(name))
 }
 
-/// Disables what links lead to where that is disabled under its own name. Returns the
-/// files that are disabled.
+/// Whether a path leads to what is disabled by its real name.
+fn leads_to_disabled(files: &impl Files, disabled: &[Pattern], path: &str) -> bool {
+    // Where it leads cannot be told, it may lead there.
+    real_path(files, path)
+        .is_none_or(|real| is_named(disabled, &real) || is_named(disabled, &slug_of(&real)))
+}
+
+/// Whether patterns may disable something below a directory, by path or by slug.
+fn may_disable_below(disabled: &[Pattern], directory: &str) -> bool {
+    let slug = without_dots(directory);
+    disabled.iter().any(|it| it.may_name_below(directory) || it.may_name_below(&slug))
+}
+
+/// Adds the disabled ones of files that the filter kept out, and of those in directories
+/// that it kept out. `false` where there are more than can be told.
+fn disabled_among(
+    files: &impl Files,
+    (mut kept_out, mut entries_left): (Vec<(String, Kind)>, usize),
+    disabled: &[Pattern],
+    found: &mut BTreeSet<Identity>,
+) -> bool {
+    let mut is_complete = true;
+    while let Some((path, kind)) = kept_out.pop() {
+        if kind == Kind::File {
+            if is_named(disabled, &path) || is_named(disabled, &slug_of(&path)) {
+                found.extend(files.identity(&path).ok());
+            }
+            continue;
+        }
+        if !may_disable_below(disabled, &path) {
+            continue;
+        }
+        let listed = files.list(&path, &mut |name, kind| {
+            let Some(left) = entries_left.checked_sub(1) else {
+                is_complete = false;
+                return ControlFlow::Break(());
+            };
+            entries_left = left;
+            if matches!(kind, Kind::File | Kind::Directory) {
+                kept_out.push((format!("{path}/{name}"), kind));
+            }
+            ControlFlow::Continue(())
+        });
+        is_complete &= listed.is_ok();
+    }
+    is_complete
+}
+
+/// Disables what links lead to where that is disabled under its own name, and adds the
+/// files that are disabled under their own.
 fn disable_linked(
     files: &impl Files,
     followed: &BTreeSet<String>,
+    patterns: &[Pattern],
+    disabled: &mut BTreeSet<Identity>,
     subjects: &mut [Subject],
-) -> BTreeSet<Identity> {
+) {
     let is_linked = |path: &str| {
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
         above.chain(core::iter::once(path)).any(|part| followed.contains(part))
     };
     let of_their_own = subjects.iter().filter(|it| it.disabled && !is_linked(&it.path));
-    let disabled: BTreeSet<_> =
-        of_their_own.filter_map(|subject| files.identity(&subject.path).ok()).collect();
+    disabled.extend(of_their_own.filter_map(|subject| files.identity(&subject.path).ok()));
     for subject in subjects.iter_mut().filter(|it| !it.disabled && is_linked(&it.path)) {
         // What cannot be told from a disabled file is one.
-        subject.disabled =
-            files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
+        subject.disabled = leads_to_disabled(files, patterns, &subject.path)
+            || files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
     }
-    disabled
 }
 
 /// Whether a slug or a path lies in a directory; everything lies in "".

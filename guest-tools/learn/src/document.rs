@@ -45,7 +45,9 @@ impl Document {
         let limit = limit.max(BINARY_BYTES);
         let mut bytes = match files.read(&subject.path, limit + 1) {
             // A further name of it, or exchanged since the topic was listed.
-            Ok((file, _)) if catalog.disables_file(file) => return Err("Disabled".into()),
+            Ok((file, _)) if catalog.disables_file(files, &subject.path, file) => {
+                return Err("Disabled".into());
+            }
             Ok((_, bytes)) => bytes,
             Err(Fault::NOT_PERMITTED) => return Err("Skipped, since it leaves the topic".into()),
             Err(fault) => return Err(format!("Could not be read ({fault})")),

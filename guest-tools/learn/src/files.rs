@@ -28,6 +28,9 @@ pub(crate) trait Files {
     /// Tells directories and files apart: two paths to the same one have the same value.
     fn identity(&self, path: &str) -> Result<Identity, Fault>;
 
+    /// How many names a file has.
+    fn names(&self, file: &str) -> Result<u64, Fault>;
+
     /// The size of a file in bytes.
     fn size(&self, file: &str) -> Result<u64, Fault>;
 

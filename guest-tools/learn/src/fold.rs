@@ -77,7 +77,7 @@ fn common_directory(subjects: &[&Subject]) -> usize {
 /// The first line of a subject that says something.
 fn heading(files: &impl Files, catalog: &Catalog, subject: &Subject) -> Option<String> {
     let (file, bytes) = files.read(&subject.path, HEADING_BYTES).ok()?;
-    if catalog.disables_file(file) || bytes.contains(&0) {
+    if catalog.disables_file(files, &subject.path, file) || bytes.contains(&0) {
         return None;
     }
     let text = String::from_utf8_lossy(&bytes);

@@ -79,6 +79,15 @@ impl Pattern {
         self.text == name || matches!(&self.glob, Some(Ok(glob)) if glob.matches(name))
     }
 
+    /// Whether something below a directory may be meant.
+    pub(crate) fn may_name_below(&self, directory: &str) -> bool {
+        let plain = self.text.split(['*', '?', '[']).next().unwrap_or_default();
+        match plain.strip_prefix(directory) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => plain.len() < self.text.len() && directory.starts_with(plain),
+        }
+    }
+
     /// Why it can be no more than an exact slug, where that is a mistake.
     pub(crate) fn error(&self) -> Option<String> {
         let Some(Err(reason)) = &self.glob else { return None };

@@ -73,6 +73,10 @@ impl Files for Preopen {
         self.0.readlink_at(path).ok()
     }
 
+    fn names(&self, file: &str) -> Result<u64, Fault> {
+        Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, file)?.link_count)
+    }
+
     fn size(&self, file: &str) -> Result<u64, Fault> {
         Ok(self.0.stat_at(PathFlags::SYMLINK_FOLLOW, file)?.size)
     }

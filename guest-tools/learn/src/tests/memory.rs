@@ -159,6 +159,12 @@ impl Files for Memory {
         Ok(())
     }
 
+    fn names(&self, file: &str) -> Result<u64, Fault> {
+        let file = self.resolve(file)?;
+        let first = self.names.get(&file).unwrap_or(&file);
+        Ok(1 + self.names.values().filter(|name| *name == first).count() as u64)
+    }
+
     fn target(&self, link: &str) -> Result<Kind, Fault> {
         Ok(self.node(link)?.kind())
     }

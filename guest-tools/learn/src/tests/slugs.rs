@@ -238,3 +238,30 @@ fn what_is_exchanged_for_a_disabled_subject_at_the_moment_of_reading_is_not_read
     check_error(load(&files, keys.clone(), json!("a")), "Disabled: `a`.");
     check(load(&files, json!({}), json!("a")), "salaries.md");
 }
+
+#[test]
+fn what_is_disabled_in_a_directory_that_cannot_be_listed_is_reached_by_no_other_name() {
+    let files = Memory::of(&["hr/pay.md", "a.md", "b.md"])
+        .hard_link("copy.md", "hr/pay.md")
+        .link("alias.md", "hr/pay.md")
+        .hard_link("c.md", "b.md")
+        .unlistable("hr", "not-permitted");
+    let keys = json!({ "disabled": ["hr/**"] });
+    check_error(load(&files, keys.clone(), json!("copy")), "Disabled: `copy`.");
+    check_error(load(&files, keys.clone(), json!("alias")), "subject `alias` is disabled");
+    check(load(&files, keys.clone(), json!("a")), "a.md");
+    // It may be a further name of what is in there.
+    check_error(load(&files, keys, json!("c")), "Disabled: `c`.");
+    check(load(&files, json!({ "disabled": ["other/**"] }), json!("c")), "b.md");
+}
+
+#[test]
+fn what_is_disabled_and_kept_out_of_the_topic_is_reached_by_no_other_name() {
+    let files = Memory::of(&[".hr/deep/pay.md", "a.md"]).hard_link("copy.md", ".hr/deep/pay.md");
+    for disabled in [".hr/**", "hr/deep/pay", "**/pay*"] {
+        let keys = json!({ "disabled": [disabled] });
+        check_error(load(&files, keys.clone(), json!("copy")), "Disabled: `copy`.");
+        check(load(&files, keys, json!("a")), "a.md");
+    }
+    check(load(&files, json!({ "disabled": ["other"] }), json!("copy")), ".hr/deep/pay.md");
+}
