@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::support::{Workspace, guest, snapshot};
+use crate::support::{Workspace, copy_binary, guest, snapshot};
 
 /// Nested, hidden, disabled, learned, binary, colliding, linked and oversized
 /// subjects.
@@ -202,7 +202,7 @@ fn the_binary_alone_runs_on_a_knowledge_base_anywhere() {
     let workspace = knowledge();
     let alone = tempfile::tempdir().unwrap();
     let binary = alone.path().join("kitbag");
-    fs::copy(env!("CARGO_BIN_EXE_kitbag"), &binary).unwrap();
+    copy_binary(&binary);
     fs::create_dir_all(alone.path().join("docs")).unwrap();
     fs::write(alone.path().join("docs/only.md"), "Only this.\n").unwrap();
     fs::create_dir(alone.path().join(".kitbag")).unwrap();

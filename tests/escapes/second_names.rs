@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;
-use crate::support::{CallInTest, Run, Workspace, probe};
+use crate::support::{CallInTest, Run, Workspace, copy_binary, probe};
 
 const WRITES_WORKSPACE: &str =
     "grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
@@ -126,7 +126,7 @@ fn kitbags_own_program_is_not_changed_moved_or_replaced() {
     let workspace = writable_workspace();
     let program = workspace.path("bin/kitbag");
     fs::create_dir(workspace.path("bin")).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_kitbag"), &program).unwrap();
+    copy_binary(&program);
     fs::write(workspace.path("other"), "").unwrap();
     symlink("bin/kitbag", workspace.path("link")).unwrap();
     fs::hard_link(&program, workspace.path("second")).unwrap();

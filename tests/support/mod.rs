@@ -37,6 +37,15 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     Path::new(env!("TEST_GUESTS")).join(format!("kitbag_{name}.wasm"))
 }
 
+/// Copies the program, to be run from there.
+///
+/// `cp` writes it: a process that another test starts meanwhile would inherit this
+/// process's descriptor for a moment, and the program could not be run.
+pub(crate) fn copy_binary(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_kitbag")).arg(to).status();
+    assert!(copied.unwrap().success());
+}
+
 /// The repository's root.
 pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
