@@ -257,8 +257,8 @@ fn ten_thousand_calls_that_are_given_up_leave_nothing() {
     let _alone = alone();
     let workspace = gathering();
     let places = 16;
-    // Room for as many calls as there are places, at 64 MiB each and what else they take.
-    let budget = ByteSize::mib(2048);
+    // Room for as many calls as there are places, at 84 MiB each.
+    let budget = ByteSize::mib(3072);
     let kitbag = kitbag_of(budget, &workspace, places, 100);
     let peak = Peak::watch();
     runtime(2).block_on(async {
