@@ -52,8 +52,7 @@ fn watch(root: &Path) {
         .map(|entry| entry.path())
         .filter(|path| path.is_dir() && path.file_name() != Some(OsStr::new("target")));
     let files = ["Cargo.toml", "Cargo.lock"].map(|name| guests.join(name));
-    let others =
-        ["build.rs", "wit", "rust-toolchain.toml"].map(|name| root.join(name));
+    let others = ["build.rs", "wit", "rust-toolchain.toml"].map(|name| root.join(name));
     for path in members.chain(files).chain(others) {
         println!("cargo::rerun-if-changed={}", path.display());
     }

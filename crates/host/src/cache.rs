@@ -116,7 +116,7 @@ impl DiskCache {
     /// [`CacheError`] where the directory exists and cannot be read.
     pub fn entries(&self) -> Result<Vec<CacheEntry>, CacheError> {
         self.files("read").map(|mut files| {
-            files.retain(|entry| is_entry(&entry.name));
+            files.retain(|entry| names_entry(&entry.name));
             files
         })
     }

@@ -138,7 +138,7 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
             &Fixture::new(&format!("ceiling = {ceiling}\nspeed = 1\n")),
             &[
                 &format!("C:1:1: {refused}"),
-                "C:2:1: unknown key `speed` at the top level; known keys: `limits`, `serve`, \
+                "C:2:1: unknown key `speed` at the top level; known keys: `limits`, `secret_files`, `serve`, \
                  `tools`, `knowledge`",
             ],
         );
@@ -150,7 +150,7 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
     check_problems_of(
         &Fixture::new("[ceilling]\n[tools.learn.ceiling]\n"),
         &[
-            "C:1:2: unknown key `ceilling` at the top level; known keys: `limits`, `serve`, \
+            "C:1:2: unknown key `ceilling` at the top level; known keys: `limits`, `secret_files`, `serve`, \
              `tools`, `knowledge`",
             "C:2:14: unknown key `ceiling` in `tools.learn`; known keys: `source`, `builtin`, `wasm`, \
              `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `answers`",

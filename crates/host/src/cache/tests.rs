@@ -241,7 +241,7 @@ fn a_description_is_remembered_without_any_native_code() {
     let described = cache.remembered(digest(b"the component")).unwrap();
     assert_eq!(described.description().unwrap().tools[0].name, "tool");
     assert_eq!(cache.remembered(digest(b"another component")), None);
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400);
     assert_eq!(cache.entries().unwrap(), [], "it is no entry");
     assert_eq!(cache.clear().unwrap(), []);
     assert!(!path.exists());
