@@ -1,0 +1,48 @@
+//! Keeping an answer short and on its lines.
+
+/// The beginning of a text, of so many bytes at most. It ends after a line where there is
+/// one, else before a character that would not fit.
+pub fn cut(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let whole = &text[..text.floor_char_boundary(bytes)];
+    match whole.rfind('\n') {
+        Some(end) => &whole[..=end],
+        None => whole,
+    }
+}
+
+/// A name on one line: as it is, or as a JSON string where it holds control characters, a
+/// quotation mark at its beginning, or nothing.
+pub fn quoted(name: &str) -> String {
+    let is_plain = !name.is_empty()
+        && !name.starts_with('"')
+        && !name.chars().any(|char| char.is_control() || is_mark(char));
+    if is_plain { name.to_owned() } else { kitbag_sdk::json!(name).to_string() }
+}
+
+/// Separators of lines, which JSON does not escape.
+fn is_mark(char: char) -> bool {
+    matches!(char, '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_after_a_line_or_before_a_character() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("ab\ncd\nef", 7), "ab\ncd\n");
+        assert_eq!(cut("aéb", 2), "a");
+        assert_eq!(cut("é", 0), "");
+    }
+
+    #[test]
+    fn a_name_that_is_no_plain_line_is_quoted() {
+        assert_eq!(quoted("a b.rs"), "a b.rs");
+        assert_eq!(quoted("a\nb"), r#""a\nb""#);
+        assert_eq!(quoted("\"a\""), r#""\"a\"""#);
+    }
+}

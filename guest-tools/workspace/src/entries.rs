@@ -1,0 +1,245 @@
+//! What lies in a directory, and what a path leads to.
+//!
+//! `std::fs` ends a listing at a name that is not Unicode, and cannot tell a file that looks
+//! like a secret, whose type the host keeps, from a device. In a tool's own tests, without a
+//! host, `std::fs` is used all the same.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::time::SystemTime;
+
+#[cfg(not(target_family = "wasm"))]
+use self::native as system;
+#[cfg(target_family = "wasm")]
+use self::wasi as system;
+
+/// What something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A file or a directory that looks like a secret, which the host does not open.
+    Secret,
+    /// Anything else: a device, a FIFO, a socket. The host does not open it.
+    Other,
+}
+
+/// What is known of a file without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// What it is.
+    pub kind: Kind,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its content was last changed.
+    pub modified: Option<SystemTime>,
+}
+
+/// What a listing left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// How many names are not Unicode. No tool can name them.
+    pub unnamed: u64,
+}
+
+/// A directory that the tool is granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Its guest path.
+    pub path: String,
+    /// Whether the tool may change what is in it.
+    pub is_writable: bool,
+}
+
+/// Looks at what a path leads to, through symbolic links.
+///
+/// # Errors
+///
+/// [`explain`](crate::explain) puts them in words.
+pub fn stat(path: &str) -> io::Result<Stat> {
+    system::stat(path, true)
+}
+
+/// Looks at what lies at a path: a symbolic link itself.
+///
+/// # Errors
+///
+/// [`explain`](crate::explain) puts them in words.
+pub fn stat_link(path: &str) -> io::Result<Stat> {
+    system::stat(path, false)
+}
+
+/// Visits the entries of a directory, in any order, until `visit` breaks off.
+///
+/// # Errors
+///
+/// [`explain`](crate::explain) puts them in words.
+pub fn list(path: &str, visit: impl FnMut(&str, Kind) -> ControlFlow<()>) -> io::Result<Listed> {
+    system::list(path, visit)
+}
+
+/// The directories that the tool is granted. In a tool's own tests: `/`, to be changed.
+pub fn granted() -> Vec<Granted> {
+    system::granted()
+}
+
+#[cfg(target_family = "wasm")]
+mod wasi {
+    use std::io;
+    use std::ops::ControlFlow;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use wasip2::filesystem::preopens::get_directories;
+    use wasip2::filesystem::types::{
+        Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
+    };
+
+    use super::{Granted, Kind, Listed, Stat};
+
+    pub(super) fn stat(path: &str, follow: bool) -> io::Result<Stat> {
+        let (directory, path) = find(path)?;
+        let stat = directory.stat_at(flags(follow), &path).map_err(error)?;
+        let modified = stat.data_modification_timestamp;
+        let since = |at: wasip2::clocks::wall_clock::Datetime| {
+            UNIX_EPOCH.checked_add(Duration::new(at.seconds, at.nanoseconds))
+        };
+        Ok(Stat { kind: kind(stat.type_), size: stat.size, modified: modified.and_then(since) })
+    }
+
+    pub(super) fn list(
+        path: &str,
+        mut visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> io::Result<Listed> {
+        let (directory, path) = find(path)?;
+        let (open, read) = (OpenFlags::DIRECTORY, DescriptorFlags::READ);
+        let opened = directory.open_at(flags(true), &path, open, read).map_err(error)?;
+        let entries = opened.read_directory().map_err(error)?;
+        let mut listed = Listed::default();
+        loop {
+            match entries.read_directory_entry() {
+                Ok(Some(entry)) => {
+                    if visit(&entry.name, kind(entry.type_)).is_break() {
+                        return Ok(listed);
+                    }
+                }
+                Ok(None) => return Ok(listed),
+                // Each stands for one entry; those behind it are still to come.
+                Err(ErrorCode::IllegalByteSequence) => listed.unnamed += 1,
+                Err(ErrorCode::NoEntry) => {}
+                Err(code) => return Err(error(code)),
+            }
+        }
+    }
+
+    pub(super) fn granted() -> Vec<Granted> {
+        let granted = |(directory, path): (Descriptor, String)| {
+            let flags = directory.get_flags();
+            let is_writable = flags.is_ok_and(|it| it.contains(DescriptorFlags::MUTATE_DIRECTORY));
+            Granted { path, is_writable }
+        };
+        get_directories().into_iter().map(granted).collect()
+    }
+
+    /// The granted directory that a path lies in, and the path there.
+    fn find(path: &str) -> io::Result<(Descriptor, String)> {
+        let inside = |(directory, name): (Descriptor, String)| {
+            let rest = path.strip_prefix(name.trim_end_matches('/'))?;
+            if !(rest.is_empty() || rest.starts_with('/')) {
+                return None;
+            }
+            let rest = rest.trim_start_matches('/');
+            let rest = if rest.is_empty() { "." } else { rest };
+            Some((name.len(), directory, rest.to_owned()))
+        };
+        let found = get_directories().into_iter().filter_map(inside).max_by_key(|it| it.0);
+        let (_, directory, path) = found.ok_or_else(|| error(ErrorCode::NotPermitted))?;
+        Ok((directory, path))
+    }
+
+    fn flags(follow: bool) -> PathFlags {
+        if follow { PathFlags::SYMLINK_FOLLOW } else { PathFlags::empty() }
+    }
+
+    fn kind(kind: DescriptorType) -> Kind {
+        match kind {
+            DescriptorType::RegularFile => Kind::File,
+            DescriptorType::Directory => Kind::Directory,
+            DescriptorType::SymbolicLink => Kind::Link,
+            DescriptorType::Unknown => Kind::Secret,
+            _ => Kind::Other,
+        }
+    }
+
+    /// As `std::fs` has the same error.
+    fn error(code: ErrorCode) -> io::Error {
+        io::Error::from_raw_os_error(match code {
+            ErrorCode::Access => libc::EACCES,
+            ErrorCode::BadDescriptor => libc::EBADF,
+            ErrorCode::Busy => libc::EBUSY,
+            ErrorCode::Exist => libc::EEXIST,
+            ErrorCode::IllegalByteSequence => libc::EILSEQ,
+            ErrorCode::InsufficientMemory => libc::ENOMEM,
+            ErrorCode::InsufficientSpace => libc::ENOSPC,
+            ErrorCode::Invalid => libc::EINVAL,
+            ErrorCode::IsDirectory => libc::EISDIR,
+            ErrorCode::Loop => libc::ELOOP,
+            ErrorCode::NameTooLong => libc::ENAMETOOLONG,
+            ErrorCode::NoEntry => libc::ENOENT,
+            ErrorCode::NotDirectory => libc::ENOTDIR,
+            ErrorCode::NotEmpty => libc::ENOTEMPTY,
+            ErrorCode::NotPermitted => libc::EPERM,
+            ErrorCode::Quota => libc::EDQUOT,
+            ErrorCode::ReadOnly => libc::EROFS,
+            ErrorCode::Unsupported => libc::ENOTSUP,
+            ErrorCode::CrossDevice => libc::EXDEV,
+            _ => libc::EIO,
+        })
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+mod native {
+    use std::ops::ControlFlow;
+    use std::{fs, io};
+
+    use super::{Granted, Kind, Listed, Stat};
+
+    pub(super) fn stat(path: &str, follow: bool) -> io::Result<Stat> {
+        let found = if follow { fs::metadata(path)? } else { fs::symlink_metadata(path)? };
+        let (kind, modified) = (kind(found.file_type()), found.modified().ok());
+        Ok(Stat { kind, size: found.len(), modified })
+    }
+
+    pub(super) fn list(
+        path: &str,
+        mut visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> io::Result<Listed> {
+        let mut listed = Listed::default();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            match entry.file_name().to_str() {
+                Some(name) if visit(name, kind(entry.file_type()?)).is_break() => break,
+                Some(_) => {}
+                None => listed.unnamed += 1,
+            }
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn granted() -> Vec<Granted> {
+        vec![Granted { path: "/".into(), is_writable: true }]
+    }
+
+    fn kind(found: fs::FileType) -> Kind {
+        match found {
+            it if it.is_file() => Kind::File,
+            it if it.is_dir() => Kind::Directory,
+            it if it.is_symlink() => Kind::Link,
+            _ => Kind::Other,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Errors of the system in words.
+
+use std::io;
+
+use kitbag_sdk::ErrorInfo;
+
+use crate::entries::{Kind, granted, stat, stat_link};
+use crate::location::Location;
+use crate::nearest::nearest_paths;
+
+/// Names that no tool changes, nor what is in a directory of such a name.
+const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
+
+/// Says why an operation on a path failed: what is wrong and the way out. `action` is what
+/// was tried, such as `read` or `written`.
+///
+/// The host has one error for all that it refuses (`EPERM`): a path that leads out of the
+/// granted directories, a secret, a change in a directory that is granted for reading or of
+/// what no tool changes. Here they are told apart. That of a secret is followed by the line
+/// that allows it, which the host adds.
+pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInfo {
+    let given = &location.given;
+    let failed = |why: &str| ErrorInfo::new(format!("`{given}` cannot be {action}: {why}"));
+    match error.raw_os_error() {
+        Some(libc::EPERM) => failed(&refused(location)),
+        Some(libc::ENOENT) => missing(location),
+        Some(libc::EACCES) => failed("the permissions of the file system do not allow it"),
+        Some(libc::EEXIST) => ErrorInfo::new(format!("`{given}` exists already")),
+        Some(libc::EISDIR) => failed("it is a directory"),
+        Some(libc::ENOTDIR) => failed("a part of the path, or the path itself, is no directory"),
+        Some(libc::ENOTEMPTY) => failed("the directory is not empty"),
+        Some(libc::ELOOP) => failed("its symbolic links lead in a circle"),
+        Some(libc::ENAMETOOLONG) => failed("the name is too long"),
+        Some(libc::EILSEQ) => failed("a name on the way is not Unicode"),
+        Some(libc::EXDEV) => failed("it would have to move to another file system"),
+        Some(libc::EROFS) => failed("the file system is read-only"),
+        Some(libc::ENOSPC) => {
+            failed("the disk is full, or the call has written as much as its limit allows")
+        }
+        Some(libc::EDQUOT) => failed("the quota of the disk is used up"),
+        Some(libc::EFBIG) => failed("the file would be larger than the system allows"),
+        Some(libc::EBUSY) => failed("it is in use").transient(),
+        Some(libc::ENOTSUP) => failed("it is no file and no directory"),
+        Some(libc::EINVAL) => failed("the system does not take such a path"),
+        _ => failed(&error.to_string()),
+    }
+}
+
+/// Why the host refuses a path.
+fn refused(location: &Location) -> String {
+    let directories = granted();
+    let inside = |directory: &&crate::Granted| {
+        let rest = location.path.strip_prefix(directory.path.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let paths: Vec<_> = directories.iter().map(|it| format!("`{}`", it.path)).collect();
+    let paths = match paths.as_slice() {
+        [] => "nothing".to_owned(),
+        paths => paths.join(", "),
+    };
+    let Some(directory) = directories.iter().filter(inside).max_by_key(|it| it.path.len()) else {
+        return format!("it lies outside of what this tool is granted ({paths})");
+    };
+    let found = stat(&location.path);
+    if found.as_ref().is_ok_and(|it| it.kind == Kind::Secret) {
+        return "it looks like a secret".to_owned();
+    }
+    let leads_out = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
+    if found.as_ref().is_err_and(leads_out) {
+        return match stat_link(&location.path) {
+            Ok(link) if link.kind == Kind::Link => {
+                format!("the link leads out of what this tool is granted ({paths})")
+            }
+            _ => format!("it leads out of what this tool is granted ({paths}), or into a secret"),
+        };
+    }
+    if !directory.is_writable {
+        return format!("`{}` is granted read-only", directory.path);
+    }
+    let sealed = |name: &str| SEALED.contains(&name.to_lowercase().as_str());
+    match location.path.split('/').find(|name| sealed(name)) {
+        Some(name) => format!("no tool changes `{name}`"),
+        None => "it is part of a repository, of the configuration of kitbag or of what that \
+                 names, which no tool changes"
+            .to_owned(),
+    }
+}
+
+/// Nothing is there: what there is instead.
+fn missing(location: &Location) -> ErrorInfo {
+    let given = &location.given;
+    if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
+        return ErrorInfo::new(format!("`{given}` is a link to what does not exist"));
+    }
+    let near: Vec<_> = nearest_paths(location).iter().map(|path| format!("`{path}`")).collect();
+    let near = match near.as_slice() {
+        [] => String::new(),
+        near => format!("; nearest: {}", near.join(", ")),
+    };
+    ErrorInfo::new(format!("`{given}` does not exist{near}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use kitbag_sdk::Call;
+
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_path_as_it_was_given_and_the_way_out() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("main.rs"), "").unwrap();
+        symlink("nowhere", directory.path().join("link")).unwrap();
+        let call = Call::new("t", directory.path().to_str().unwrap(), "{}", "{}");
+        let check = |given: &str, expected: &str| {
+            let location = Location::new(&call, given).unwrap();
+            let error = fs::read_dir(&location.path).unwrap_err();
+            assert_eq!(explain(&location, "listed", &error).message, expected);
+        };
+        check("mian.rs", "`mian.rs` does not exist; nearest: `main.rs`");
+        check("link", "`link` is a link to what does not exist");
+        check("xyz", "`xyz` does not exist");
+        check(
+            "main.rs",
+            "`main.rs` cannot be listed: a part of the path, or the path itself, is no directory",
+        );
+        check(
+            &"a".repeat(300),
+            &format!("`{}` cannot be listed: the name is too long", "a".repeat(300)),
+        );
+    }
+
+    #[test]
+    fn what_the_host_refuses_is_told_apart() {
+        let refused = |path: &str| {
+            let location = Location { given: path.into(), path: path.into() };
+            let error = io::Error::from_raw_os_error(libc::EPERM);
+            explain(&location, "written", &error).message
+        };
+        assert_eq!(
+            refused("/x/.GIT/config"),
+            "`/x/.GIT/config` cannot be written: no tool changes `.GIT`"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! What tools that work on files share.
+//!
+//! [`Location`] is a path of the arguments with the guest path that it means.
+//! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what
+//! `std::fs` cannot do over WASI: they tell secrets and names that are not Unicode apart.
+//! [`Decoded`] is a text with the encoding that it has in its file, and [`cut`] keeps an
+//! answer within a limit.
+
+#![forbid(unsafe_code)]
+
+mod cut;
+mod encoding;
+mod entries;
+mod error;
+mod location;
+mod nearest;
+
+pub use crate::cut::{cut, quoted};
+pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
+pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_link};
+pub use crate::error::explain;
+pub use crate::location::Location;
+pub use crate::nearest::{nearest, nearest_paths};

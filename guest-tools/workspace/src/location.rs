@@ -1,0 +1,107 @@
+//! A path of the arguments.
+
+use kitbag_sdk::{Call, ErrorInfo};
+
+/// A path as the caller gave it, and the guest path that it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// As the caller gave it: for answers and errors.
+    pub given: String,
+    /// Absolute: for `std::fs` and the functions of this crate.
+    pub path: String,
+}
+
+impl Location {
+    /// Reads a path of the arguments, relative to the root of the call or absolute. A
+    /// trailing `/` means the same directory, and is left out.
+    ///
+    /// # Errors
+    ///
+    /// An empty path, and one with a NUL byte.
+    pub fn new(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
+        if given.is_empty() {
+            return Err(ErrorInfo::new("a path is empty; `.` is the directory to work in"));
+        }
+        if given.contains('\0') {
+            let shown = given.replace('\0', "\\0");
+            return Err(ErrorInfo::new(format!("`{shown}` has a NUL byte, which no path has")));
+        }
+        let trimmed = given.trim_end_matches('/');
+        let trimmed = if trimmed.is_empty() { "/" } else { trimmed };
+        Ok(Self { given: trimmed.to_owned(), path: call.path(trimmed) })
+    }
+
+    /// An entry of this directory.
+    #[must_use]
+    pub fn join(&self, name: &str) -> Self {
+        let join = |directory: &str| match directory.trim_end_matches('/') {
+            "." => name.to_owned(),
+            directory => format!("{directory}/{name}"),
+        };
+        Self {
+            given: join(&self.given),
+            path: format!("{}/{name}", self.path.trim_end_matches('/')),
+        }
+    }
+
+    /// The directory that holds it, and its name there. `None` for `/` and for a path that
+    /// ends with `.` or `..`.
+    pub fn split(&self) -> Option<(Self, &str)> {
+        let (directory, name) = self.path.rsplit_once('/')?;
+        if matches!(name, "" | "." | "..") {
+            return None;
+        }
+        let given = self.given.rsplit_once('/').map_or(".", |(directory, _)| directory);
+        let absolute = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+        Some((Self { given: absolute(given), path: absolute(directory) }, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(given: &str) -> Location {
+        Location::new(&Call::new("t", "/workspace", "{}", "{}"), given).unwrap()
+    }
+
+    #[test]
+    fn a_path_is_relative_to_the_root_or_absolute() {
+        for (given, shown, path) in [
+            ("a/b", "a/b", "/workspace/a/b"),
+            ("a/", "a", "/workspace/a"),
+            (".", ".", "/workspace/."),
+            ("/data/x", "/data/x", "/data/x"),
+            ("/", "/", "/"),
+        ] {
+            assert_eq!(location(given), Location { given: shown.into(), path: path.into() });
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_none_is_refused() {
+        let call = Call::new("t", "/workspace", "{}", "{}");
+        let message = |given| Location::new(&call, given).unwrap_err().message;
+        assert_eq!(message(""), "a path is empty; `.` is the directory to work in");
+        assert_eq!(message("a\0b"), "`a\\0b` has a NUL byte, which no path has");
+    }
+
+    #[test]
+    fn a_path_is_split_and_joined() {
+        let split = |given| {
+            let location = location(given);
+            location.split().map(|(above, name)| (above.given, above.path, name.to_owned()))
+        };
+        let expected = |given: &str, path: &str, name: &str| {
+            Some((given.to_owned(), path.to_owned(), name.to_owned()))
+        };
+        assert_eq!(split("a/b"), expected("a", "/workspace/a", "b"));
+        assert_eq!(split("b"), expected(".", "/workspace", "b"));
+        assert_eq!(split("/b"), expected("/", "/", "b"));
+        assert_eq!(split("a/.."), None);
+        assert_eq!(split("."), None);
+        assert_eq!(location(".").join("b").given, "b");
+        assert_eq!(location("a").join("b").given, "a/b");
+        assert_eq!(location("/").join("b").path, "/b");
+    }
+}

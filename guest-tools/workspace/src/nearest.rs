@@ -1,0 +1,137 @@
+//! The names that are nearest to one that does not exist.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use crate::entries::{Kind, list, stat};
+use crate::location::Location;
+
+/// How many names are suggested.
+const SUGGESTED: usize = 3;
+
+/// How many entries are looked at for a path.
+const ENTRIES: usize = 5_000;
+
+/// How similar a name has to be, of 1.
+const SIMILAR: f64 = 0.6;
+
+/// The names that are nearest to one, the nearest first, at most three.
+pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let asked = asked.to_lowercase();
+    let mut found: Vec<(f64, &str)> = Vec::new();
+    for name in names {
+        let similarity = strsim::normalized_damerau_levenshtein(&asked, &name.to_lowercase());
+        if similarity >= SIMILAR {
+            let place = found.partition_point(|(other, _)| *other >= similarity);
+            found.insert(place, (similarity, name));
+            found.truncate(SUGGESTED);
+        }
+    }
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The paths that are nearest to one that does not exist, at most three: those with a
+/// similar name where the path stops, else those with the same name elsewhere.
+pub fn nearest_paths(location: &Location) -> Vec<String> {
+    let Some((above, missing, rest)) = stop(location) else { return Vec::new() };
+    let mut names = Vec::new();
+    // What cannot be listed has no names to suggest.
+    let _ = list(&above.path, |name, kind| {
+        if kind != Kind::Secret {
+            names.push(name.to_owned());
+        }
+        if names.len() < ENTRIES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let similar = nearest(&missing, names.iter().map(String::as_str));
+    let mut paths: Vec<String> = similar
+        .into_iter()
+        .map(|name| above.join(name))
+        .map(|found| match &rest {
+            Some(rest) if stat(&found.join(rest).path).is_ok() => found.join(rest).given,
+            _ => found.given,
+        })
+        .collect();
+    if paths.is_empty() {
+        let name = location.path.rsplit('/').next().unwrap_or_default();
+        paths = elsewhere(&above, name);
+    }
+    paths
+}
+
+/// Where a path stops: the last directory that exists, the name that it does not have, and
+/// the path behind that.
+fn stop(location: &Location) -> Option<(Location, String, Option<String>)> {
+    let (mut above, name) = location.split()?;
+    let (mut missing, mut rest) = (name.to_owned(), None);
+    while stat(&above.path).is_err() {
+        let (outer, name) = above.split()?;
+        rest = Some(match rest {
+            Some(rest) => format!("{missing}/{rest}"),
+            None => missing,
+        });
+        missing = name.to_owned();
+        above = outer;
+    }
+    Some((above, missing, rest))
+}
+
+/// The paths below a directory that end with this name.
+fn elsewhere(above: &Location, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    let mut directories = VecDeque::from([above.clone()]);
+    while let Some(directory) = directories.pop_front() {
+        let _ = list(&directory.path, |entry, kind| {
+            seen += 1;
+            if entry == name && kind != Kind::Secret {
+                found.push(directory.join(entry).given);
+            }
+            if kind == Kind::Directory && !entry.starts_with('.') && entry != "node_modules" {
+                directories.push_back(directory.join(entry));
+            }
+            match seen < ENTRIES && found.len() < SUGGESTED {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        if seen >= ENTRIES || found.len() >= SUGGESTED {
+            break;
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use kitbag_sdk::Call;
+
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_others_are_not() {
+        let names = ["main.rs", "mail.rs", "lib.rs", "README.md"];
+        assert_eq!(nearest("mian.rs", names), ["main.rs", "mail.rs"]);
+        assert_eq!(nearest("readme.md", names), ["README.md"]);
+        assert_eq!(nearest("zzz", names), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn near_paths_are_suggested_where_the_path_stops_or_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("source/deep")).unwrap();
+        fs::write(directory.path().join("source/main.rs"), "").unwrap();
+        fs::write(directory.path().join("source/deep/config.toml"), "").unwrap();
+        let call = Call::new("t", directory.path().to_str().unwrap(), "{}", "{}");
+        let check = |given: &str, expected: &[&str]| {
+            assert_eq!(nearest_paths(&Location::new(&call, given).unwrap()), expected, "{given}");
+        };
+        check("source/mian.rs", &["source/main.rs"]);
+        check("sorce/main.rs", &["source/main.rs"]);
+        check("sorce/other.rs", &["source"]);
+        check("config.toml", &["source/deep/config.toml"]);
+        check("nothing/like/it", &[]);
+    }
+}
