@@ -111,6 +111,7 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
                     text: "Sure?".into(),
                     answer_type: AnswerType::Boolean,
                     default: None,
+                    is_consent: false,
                 }),
             }
         })

@@ -119,7 +119,8 @@ impl CliError {
         match self {
             Self::Question(question) => {
                 let expectation = question.answer_type.expectation();
-                let mut hint = format!("answer with `--answer {}=…`: {expectation}", question.id);
+                let who = if question.is_consent { "a person consents" } else { "answer" };
+                let mut hint = format!("{who} with `--answer {}=…`: {expectation}", question.id);
                 if let Some(default) = &question.default {
                     let _ = write!(hint, " (suggested: {default})");
                 }

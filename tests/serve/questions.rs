@@ -217,6 +217,70 @@ fn where_a_person_can_be_asked_a_model_does_not_answer() {
     assert!(texts(&refused)[0].contains("`/_answers`: is unknown"), "{refused}");
 }
 
+const CONSENT: &str = r#"{"boolean":{},"consent":true}"#;
+
+#[test]
+fn a_model_does_not_consent_for_a_person() {
+    let workspace = workspace();
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    let mut shown = Vec::new();
+    for mut client in [old, new] {
+        let ask = json!({ "do": "ask", "answer_type": CONSENT });
+        let mut answered = ask.clone();
+        for answer in [json!(true), json!("yes"), json!({ "go-on": true })] {
+            answered["_answers"] = json!({ "go-on": answer });
+            let refused = client.call("probe", answered.clone());
+            assert_eq!(refused["isError"], true, "{refused}");
+            assert_eq!(texts(&refused), texts(&client.call("probe", ask.clone())));
+            shown.push(texts(&refused).concat());
+        }
+    }
+    shown.dedup();
+    snapshot!("consent", &shown.join("\n\n"));
+}
+
+#[test]
+fn a_person_consents_in_a_form() {
+    let workspace = workspace();
+    let ask = json!({ "name": "probe", "arguments": { "do": "ask", "answer_type": CONSENT } });
+    let accept = json!({ "action": "accept", "content": { "go-on": true } });
+    let mut old = Client::with_handshake(&workspace, forms());
+    let id = old.send("tools/call", ask.clone());
+    old.reply("elicitation/create", accept.clone());
+    assert_eq!(texts(&old.answer(id)["result"]), [r#"ask: {"go-on":true}"#]);
+
+    let mut new = Client::stateless(&workspace, forms());
+    let asked = new.request("tools/call", ask.clone())["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let mut again = ask;
+    again["requestState"] = asked["requestState"].clone();
+    again["inputResponses"] = json!({ "go-on": accept });
+    assert_eq!(texts(&new.request("tools/call", again)["result"]), [r#"ask: {"go-on":true}"#]);
+}
+
+#[test]
+fn a_person_consents_by_the_configuration_or_the_command_line() {
+    let answer_type = format!("answer_type={CONSENT}");
+    let ask = ["run", "probe", "do=ask", &answer_type];
+    let workspace = workspace();
+    snapshot!(
+        "consent_on_the_command_line",
+        &workspace.session(&[
+            &ask,
+            &[&ask[..], &["--json"]].concat(),
+            &[&ask[..], &["--answer", "go-on=yes"]].concat(),
+        ]),
+    );
+    let workspace = Workspace::with_probe("[tools.probe.answers]\ngo-on = true\n");
+    for mut client in
+        [Client::with_handshake(&workspace, json!({})), Client::stateless(&workspace, json!({}))]
+    {
+        let arguments = json!({ "do": "ask", "answer_type": CONSENT });
+        assert_eq!(texts(&client.call("probe", arguments)), [r#"ask: {"go-on":true}"#]);
+    }
+}
+
 #[test]
 fn a_configured_answer_is_asked_of_nobody() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\ngo-on = true\n");

@@ -55,6 +55,8 @@ pub enum Origin {
     Tool,
     /// The program that calls, or the person who sits at it.
     Caller,
+    /// A model, which wrote down an answer for a person.
+    Model,
 }
 
 impl<T> Sourced<T> {
@@ -93,6 +95,7 @@ impl fmt::Display for Origin {
             Self::Flag { name } => write!(f, "flag {}", shown(name)),
             Self::Tool => f.write_str("the tool itself"),
             Self::Caller => f.write_str("the caller"),
+            Self::Model => f.write_str("the model"),
         }
     }
 }

@@ -126,6 +126,70 @@ impl AnswerType {
         }
     }
 
+    /// Reads the contract's `answer-type`: the kind of answer, and whether it is marked as
+    /// consent.
+    ///
+    /// # Errors
+    ///
+    /// [`AnswerError::UnknownType`], with the whole text.
+    pub(crate) fn read_marked(text: &str) -> Result<(Self, bool), AnswerError> {
+        let Ok(Value::Object(mut object)) = read(text) else {
+            return text.parse().map(|kind| (kind, false));
+        };
+        let unknown = || AnswerError::UnknownType(text.to_owned());
+        let key = object.keys().find(|key| key.eq_ignore_ascii_case("consent")).cloned();
+        let is_consent = match key.and_then(|key| object.remove(&key)) {
+            None => false,
+            Some(consent) => consent.as_bool().ok_or_else(unknown)?,
+        };
+        Ok((Self::from_object(&object).ok_or_else(unknown)?, is_consent))
+    }
+
+    /// Writes what [`Self::read_marked`] reads.
+    pub(crate) fn write_marked(&self, is_consent: bool) -> String {
+        let kind = self.to_string();
+        if !is_consent {
+            return kind;
+        }
+        let mut object = match serde_json::from_str(&kind) {
+            Ok(Value::Object(object)) => object,
+            _ => Map::from_iter([(kind, json!({}))]),
+        };
+        object.insert("consent".into(), true.into());
+        Value::Object(object).to_string()
+    }
+
+    /// A kind without options, by its name in any case.
+    fn from_name(name: &str) -> Option<Self> {
+        match name.to_lowercase().as_str() {
+            "boolean" => Some(Self::Boolean),
+            "text" => Some(Self::Text),
+            "integer" => Some(Self::Integer),
+            "number" => Some(Self::Number),
+            _ => None,
+        }
+    }
+
+    /// A kind as an object: its name, and what can be chosen. A kind without options has
+    /// an empty object.
+    fn from_object(object: &Map<String, Value>) -> Option<Self> {
+        let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return None };
+        if let Some(plain) = Self::from_name(kind) {
+            return body.as_object().is_some_and(Map::is_empty).then_some(plain);
+        }
+        if kind.eq_ignore_ascii_case("form") {
+            return fields(body).map(Self::Form);
+        }
+        let options = member(body, "options")?.as_array()?;
+        let choices = options.iter().map(choice).collect::<Option<Vec<_>>>()?;
+        match kind.to_lowercase().as_str() {
+            _ if choices.is_empty() => None,
+            "select" => Some(Self::Select(choices)),
+            "multi-select" => Some(Self::MultiSelect(choices)),
+            _ => None,
+        }
+    }
+
     fn parse_answer(&self, text: &str) -> Result<Value, AnswerError> {
         let trimmed = text.trim();
         let answer = match self {
@@ -269,26 +333,11 @@ impl FromStr for AnswerType {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || AnswerError::UnknownType(text.to_owned());
-        match text.trim().to_lowercase().as_str() {
-            "boolean" => return Ok(Self::Boolean),
-            "text" => return Ok(Self::Text),
-            "integer" => return Ok(Self::Integer),
-            "number" => return Ok(Self::Number),
-            _ => {}
+        if let Some(kind) = Self::from_name(text.trim()) {
+            return Ok(kind);
         }
-        let Ok(Value::Object(object)) = read(text) else { return Err(unknown()) };
-        let [(kind, body)] = object.iter().collect::<Vec<_>>()[..] else { return Err(unknown()) };
-        if kind.eq_ignore_ascii_case("form") {
-            return fields(body).map(Self::Form).ok_or_else(unknown);
-        }
-        let choices = member(body, "options")
-            .and_then(Value::as_array)
-            .and_then(|options| options.iter().map(choice).collect::<Option<Vec<_>>>())
-            .filter(|choices| !choices.is_empty())
-            .ok_or_else(unknown)?;
-        match kind.to_lowercase().as_str() {
-            "select" => Ok(Self::Select(choices)),
-            "multi-select" => Ok(Self::MultiSelect(choices)),
+        match read(text) {
+            Ok(Value::Object(object)) => Self::from_object(&object).ok_or_else(unknown),
             _ => Err(unknown()),
         }
     }
@@ -444,6 +493,27 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_can_be_marked_as_consent() {
+        let check = |text: &str, expected: Option<(AnswerType, bool)>| {
+            let unknown = AnswerError::UnknownType(text.to_owned());
+            assert_eq!(AnswerType::read_marked(text), expected.ok_or(unknown), "{text}");
+        };
+        check("boolean", Some((AnswerType::Boolean, false)));
+        check(r#"{"boolean":{}}"#, Some((AnswerType::Boolean, false)));
+        check(r#"{"Boolean":{},"Consent":true}"#, Some((AnswerType::Boolean, true)));
+        check(r#"{"boolean":{},"consent":false}"#, Some((AnswerType::Boolean, false)));
+        let select = r#"{"select":{"options":["a"]}}"#.parse().unwrap();
+        check(r#"{"consent":true,"select":{"options":["a"]}}"#, Some((select, true)));
+        check(r#"{"boolean":{},"consent":"yes"}"#, None);
+        check(r#"{"boolean":{},"consent":true,"Consent":true}"#, None);
+        check(r#"{"boolean":{"options":[]},"consent":true}"#, None);
+        check(r#"{"consent":true}"#, None);
+        // A field is answered with its form, so that it has no mark of its own.
+        let field = r#"{"id":"a","type":{"boolean":{},"consent":true}}"#;
+        check(&format!(r#"{{"form":{{"fields":[{field}]}}}}"#), None);
+    }
+
+    #[test]
     fn what_a_person_types_becomes_a_value_of_the_right_kind() {
         let select: AnswerType =
             r#"{"select":{"options":["red",{"value":7,"title":"Seven"}]}}"#.parse().unwrap();
@@ -559,7 +629,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![simple_kinds(), forms()]) {
-            prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind);
+            prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind.clone());
+            for is_consent in [false, true] {
+                let text = kind.write_marked(is_consent);
+                prop_assert_eq!(AnswerType::read_marked(&text), Ok((kind.clone(), is_consent)));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 mod emitted;
 
 use crate::{
-    ANSWER_TYPE_BYTES, Action, AnswerError, ByteSize, Context, ErrorInfo, Outcome,
+    ANSWER_TYPE_BYTES, Action, AnswerError, AnswerType, ByteSize, Context, ErrorInfo, Outcome,
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
 
@@ -75,7 +75,7 @@ impl From<Question> for types::Question {
         Self {
             id: question.id,
             text: question.text,
-            answer_type: question.answer_type.to_string(),
+            answer_type: question.answer_type.write_marked(question.is_consent),
             default: question.default,
         }
     }
@@ -99,12 +99,9 @@ impl TryFrom<types::Question> for Question {
         bounded("text", &question.text, QUESTION_TEXT_BYTES)?;
         bounded("default", question.default.as_deref().unwrap_or(""), QUESTION_TEXT_BYTES)?;
         bounded("answer-type", &question.answer_type, ANSWER_TYPE_BYTES)?;
-        Ok(Self {
-            answer_type: question.answer_type.parse()?,
-            id: question.id,
-            text: question.text,
-            default: question.default,
-        })
+        let (answer_type, is_consent) = AnswerType::read_marked(&question.answer_type)?;
+        let types::Question { id, text, default, .. } = question;
+        Ok(Self { id, text, answer_type, default, is_consent })
     }
 }
 
@@ -137,7 +134,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::AnswerType;
 
     fn outcomes() -> impl Strategy<Value = Outcome> {
         let error = (".*", prop::collection::vec(".*", 0..4), any::<bool>())
@@ -147,8 +143,14 @@ mod tests {
             Just(AnswerType::Text),
             Just(r#"{"select":{"options":["a",{"value":1,"title":"b"}]}}"#.parse().unwrap()),
         ];
-        let question = (".*", ".*", kind, prop::option::of(".*")).prop_map(
-            |(id, text, answer_type, default)| Question { id, text, answer_type, default },
+        let question = (".*", ".*", kind, prop::option::of(".*"), any::<bool>()).prop_map(
+            |(id, text, answer_type, default, is_consent)| Question {
+                id,
+                text,
+                answer_type,
+                default,
+                is_consent,
+            },
         );
         prop_oneof![
             ".*".prop_map(Outcome::Success),

@@ -56,4 +56,7 @@ pub struct Question {
     pub answer_type: AnswerType,
     /// What is suggested to the person; never taken for an answer.
     pub default: Option<String>,
+    /// Whether the answer is a person's consent, which no model gives for them.
+    #[serde(rename = "consent", skip_serializing_if = "std::ops::Not::not")]
+    pub is_consent: bool,
 }

@@ -55,7 +55,7 @@ pub(crate) async fn call(
             Value::String(text) => Answer::Text(text),
             value => Answer::Json(value),
         };
-        (id, Sourced { value, origin: Origin::Caller })
+        (id, Sourced { value, origin: Origin::Model })
     });
     let name = request.name.into_owned();
     let arguments = Arguments::json(Value::Object(arguments));

@@ -44,7 +44,7 @@ pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, Erro
             result.content.extend(completion.emitted.iter().map(content_block));
             Ok(result)
         }
-        Ok(Outcome::NeedsInput(question)) => Ok(asking(&question, Map::new())),
+        Ok(Outcome::NeedsInput(question)) => Ok(asking(tool, &question, Map::new())),
         Err(error) => refusal(error.into()),
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn unanswered(
     given: Map<String, Value>,
 ) -> CallToolResult {
     report(tool, &open.completion);
-    asking(&open.question, given)
+    asking(tool, &open.question, given)
 }
 
 /// A result that says what went wrong.
@@ -99,9 +99,23 @@ pub(crate) fn failure(message: &str, is_transient: bool) -> CallToolResult {
     CallToolResult::error(content)
 }
 
-fn asking(question: &Question, mut answers: Map<String, Value>) -> CallToolResult {
-    let Question { id, text, answer_type, .. } = question;
+fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> CallToolResult {
+    let Question { id, text, answer_type, is_consent, .. } = question;
     let expected = answer_type.expectation();
+    if *is_consent {
+        return failure(
+            &format!(
+                "The tool needs the consent of a person before it does anything:\n\n{text}\n\n\
+                 This client cannot ask a person, and `_answers` does not count as consent. \
+                 Tell the user what would be done, and that they can allow it in one of these \
+                 ways: run `kitbag run {tool}` with the same arguments and `--answer {id}=…` \
+                 in a terminal ({expected}); set the answer to `{id}` under \
+                 `[tools.{tool}.answers]` in the configuration, for all calls; or use a client \
+                 that supports elicitation."
+            ),
+            false,
+        );
+    }
     // The call is made again with all of them.
     answers.insert(id.clone(), placeholder(answer_type));
     let example = json!({ "_answers": answers });

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::Sourced;
+use kitbag_config::{Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question, ToolName};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
@@ -58,7 +58,8 @@ pub trait FrontEnd: Send {
     }
 
     /// Answers a question that the configuration does not answer. `rejected` says why
-    /// the answer before did not fit.
+    /// the answer before did not fit. A question with [`Question::is_consent`] is for a
+    /// person: an answer to it whose origin is [`Origin::Model`] counts as none.
     fn ask(
         &mut self,
         question: &Question,
@@ -197,8 +198,8 @@ pub(crate) async fn ask<F: FrontEnd>(
             Err(refusal) => return Ok(Asked::Refused(refusal)),
         };
         let answer = match reply {
-            Reply::Answer(answer) => answer,
-            Reply::Unanswered => break,
+            Reply::Answer(answer) if may_answer(question, &answer.origin) => answer,
+            Reply::Answer(_) | Reply::Unanswered => break,
             Reply::Declined | Reply::Dismissed => {
                 return Err(ToolboxError::Declined {
                     question: question.id.clone(),
@@ -217,6 +218,11 @@ pub(crate) async fn ask<F: FrontEnd>(
         }
     }
     Ok(Asked::Unanswered(rejected))
+}
+
+/// Whether an answer from there counts: a person's consent is not given by a model.
+pub(crate) fn may_answer(question: &Question, origin: &Origin) -> bool {
+    !question.is_consent || *origin != Origin::Model
 }
 
 /// What came of a question to a front end.

@@ -145,7 +145,9 @@ impl Invocation {
     }
 
     /// Brings answers for questions that may come, by the question's id. What the
-    /// configuration answers it goes on answering.
+    /// configuration answers it goes on answering. An answer whose origin is
+    /// [`Origin::Model`](kitbag_config::Origin::Model) counts except where a person's
+    /// consent is asked for.
     #[must_use]
     pub fn with_answers(
         mut self,

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
-use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask};
+use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask, may_answer};
 use crate::deadline::Deadline;
 use crate::edge::Edge;
 use crate::error::ToolboxError;
@@ -352,7 +352,8 @@ async fn run(
         if call.answers.len() >= QUESTIONS {
             return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
         }
-        let Some(preset) = call.presets.get(&question.id) else {
+        let preset = call.presets.get(&question.id);
+        let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
             let suspended = Suspended { question, rejected: None, completion, call };
             return Ok(Stretch::Asks(Box::new(suspended)));
         };

@@ -63,6 +63,13 @@ impl Ask<bool> {
     pub fn boolean(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(id, text, "boolean".into(), None)
     }
+
+    /// Asks for a person's consent, yes or no, before something that is hard to undo. No
+    /// model answers it: a person does, a preset of theirs (`tools.<name>.answers`,
+    /// `--answer`) or the program that embeds kitbag.
+    pub fn consent(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(id, text, r#"{"boolean":{},"consent":true}"#.into(), None)
+    }
 }
 
 impl Ask<i64> {
@@ -317,6 +324,7 @@ mod tests {
     #[test]
     fn a_question_says_what_kind_of_answer_it_takes() {
         check_type(&Ask::boolean("q", "").suggest(&true), "boolean", Some("true"));
+        check_type(&Ask::consent("q", ""), r#"{"boolean":{},"consent":true}"#, None);
         check_type(&Ask::text("q", "").suggest(&"a b".into()), "text", Some("a b"));
         check_type(&Ask::integer("q", "").suggest(&-3), "integer", Some("-3"));
         check_type(&Ask::number("q", "").suggest(&0.5), "number", Some("0.5"));
