@@ -1,0 +1,73 @@
+//! The answers of the tools.
+
+use jiff::Zoned;
+use serde::Serialize;
+
+use crate::zone;
+
+/// A point in time.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Point {
+    /// ISO 8601 with the offset.
+    pub(crate) iso: String,
+    /// Whole seconds since 1970, rounded down.
+    pub(crate) unix: i64,
+    /// Whole milliseconds since 1970, rounded down.
+    pub(crate) unix_millis: i64,
+    /// The IANA name of the zone, or its offset.
+    pub(crate) zone: String,
+    /// The English name of the day.
+    pub(crate) weekday: String,
+    /// The ISO 8601 week, as `2026-W10`.
+    pub(crate) week: String,
+    /// What else there is to know of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+}
+
+/// The time between two points.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Between {
+    /// An ISO 8601 duration by the calendar.
+    pub(crate) iso: String,
+    /// How many midnights lie between both.
+    pub(crate) days: i64,
+    /// Elapsed seconds, rounded towards zero.
+    pub(crate) seconds: i64,
+    /// Elapsed milliseconds, rounded towards zero.
+    pub(crate) millis: i64,
+}
+
+impl Point {
+    /// Describes a point in time, with notes in this order.
+    pub(crate) fn new(time: &Zoned, notes: impl IntoIterator<Item = String>) -> Self {
+        let timestamp = time.timestamp();
+        let nanoseconds = timestamp.as_nanosecond();
+        let floor = |unit: i128| {
+            i64::try_from(nanoseconds.div_euclid(unit)).expect("years -9999 to 9999 fit")
+        };
+        let mut notes: Vec<_> = notes.into_iter().collect();
+        // RFC 3339 has no seconds in an offset: zones had them before about 1900.
+        if time.offset().seconds() % 60 != 0 {
+            notes.push(format!("the exact offset is {}", time.offset()));
+        }
+        let week = time.date().iso_week_date();
+        Self {
+            iso: iso(time),
+            unix: floor(1_000_000_000),
+            unix_millis: floor(1_000_000),
+            zone: zone::name(time.time_zone(), time.offset()),
+            weekday: time.strftime("%A").to_string(),
+            week: format!("{:04}-W{:02}", week.year(), week.week()),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
+        }
+    }
+}
+
+/// ISO 8601 with the offset: `Z` in UTC.
+pub(crate) fn iso(time: &Zoned) -> String {
+    match time.time_zone().iana_name().is_none_or(|name| name == "UTC") && time.offset().is_zero() {
+        true => time.timestamp().to_string(),
+        false => time.timestamp().display_with_offset(time.offset()).to_string(),
+    }
+}

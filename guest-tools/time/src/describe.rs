@@ -1,0 +1,166 @@
+//! What the tools say about themselves.
+
+use kitbag_sdk::serde_json::{Map, Value};
+use kitbag_sdk::{Description, json};
+
+/// Describes all tools of the component.
+pub(crate) fn describe() -> Description {
+    let zone = json!({
+        "type": "string",
+        "default": "UTC",
+        "description": "Zone of a time that names none",
+    });
+    let time = json!({ "type": "string" });
+    let disambiguation = json!({ "enum": ["reject", "earlier", "later"], "default": "reject" });
+    let convert_zone = json!({
+        "type": "string",
+        "description": "Needed where `time` names none",
+    });
+    Description::tools([
+        tool(
+            "now",
+            "The current time in a zone: an IANA name or an offset.",
+            &[("zone", json!({ "type": "string", "default": "UTC" }))],
+            &[],
+            point(),
+        ),
+        tool(
+            "parse_time",
+            "Read a time in nearly any form (`March 5, 2026 2pm Europe/Paris`, `2026-W10-4`, \
+             Unix seconds) as ISO 8601, Unix time, weekday and ISO week.",
+            &[
+                ("time", time.clone()),
+                ("zone", zone.clone()),
+                ("format", json!({ "type": "string", "description": "strptime, as `%d/%m/%Y`" })),
+                ("disambiguation", disambiguation_of_local(&disambiguation)),
+            ],
+            &["time"],
+            point(),
+        ),
+        tool(
+            "convert_time",
+            "Convert a time to another zone.",
+            &[
+                ("time", time.clone()),
+                ("to", json!({ "type": "string", "description": "As `Asia/Tokyo`" })),
+                ("zone", convert_zone),
+                ("disambiguation", disambiguation.clone()),
+            ],
+            &["time", "to"],
+            point(),
+        ),
+        tool(
+            "add_time",
+            "Add a duration to a time by calendar and clock changes.",
+            &[
+                ("time", time.clone()),
+                (
+                    "duration",
+                    json!({
+                        "type": "string",
+                        "description": "As `1 month 2 hours`, `-P3D`, `5 business days`",
+                    }),
+                ),
+                ("zone", zone.clone()),
+                ("disambiguation", disambiguation.clone()),
+            ],
+            &["time", "duration"],
+            point(),
+        ),
+        tool(
+            "time_between",
+            "Time between two times: ISO 8601 duration, days, seconds.",
+            &[
+                ("from", time.clone()),
+                ("to", time),
+                ("zone", zone),
+                (
+                    "largest",
+                    json!({
+                        "enum": ["years", "months", "weeks", "days", "hours", "minutes", "seconds"],
+                        "default": "years"
+                    }),
+                ),
+                ("disambiguation", disambiguation),
+            ],
+            &["from", "to"],
+            span(),
+        ),
+    ])
+}
+
+/// The argument where it is explained: once is enough for all tools.
+fn disambiguation_of_local(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    schema["description"] = json!("Of local times that a clock change skips or repeats");
+    schema
+}
+
+fn tool(
+    name: &str,
+    description: &str,
+    properties: &[(&str, Value)],
+    required: &[&str],
+    output: Value,
+) -> Description {
+    let properties: Map<String, Value> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    Description::new(name)
+        .description(description)
+        .input_schema(schema)
+        .output_schema(output)
+        .annotations(json!({
+            "readOnlyHint": true,
+            "idempotentHint": name != "now",
+            "openWorldHint": false,
+        }))
+        // Nothing: a clock needs no grant.
+        .grants(json!({ "filesystem": [] }))
+}
+
+/// The schema of a point in time.
+fn point() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "iso": { "type": "string", "description": "ISO 8601 with the offset" },
+            "unix": { "type": "integer", "description": "Whole seconds since 1970, rounded down" },
+            "unix_millis": {
+                "type": "integer",
+                "description": "Whole milliseconds since 1970, rounded down",
+            },
+            "zone": { "type": "string", "description": "IANA name, or the offset" },
+            "weekday": { "type": "string" },
+            "week": { "type": "string", "description": "ISO 8601 week, as `2026-W10`" },
+            "note": { "type": "string", "description": "What else to know of this result" },
+        },
+        "required": ["iso", "unix", "unix_millis", "zone", "weekday", "week"],
+        "additionalProperties": false,
+    })
+}
+
+/// The schema of the time between two points.
+fn span() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "iso": { "type": "string", "description": "ISO 8601 duration by the calendar" },
+            "days": {
+                "type": "integer",
+                "description": "Midnights between both in the zone of `from`",
+            },
+            "seconds": { "type": "integer", "description": "Elapsed, rounded towards zero" },
+            "millis": { "type": "integer", "description": "Elapsed, rounded towards zero" },
+        },
+        "required": ["iso", "days", "seconds", "millis"],
+        "additionalProperties": false,
+    })
+}

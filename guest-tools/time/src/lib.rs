@@ -1,0 +1,63 @@
+//! The tools `now`, `parse_time`, `convert_time`, `add_time` and `time_between`.
+//!
+//! Calendar and zones are those of the crate `jiff`, with the zones inside. This crate reads
+//! the forms in which people and models write times, and refuses to guess: a local time that
+//! a clock change skips or repeats, a date that may be read in two ways and a zone that is
+//! missing where it matters are errors that name the choices.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod describe;
+mod duration;
+mod input;
+mod local;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod words;
+mod zone;
+
+use jiff::Timestamp;
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+/// The component.
+struct Time;
+
+kitbag_sdk::export!(Time);
+
+impl Tool for Time {
+    // Each tool has arguments of its own, which `answer` reads.
+    type Arguments = IgnoredAny;
+
+    fn describe() -> Description {
+        describe::describe()
+    }
+
+    fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {
+        Ok(run(call, Timestamp::now())?)
+    }
+}
+
+/// Serves a call at the time that `clock` says.
+fn run(call: &Call, clock: Timestamp) -> Result<String, ErrorInfo> {
+    match call.name() {
+        "now" => answer(call, |arguments| tools::now(arguments, clock)),
+        "parse_time" => answer(call, |arguments| tools::parse_time(arguments, clock)),
+        "convert_time" => answer(call, |arguments| tools::convert_time(arguments, clock)),
+        "add_time" => answer(call, |arguments| tools::add_time(arguments, clock)),
+        "time_between" => answer(call, |arguments| tools::time_between(arguments, clock)),
+        name => Err(ErrorInfo::new(format!("this component has no tool `{name}`"))),
+    }
+}
+
+fn answer<A: DeserializeOwned, T: Serialize>(
+    call: &Call,
+    tool: impl FnOnce(A) -> Result<T, String>,
+) -> Result<String, ErrorInfo> {
+    let answer = tool(call.arguments()?).map_err(ErrorInfo::new)?;
+    kitbag_sdk::serde_json::to_string(&answer)
+        .map_err(|error| ErrorInfo::new("the answer cannot be written").caused_by(error))
+}
