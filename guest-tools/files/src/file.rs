@@ -1,0 +1,125 @@
+//! Opening what a tool reads.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use kitbag_sdk::{Call, ErrorInfo};
+use kitbag_workspace::{Decoded, Kind, Location, decode, explain, stat};
+use sha2::{Digest, Sha256};
+
+use crate::shown::size;
+
+/// The largest file that is read whole, and that can be edited: text, endings and a changed
+/// copy have to fit into the memory of a call, which is 64 MiB by default.
+pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
+
+/// How many hexadecimal digits of a digest are shown.
+const DIGEST_DIGITS: usize = 12;
+
+/// A file that is open for reading.
+pub(crate) struct Opened {
+    pub(crate) location: Location,
+    pub(crate) size: u64,
+    file: File,
+}
+
+impl Opened {
+    /// Opens a file, and nothing else.
+    pub(crate) fn open(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
+        Self::at(Location::new(call, given)?)
+    }
+
+    /// The same at a location.
+    pub(crate) fn at(location: Location) -> Result<Self, ErrorInfo> {
+        let failed = |error: io::Error| explain(&location, "read", &error);
+        let given = &location.given;
+        let found = stat(&location.path).map_err(failed)?;
+        match found.kind {
+            Kind::Directory => {
+                return Err(ErrorInfo::new(format!(
+                    "`{given}` is a directory; `list_dir` lists it"
+                )));
+            }
+            Kind::Other => {
+                return Err(ErrorInfo::new(format!(
+                    "`{given}` is a FIFO, a socket or a device, which no tool reads"
+                )));
+            }
+            // The host refuses a secret, and says what would allow it.
+            Kind::File | Kind::Link | Kind::Secret => {}
+        }
+        let file = File::open(&location.path).map_err(failed)?;
+        // Of what was opened, which may be another file by now.
+        let size = file.metadata().map_err(failed)?.len();
+        Ok(Self { location, size, file })
+    }
+
+    /// Reads at most so many bytes from a place on.
+    pub(crate) fn read(&mut self, from: u64, bytes: u64) -> Result<Vec<u8>, ErrorInfo> {
+        let mut content = Vec::new();
+        let read = self
+            .file
+            .seek(SeekFrom::Start(from))
+            .and_then(|_| Read::by_ref(&mut self.file).take(bytes).read_to_end(&mut content));
+        read.map_err(|error| explain(&self.location, "read", &error))?;
+        Ok(content)
+    }
+
+    /// Reads the whole file; `None` where it is larger than [`WHOLE_BYTES`].
+    pub(crate) fn read_whole(&mut self) -> Result<Option<Vec<u8>>, ErrorInfo> {
+        if self.size > WHOLE_BYTES {
+            return Ok(None);
+        }
+        // It may grow while it is read.
+        let content = self.read(0, WHOLE_BYTES + 1)?;
+        Ok((content.len() as u64 <= WHOLE_BYTES).then_some(content))
+    }
+
+    /// The error for a file that is too large for what is asked.
+    pub(crate) fn too_large(&self, what: &str) -> ErrorInfo {
+        let (given, found, limit) = (&self.location.given, size(self.size), size(WHOLE_BYTES));
+        ErrorInfo::new(format!("`{given}` has {found}; {what} takes files of at most {limit}"))
+    }
+}
+
+/// The content of a file as text.
+pub(crate) fn text(location: &Location, content: Vec<u8>) -> Result<Decoded, ErrorInfo> {
+    decode(content).map_err(|content| binary(location, &content))
+}
+
+/// The error for a file that is no text: what it is and which tool gives it.
+pub(crate) fn binary(location: &Location, content: &[u8]) -> ErrorInfo {
+    let kind = infer::get(content);
+    let name = kind.map_or("", |kind| kind.mime_type());
+    let shown = if name.is_empty() { String::new() } else { format!(" ({name})") };
+    let advice = match is_media(name) {
+        true => "; `read_media` gives it",
+        false => "; `file_info` tells its size and digest",
+    };
+    ErrorInfo::new(format!("`{}` is binary{shown}, not text{advice}", location.given))
+}
+
+/// Whether `read_media` gives files of this type as an image or a sound.
+pub(crate) fn is_media(mime_type: &str) -> bool {
+    mime_type.starts_with("image/") || mime_type.starts_with("audio/")
+}
+
+/// What `expect` is compared with: the beginning of the SHA-256 of a file, in hexadecimal
+/// digits.
+pub(crate) fn digest(content: &[u8]) -> String {
+    let mut digits = full_digest(content);
+    digits.truncate(DIGEST_DIGITS);
+    digits
+}
+
+fn full_digest(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How the names begin of what a call that was killed leaves behind. Listings pass over it.
+const LEFTOVER: &str = ".kitbag-";
+
+/// Whether a name is one of a file that a call has made for itself.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name.starts_with(LEFTOVER)
+}

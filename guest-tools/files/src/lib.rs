@@ -1,0 +1,68 @@
+//! The tools that read and change the files of a workspace.
+//!
+//! Every tool is a module with its description and its `run`. `file` opens what they read.
+
+#![forbid(unsafe_code)]
+
+mod file;
+mod info;
+mod list;
+mod media;
+mod read;
+mod shown;
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json, serde_json::Value};
+use serde::de::IgnoredAny;
+
+/// The component: one tool for each entry of [`TOOLS`].
+struct Files;
+
+kitbag_sdk::export!(Files);
+
+/// A tool: its name, what it says of itself, and how it serves a call.
+type Served = (&'static str, fn(&str) -> Description, fn(&Call) -> Result<String, Stop>);
+
+const TOOLS: [Served; 4] = [
+    ("read_file", read::describe, read::run),
+    ("list_dir", list::describe, list::run),
+    ("file_info", info::describe, info::run),
+    ("read_media", media::describe, media::run),
+];
+
+impl Tool for Files {
+    // Each tool reads its own.
+    type Arguments = IgnoredAny;
+
+    fn describe() -> Description {
+        Description::tools(TOOLS.map(|(name, describe, _)| describe(name)))
+    }
+
+    fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {
+        match TOOLS.iter().find(|(name, ..)| *name == call.name()) {
+            Some((_, _, run)) => run(call),
+            None => Err(ErrorInfo::new(format!("there is no tool `{}` here", call.name())).into()),
+        }
+    }
+}
+
+/// A tool that reads the workspace and changes nothing.
+fn reading(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
+    tool(name, description, properties, required)
+        .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
+        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+}
+
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    Description::new(name).description(description).input_schema(schema)
+}
+
+#[cfg(test)]
+mod tests;

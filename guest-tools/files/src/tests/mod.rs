@@ -1,0 +1,48 @@
+//! The tools on a directory of the system, without a host.
+
+mod reading;
+
+use std::fs;
+use std::path::PathBuf;
+
+use kitbag_sdk::serde_json::Value;
+use kitbag_sdk::{Call, Stop, Tool};
+use serde::de::IgnoredAny;
+
+use crate::Files;
+
+/// A directory to work in.
+struct Directory(tempfile::TempDir);
+
+impl Directory {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.0.path().join(relative)
+    }
+
+    fn file(&self, relative: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    /// Calls a tool: its answer, or an error or a question in one line.
+    fn call(&self, tool: &str, arguments: Value) -> String {
+        self.call_with(tool, arguments, "{}")
+    }
+
+    fn call_with(&self, tool: &str, arguments: Value, answers: &str) -> String {
+        let root = self.0.path().to_str().unwrap();
+        let call = Call::new(tool, root, arguments.to_string(), answers);
+        let answer = match Files::run(&call, IgnoredAny) {
+            Ok(answer) => answer,
+            Err(Stop::Error(error)) => format!("error: {}", error.message),
+            Err(Stop::Question(question)) => format!("question: {}", question.text),
+        };
+        answer.replace(root, "<root>")
+    }
+}
