@@ -20,7 +20,13 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
         .unwrap();
     let description = serde_json::to_string(loaded.description().unwrap()).unwrap().leak();
     let artifact = EmbeddedArtifact::uncompiled("several", content);
-    let tool = |name: &&'static str| Builtin { name, artifact, description, grants: "{}" };
+    let tool = |name: &&'static str| Builtin {
+        name,
+        toolset: "several",
+        artifact,
+        description,
+        grants: "{}",
+    };
     tools.iter().map(tool).collect::<Vec<_>>().leak()
 }
 
@@ -74,7 +80,7 @@ fn a_built_in_is_narrowed_renamed_and_taken_away_by_configuration() {
         assert!(described.contains(line), "{described}");
     }
     workspace.config(&format!("{knowledge}[tools.learn]\nenable = false\n"));
-    assert_eq!(workspace.run(&["list"]).stdout, "");
+    assert_eq!(workspace.listed(), [] as [serde_json::Value; 0]);
     assert_eq!(workspace.run(&["run", "learn", "topic=team"]).code, 2);
 }
 

@@ -30,8 +30,8 @@ fn a_component_runs_from_its_file() {
     fs::copy(&absolute, workspace.path("here.wasm")).unwrap();
     assert_eq!(workspace.run(&["run", "here.wasm", "do=echo", "text=x"]).success(), "x\n");
     // Nothing of it stays.
-    let names = workspace.run(&["list", "--json"]).json();
-    assert_eq!(names.as_array().unwrap().len(), 1, "{names}");
+    let tools = workspace.listed();
+    assert_eq!(tools.len(), 1, "{tools:?}");
 }
 
 #[test]

@@ -89,9 +89,9 @@ fn a_tool_needs_no_configuration() {
     let write = workspace.run(&["run", "probe", "do=write", "path=x.txt", "text=no"]);
     assert_eq!(write.success(), "write x.txt: refused (not-permitted)\n");
     // What it says of itself is kept with the compiled code.
-    let list = workspace.run(&["list", "--json"]).json();
+    let list = workspace.listed();
     assert_eq!(list[1]["name"], "probe");
-    assert!(!list[1]["description"].is_null(), "{list}");
+    assert!(!list[1]["description"].is_null(), "{list:?}");
 }
 
 #[test]

@@ -92,8 +92,8 @@ pub(crate) fn rewrite(line: &str) {
     let _ = write!(terminal, "\r\u{1b}[K{line}").and_then(|()| terminal.flush());
 }
 
-/// Writes rows with their columns aligned; the last one is as long as it is.
-pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
+/// Rows as lines with their columns aligned; the last one is as long as it is.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()
@@ -109,7 +109,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Result<(), CliError> {
         text.push_str(line.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
-    data(&text)
+    text
 }
 
 /// Writes a question to standard error, and stays on its line.

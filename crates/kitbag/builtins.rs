@@ -28,6 +28,7 @@ macro_rules! builtins {
         /// The tools that are part of this binary, by name.
         pub(crate) static BUILTINS: &[Builtin] = &[$($(Builtin {
             name: stringify!($tool),
+            toolset: stringify!($component),
             // SAFETY: `build.rs` of this very build wrote the native code with
             // `Host::precompile` from this component, and `Aligned` puts it on a page
             // boundary.

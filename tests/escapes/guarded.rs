@@ -10,6 +10,7 @@ use crate::support::{CallInTest, Workspace, probe};
 #[test]
 fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
     let workspace = Workspace::new();
+    workspace.remove_own_config();
     let home = workspace.home();
     workspace.config(&probe(&format!(
         "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\" }}]\n"

@@ -267,6 +267,7 @@ fn attempt(case: &Case, run: &dyn Fn(&[&str]) -> String) -> Vec<String> {
 fn no_link_between_a_configured_path_and_what_it_means_is_replaced_or_completed() {
     for case in &CASES {
         let workspace = workspace();
+        workspace.remove_own_config();
         let outside = workspace.outside().canonicalize().unwrap();
         let at = |path: &str| outside.join(path);
         workspace.config(&format!(

@@ -143,14 +143,13 @@ fn what_a_tool_said_of_itself_is_listed_at_once_without_its_native_code() {
     let list = client.request("tools/list", json!({}));
     assert!(probe(&list)["description"].is_string(), "{list}");
     assert_eq!(probe(&list)["inputSchema"], described["inputSchema"]["value"]);
-    let row = workspace.run(&["list", "--json"]).json();
-    assert_eq!(row[1]["description"], probe(&list)["description"]);
+    assert_eq!(workspace.listed()[1]["description"], probe(&list)["description"]);
     // With nothing compiled.
     assert_eq!(workspace.run(&["describe", "probe", "--json"]).json(), described);
     drop(compiled_by_another);
     // Of another component nothing is known.
     forget(&workspace);
-    assert_eq!(workspace.run(&["list", "--json"]).json()[1]["description"], json!(null));
+    assert_eq!(workspace.listed()[1]["description"], json!(null));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
+use kitbag::config::TOOLSETS;
 use kitbag::contract::ByteSize;
 use kitbag::{
     Builder, CallContext, Cancellation, Invocation, Kitbag, Listener, LogLevel, NoAnswers, Outcome,
@@ -22,6 +23,8 @@ use serde_json::Value;
 pub(crate) struct Workspace {
     directory: tempfile::TempDir,
     cache: PathBuf,
+    /// What the user's own configuration says of toolsets.
+    toolsets: String,
 }
 
 /// What a run of the binary gave.
@@ -82,13 +85,28 @@ pub(crate) fn snapshot_settings(test_file: &str, name: &str) -> (insta::Settings
 impl Workspace {
     /// An empty workspace whose configuration says nothing. What it compiles is
     /// shared with the other tests, which load the same guests.
+    ///
+    /// The user's own configuration switches every toolset off but `learn`, so that a test
+    /// does not depend on what tools there are; [`with_toolsets`](Self::with_toolsets) is
+    /// for tests of the others.
     pub(crate) fn new() -> Self {
+        Self::with_toolsets(&[])
+    }
+
+    /// As [`new`](Self::new), with the built-in tools of these toolsets as they are by
+    /// default. `write` among them lets tools change files.
+    pub(crate) fn with_toolsets(on: &[&str]) -> Self {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let workspace = Self { directory, cache };
+        let off = TOOLSETS.iter().filter(|name| **name != "learn" && !on.contains(name));
+        let off: String = off.map(|name| format!("{name} = false\n")).collect();
+        let write = if on.contains(&"write") { "write = true\n" } else { "" };
+        let toolsets = format!("[toolsets]\n{write}{off}");
+        let workspace = Self { directory, cache, toolsets };
         fs::create_dir_all(workspace.path(".kitbag")).unwrap();
         fs::create_dir_all(workspace.home()).unwrap();
+        workspace.own_config("");
         workspace
     }
 
@@ -168,11 +186,29 @@ impl Workspace {
         fs::rename(written, self.path(".kitbag/config.toml")).unwrap();
     }
 
-    /// Writes the user's own configuration.
+    /// Writes the user's own configuration, with what it says of toolsets at the end.
     pub(crate) fn own_config(&self, text: &str) {
-        let directory = self.home().join(".config/kitbag");
-        fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("config.toml"), text).unwrap();
+        let file = self.own_config_file();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        fs::write(file, format!("{text}{end}{}", self.toolsets)).unwrap();
+    }
+
+    /// Leaves the user without a configuration, and without a directory for one.
+    pub(crate) fn remove_own_config(&self) {
+        fs::remove_dir_all(self.home().join(".config")).unwrap();
+    }
+
+    /// The user's own configuration.
+    pub(crate) fn own_config_file(&self) -> PathBuf {
+        self.home().join(".config/kitbag/config.toml")
+    }
+
+    /// What `kitbag list --json` says of the tools that are enabled.
+    pub(crate) fn listed(&self) -> Vec<Value> {
+        let listed = self.run(&["list", "--json"]).json();
+        let tools = listed.as_array().unwrap().iter();
+        tools.filter(|tool| tool["disabled"].is_null()).cloned().collect()
     }
 
     /// Runs the binary in the workspace.
@@ -251,7 +287,11 @@ impl Workspace {
 
     /// What makes the library on the same workspace.
     pub(crate) fn builder(&self) -> Builder {
-        let places = Places { cache: Some(self.cache.clone()), ..Places::default() };
+        let places = Places {
+            cache: Some(self.cache.clone()),
+            user_file: Some(self.own_config_file()),
+            ..Places::default()
+        };
         Kitbag::builder().workspace(self.root()).places(places)
     }
 

@@ -1,6 +1,8 @@
 //! `kitbag list`.
 
+use kitbag::config::TOOLSETS;
 use kitbag::contract::text::shown;
+use kitbag::{Summary, Toolbox};
 use serde_json::json;
 
 use crate::commands::{Global, Limits};
@@ -12,30 +14,104 @@ use crate::output;
 #[command(after_help = "Example:\n  kitbag list --json")]
 pub(crate) struct Args {}
 
+/// The heading of the tools that are in no toolset.
+const OWN: &str = "your own";
+
+/// What of a toolset is shown.
+#[derive(Default)]
+struct Group {
+    /// A line for each tool that is enabled.
+    tools: Vec<Vec<String>>,
+    /// Why tools are off, each with those that are.
+    disabled: Vec<(String, Vec<String>)>,
+}
+
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(Limits::default())?;
-        let summaries = kitbag.toolbox().summaries();
-        if global.json {
-            let tools: Vec<_> = summaries
-                .map(|tool| {
-                    json!({ "name": tool.name, "source": tool.source, "description": tool.description })
-                })
-                .collect();
-            output::json(&json!(tools))?;
-        } else {
-            let row = |tool: kitbag::Summary| {
-                let description = tool.description.unwrap_or_default();
-                vec![
-                    tool.name.to_string(),
-                    shown(&tool.source).to_string(),
-                    shown(first_sentence(&description)).to_string(),
-                ]
-            };
-            output::table(&summaries.map(row).collect::<Vec<_>>())?;
+        let toolbox = kitbag.toolbox();
+        match global.json {
+            true => output::json(&toolbox.all_summaries().map(as_json).collect())?,
+            false => output::data(&as_text(toolbox))?,
         }
         Ok(Exit::Done)
     }
+}
+
+fn as_json(tool: Summary) -> serde_json::Value {
+    json!({
+        "name": tool.name,
+        "source": tool.source,
+        "toolset": tool.toolset,
+        "reach": tool.reach,
+        "disabled": tool.disabled.map(|reason| reason.to_string()),
+        "description": tool.description,
+    })
+}
+
+/// The toolsets in their order, then the tools that are in none.
+fn as_text(toolbox: &Toolbox) -> String {
+    let mut summaries: Vec<_> = toolbox.all_summaries().collect();
+    let mut text = String::new();
+    for toolset in TOOLSETS {
+        let (own, rest) =
+            summaries.into_iter().partition(|tool| tool.toolset.as_deref() == Some(toolset));
+        summaries = rest;
+        let group = Group::new(own);
+        text.push_str(&match toolbox.config().toolsets.disabled(toolset) {
+            Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
+            None if group.is_empty() && !toolbox.toolsets().contains(&toolset) => {
+                format!("{toolset}: not part of this binary\n")
+            }
+            _ => group.shown(toolset),
+        });
+    }
+    text + &Group::new(summaries).shown(OWN)
+}
+
+impl Group {
+    fn new(tools: Vec<Summary>) -> Self {
+        let mut group = Self::default();
+        for tool in tools {
+            match &tool.disabled {
+                None => group.tools.push(row(&tool)),
+                Some(reason) => {
+                    let (reason, name) = (reason.to_string(), tool.name.to_string());
+                    match group.disabled.iter_mut().find(|(other, _)| *other == reason) {
+                        Some((_, names)) => names.push(name),
+                        None => group.disabled.push((reason, vec![name])),
+                    }
+                }
+            }
+        }
+        group
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.disabled.is_empty()
+    }
+
+    fn shown(&self, heading: &str) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        let disabled = self.disabled.iter().map(|(reason, names)| (reason, names.join(", ")));
+        let disabled: String =
+            disabled.map(|(reason, names)| format!("  {names}: {reason}\n")).collect();
+        format!("{heading}\n{}{disabled}", output::aligned(&self.tools))
+    }
+}
+
+/// A tool in a line: its name, what it may reach, where it comes from where that is not
+/// the binary, and what it does.
+fn row(tool: &Summary) -> Vec<String> {
+    let source = tool.toolset.is_none().then(|| shown(&tool.source).to_string());
+    let description = tool.description.as_deref().unwrap_or_default();
+    let mut row = vec![format!("  {}", tool.name)];
+    row.push(tool.reach.clone().unwrap_or_default());
+    row.extend(source);
+    row.push(shown(first_sentence(description)).to_string());
+    row
 }
 
 /// As much of a description as fits beside a name: its first sentence.

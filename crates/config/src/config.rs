@@ -16,6 +16,7 @@ use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
+use crate::toolsets::{Disabled, Toolsets};
 use crate::trust::owners;
 
 /// The directory that makes its parent a workspace.
@@ -55,6 +56,8 @@ pub struct Config {
     pub secret_files: SecretFiles,
     /// What a server may take altogether. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
+    /// What `[toolsets]` says.
+    pub toolsets: Toolsets,
     /// The tools by name, those that are not enabled among them.
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.
@@ -100,14 +103,19 @@ pub struct Tool {
     pub name: ToolName,
     /// What the name stands for.
     pub source: Sourced<ToolSource>,
-    /// Whether it is offered. Default `true`.
+    /// What `enable` says. Default `true`. [`disabled`](Self::disabled) has more reasons.
     pub enable: Sourced<bool>,
+    /// The group of a built-in tool, which `[toolsets]` switches.
+    pub toolset: Option<String>,
+    /// Why it is not offered. `None`: it is.
+    pub disabled: Option<Disabled>,
     /// A display name.
     pub title: Option<Sourced<String>>,
     /// What it does, for the model. `None`: what the tool says of itself.
     pub description: Option<Sourced<String>>,
     /// What it may reach. Host directories are canonical and exist, unless the tool is
-    /// not enabled. Default: for a component the workspace, read-only, at `/workspace`; for a built-in the same where it asks for it, else nothing.
+    /// not enabled. Default: for a component the workspace, read-only, at `/workspace`; for
+    /// a built-in the workspace as it asks for it, else nothing.
     pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
@@ -261,7 +269,7 @@ impl Config {
             if let ToolSource::Local(local) = &tool.source.value {
                 paths.files.push(local.wasm.value.clone());
             }
-            if tool.enable.value {
+            if tool.is_enabled() {
                 let directories = tool.grants.value.directories.iter();
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
@@ -315,7 +323,7 @@ pub(crate) fn own_directories<'a>(
 
 /// The directories that some of these tools may write.
 pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item = FileId> {
-    let enabled = tools.values().filter(|tool| tool.enable.value);
+    let enabled = tools.values().filter(|tool| tool.is_enabled());
     let grants = enabled.flat_map(|tool| &tool.grants.value.directories);
     let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
     grants.filter(writes).filter_map(|grant| grant.identity)
@@ -329,12 +337,19 @@ impl Tool {
             name,
             source,
             enable: Sourced::default(true),
+            toolset: None,
+            disabled: None,
             title: None,
             description: None,
             grants: ToolGrants::default(),
             limits,
             answers: BTreeMap::new(),
         }
+    }
+
+    /// Whether it is offered.
+    pub fn is_enabled(&self) -> bool {
+        self.disabled.is_none()
     }
 }
 

@@ -26,6 +26,9 @@ use crate::sources::Sources;
 use crate::trust::{self, Examiner, trust};
 use crate::written::Span;
 
+/// What makes a directory a workspace that holds no `.kitbag`.
+const GIT: &str = ".git";
+
 /// The workspace.
 pub(crate) struct Workspace {
     /// Absolute, as it was found or named.
@@ -63,7 +66,8 @@ pub(crate) struct FoundTool {
 }
 
 /// Finds the workspace: the one that was named, else the nearest directory
-/// upwards that holds `.kitbag`, else where the search starts.
+/// upwards that holds `.kitbag`, else the nearest that holds `.git`, else where the search
+/// starts.
 pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Workspace> {
     let holds_kitbag = |directory: &Path| directory.join(DIRECTORY).is_dir();
     let start = path::settled(&sources.start);
@@ -74,7 +78,12 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
                 let origin = Origin::Found { path: Path::new(DIRECTORY).into() };
                 Sourced { value: root.to_owned(), origin }
             }
-            None => Sourced::default(start),
+            None => match repository(&start, sources.home.as_deref()) {
+                Some(value) => {
+                    Sourced { value, origin: Origin::Found { path: Path::new(GIT).into() } }
+                }
+                None => Sourced::default(start),
+            },
         },
     };
     match root.value.canonicalize() {
@@ -87,6 +96,19 @@ pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Wo
             None
         }
     }
+}
+
+/// The nearest directory upwards that holds `.git`, which is a file in a worktree. It does
+/// not count where another user could have put that there, and neither does one that holds
+/// the home directory.
+fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let holds_git = |directory: &&Path| directory.join(GIT).symlink_metadata().is_ok();
+    let root = start.ancestors().find(holds_git)?;
+    let mut examiner = Examiner::new(home);
+    let directory = examiner.root(root).ok()?;
+    examiner.name(directory.as_fd(), Path::new(GIT), &root.join(GIT)).ok()?;
+    let counts = examiner.distrusted.is_none() && !path::holds(root, home);
+    counts.then(|| root.to_owned())
 }
 
 /// Reads the files. `None` where one of them cannot be understood at all.

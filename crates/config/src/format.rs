@@ -15,6 +15,7 @@ use crate::config::ParameterType;
 use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::grants::GrantsConfig;
+use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
@@ -42,6 +43,9 @@ pub(crate) struct ConfigFile {
     /// What `kitbag serve` may take.
     #[schemars(title = "Server")]
     pub(crate) serve: Option<ServeConfig>,
+    /// The built-in tools, switched on and off by groups.
+    #[schemars(title = "Toolsets")]
+    pub(crate) toolsets: Option<ToolsetsConfig>,
     /// The tools, by the name that a model calls them by: letters, digits, `_`
     /// and `-`, at most 48 of them.
     #[schemars(title = "Tools")]
@@ -190,6 +194,36 @@ pub(crate) struct ServeConfig {
     pub(crate) memory: Option<Written<String>>,
 }
 
+/// The built-in tools, switched on and off by groups. `enable` in the table of a tool is
+/// stronger.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Toolsets")]
+pub(crate) struct ToolsetsConfig {
+    /// The built-in tools that change files do so in the workspace. What your own file
+    /// switches off here, the files of a workspace do not switch on.
+    #[schemars(extend("default" = false))]
+    pub(crate) write: Option<Written<bool>>,
+    /// Read the team's knowledge. Default: on.
+    pub(crate) learn: Option<Written<bool>>,
+    /// Read files, and with `write` change them. Default: on in a workspace that was named,
+    /// or found by `.kitbag` or `.git`, and that does not hold your home directory.
+    pub(crate) files: Option<Written<bool>>,
+    /// Find files, and text in them. Default: as for `files`.
+    pub(crate) search: Option<Written<bool>>,
+    /// Query, check and convert JSON, TOML, YAML and CSV. Default: on; tools that read the
+    /// workspace as for `files`.
+    pub(crate) data: Option<Written<bool>>,
+    /// Convert, compare and measure text. Default: as for `data`.
+    pub(crate) text: Option<Written<bool>>,
+    /// Dates, times and time zones. Default: on.
+    pub(crate) time: Option<Written<bool>>,
+    /// Exact arithmetic. Default: on.
+    pub(crate) calc: Option<Written<bool>>,
+    /// Run Python scripts. Default: as for `data`.
+    pub(crate) python: Option<Written<bool>>,
+}
+
 /// A topic of the team's knowledge: a directory of documents, its subjects.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -221,6 +255,24 @@ pub(crate) struct TopicConfig {
     /// them, and not through a link either; they beat `learned`.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
+}
+
+impl ToolsetsConfig {
+    /// What a file says of each toolset, by the names of [`TOOLSETS`].
+    pub(crate) fn switches(&self) -> [(&'static str, &Option<Written<bool>>); TOOLSETS.len()] {
+        let Self { write: _, learn, files, search, data, text, time, calc, python } = self;
+        let [a, b, c, d, e, f, g, h] = TOOLSETS;
+        [
+            (a, learn),
+            (b, files),
+            (c, search),
+            (d, data),
+            (e, text),
+            (f, time),
+            (g, calc),
+            (h, python),
+        ]
+    }
 }
 
 /// Limits as a file says them.

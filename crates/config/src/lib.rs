@@ -61,6 +61,7 @@ mod rows;
 mod schema;
 mod sources;
 mod text;
+mod toolsets;
 mod trust;
 mod written;
 
@@ -78,6 +79,7 @@ pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{BuiltinTool, ComponentTool, Sources, VARIABLES};
+pub use toolsets::{Disabled, TOOLSETS, Toolsets};
 
 use error::Report;
 

@@ -58,6 +58,12 @@ pub(crate) fn settled(path: &Path) -> PathBuf {
     if goes_up { canonical(&clean) } else { clean }
 }
 
+/// Whether a directory is the root of the file system, or holds the home directory.
+pub(crate) fn holds(directory: &Path, home: Option<&Path>) -> bool {
+    let directory = canonical(directory);
+    directory.parent().is_none() || home.is_some_and(|home| canonical(home).starts_with(&directory))
+}
+
 /// What follows `~` or `~/`, where a path starts with it.
 fn in_home(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('~')?;

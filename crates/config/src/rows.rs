@@ -7,6 +7,7 @@ use crate::config::{Config, Parameter, Parameters, Tool, ToolSource, Topic};
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
+use crate::toolsets::Disabled;
 
 /// A value that is in effect.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub struct Row {
 impl Config {
     /// Every value that is in effect, defaults among them: the workspace, the
     /// state directory, the ceilings, the limits of all tools, the files that look like
-    /// secrets, the server, the tools by name, the topics by id.
+    /// secrets, the server, the toolsets, the tools by name, the topics by id.
     ///
     /// What has neither a value nor a default has no row.
     pub fn rows(&self) -> Vec<Row> {
@@ -42,8 +43,18 @@ impl Config {
         rows.add(secret_files.key("names"), &self.secret_files.names, globs);
         rows.add(secret_files.key("except"), &self.secret_files.except, globs);
         rows.size(root.key("serve").key("memory"), &self.server_memory);
+        let toolsets = root.key("toolsets");
+        rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
+        for (name, switch) in &self.toolsets.switches {
+            rows.add(toolsets.key(name), switch, |switch| (*switch).into());
+        }
         let tools = root.key("tools");
-        for (name, tool) in &self.tools {
+        // A tool that is off with its toolset has no values that are in effect.
+        let tools_in_effect = self
+            .tools
+            .iter()
+            .filter(|(_, tool)| matches!(tool.disabled, None | Some(Disabled::Tool { .. })));
+        for (name, tool) in tools_in_effect {
             rows.tool(&tools.key(name.as_str()), tool);
         }
         let knowledge = root.key("knowledge");

@@ -77,15 +77,18 @@ pub struct ComponentTool {
 pub struct BuiltinTool<'a> {
     /// Its own name.
     pub name: &'a str,
-    /// What it asks to be granted. Without configuration it gets the workspace to read,
-    /// where it asks for that; what lies elsewhere is given to its calls.
+    /// The group that `[toolsets]` switches it with: one of [`TOOLSETS`](crate::TOOLSETS).
+    /// One that is none of them is always on.
+    pub toolset: &'a str,
+    /// What it asks to be granted. Without configuration it gets the workspace as it asks
+    /// for it, where it is on; what lies elsewhere is given to its calls.
     pub requested: RequestedGrants,
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {
-    /// A tool that asks for nothing.
+    /// A tool that asks for nothing, in a toolset of its own.
     fn from(name: &'a str) -> Self {
-        Self { name, ..Self::default() }
+        Self { name, toolset: name, ..Self::default() }
     }
 }
 

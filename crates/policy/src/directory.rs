@@ -148,6 +148,10 @@ impl Kind for Vec<DirectoryGrant> {
         self.iter().map(DirectoryGrant::to_string).collect()
     }
 
+    fn brief(&self) -> Vec<String> {
+        self.iter().map(|grant| brief(grant.access, &grant.guest)).collect()
+    }
+
     fn to_json(&self) -> Value {
         let entry = |grant: &DirectoryGrant| {
             let mut entry = json!({
@@ -167,6 +171,10 @@ impl Kind for Vec<DirectoryGrant> {
 impl KindRequest for PathRequest {
     fn reach(&self) -> Reach {
         Reach::Directory
+    }
+
+    fn brief(&self) -> String {
+        brief(self.access, &self.guest)
     }
 
     fn is_given_by_call(&self) -> bool {
@@ -217,6 +225,13 @@ impl RefusedSecret {
             }
         }
         quoted(&glob)
+    }
+}
+
+fn brief(access: Access, guest: &GuestPath) -> String {
+    match access {
+        Access::ReadOnly => format!("reads {guest}"),
+        Access::ReadWrite => format!("writes {guest}"),
     }
 }
 

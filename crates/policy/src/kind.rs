@@ -22,6 +22,9 @@ pub trait Kind {
     /// Each of them in a line, as a person reads it.
     fn lines(&self) -> Vec<String>;
 
+    /// Each of them in two words, such as `reads /workspace`.
+    fn brief(&self) -> Vec<String>;
+
     /// As they would be typed.
     fn to_json(&self) -> Value;
 }
@@ -30,6 +33,9 @@ pub trait Kind {
 pub trait KindRequest: fmt::Display {
     /// What it is about.
     fn reach(&self) -> Reach;
+
+    /// It in two words, such as `reads /workspace`.
+    fn brief(&self) -> String;
 
     /// Whether each call of a built-in that asks for it gets a grant of its own, since
     /// what is granted depends on the call.

@@ -86,6 +86,17 @@ impl Grants {
         lines.chain((!absent.is_empty()).then(|| absent.join(", "))).collect()
     }
 
+    /// The grants in a few words, such as `reads /data, writes /workspace`. What `per_call`
+    /// asks for is granted to each call by itself.
+    pub fn brief(&self, per_call: &[Request]) -> String {
+        let held = self.kinds().into_iter().flat_map(Kind::brief);
+        let reached: Vec<_> = held.chain(per_call.iter().map(Request::brief)).collect();
+        match reached.is_empty() {
+            true => "reaches nothing".to_owned(),
+            false => reached.join(", "),
+        }
+    }
+
     /// Guest path of the directory that a tool works in: `/workspace` where
     /// that is granted, else the first granted directory, else `/`.
     ///
@@ -141,6 +152,10 @@ impl Request {
         }
     }
 
+    fn brief(&self) -> String {
+        self.of_kind().brief()
+    }
+
     /// What it is about.
     pub fn reach(&self) -> Reach {
         self.of_kind().reach()
@@ -192,6 +207,16 @@ mod tests {
         let request = PathRequest { guest: "/in".parse().unwrap(), access: Access::ReadOnly };
         let lines = none.lines(&[Request::Path(request)]);
         assert_eq!(lines, ["ro  /in ← as the call says", "no environment, no network"]);
+    }
+
+    #[test]
+    fn grants_in_brief_say_what_is_read_and_what_is_written() {
+        assert_eq!(Grants::default().brief(&[]), "reaches nothing");
+        let grants = [("/data", Access::ReadOnly), ("/out", Access::ReadWrite)];
+        let grants = grants.map(|(guest, access)| directory(guest, access)).to_vec();
+        let request = PathRequest { guest: "/in".parse().unwrap(), access: Access::ReadOnly };
+        let brief = Grants::from(grants).brief(&[Request::Path(request)]);
+        assert_eq!(brief, "reads /data, writes /out, reads /in");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can go wrong between a name and an answer.
 
-use kitbag_config::{HigherLimit, Origin};
+use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
 use kitbag_host::{CallError, LoadError};
@@ -20,12 +20,12 @@ pub enum ToolboxError {
         known: Vec<String>,
     },
     /// The tool is switched off.
-    #[error("the tool `{name}` is disabled by `enable = false` ({origin})")]
+    #[error("the tool `{name}` is {reason}")]
     Disabled {
         /// Its name.
         name: String,
-        /// Where it was switched off.
-        origin: Origin,
+        /// Why, and what turns it on.
+        reason: Box<Disabled>,
     },
     /// One of several tools cannot be loaded.
     #[error("the tool `{tool}` cannot be loaded")]

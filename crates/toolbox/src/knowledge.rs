@@ -154,7 +154,7 @@ async fn call(
 
 /// `learn` as a model calls it, where it may.
 fn learn(config: &Config) -> Option<&Tool> {
-    config.tools.values().find(|tool| tool.enable.value && is_learn(&tool.source.value))
+    config.tools.values().find(|tool| tool.is_enabled() && is_learn(&tool.source.value))
 }
 
 /// The limits of `learn`.

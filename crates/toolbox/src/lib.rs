@@ -55,14 +55,16 @@ pub use tool::{KnownTool, Summary, Tool};
 pub struct Builtin {
     /// Its own name.
     pub name: &'static str,
+    /// The group that `[toolsets]` switches it with: the name of its component.
+    pub toolset: &'static str,
     /// Its component, which may have other tools, too.
     pub artifact: EmbeddedArtifact,
     /// What the component says of itself, as the JSON of
     /// [`kitbag_contract::Description`].
     pub description: &'static str,
     /// What the tool asks to be granted, as the JSON of
-    /// [`kitbag_policy::RequestedGrants`]. Of the workspace it gets what it asks to read
-    /// where configuration says nothing.
+    /// [`kitbag_policy::RequestedGrants`]. Of the workspace it gets what it asks for where
+    /// configuration says nothing and it is on.
     pub grants: &'static str,
 }
 
@@ -70,7 +72,7 @@ impl Builtin {
     /// The tool as configuration has to know it.
     pub fn declaration(&self) -> BuiltinTool<'static> {
         let requested = serde_json::from_str(self.grants).unwrap_or_default();
-        BuiltinTool { name: self.name, requested }
+        BuiltinTool { name: self.name, toolset: self.toolset, requested }
     }
 }
 
@@ -143,6 +145,18 @@ impl Toolbox {
     /// nothing runs.
     pub fn summaries(&self) -> impl Iterator<Item = Summary> {
         self.enabled().map(|(_, tool)| tool::summary(&self.0, tool))
+    }
+
+    /// As [`summaries`](Self::summaries), with the tools that are not enabled.
+    pub fn all_summaries(&self) -> impl Iterator<Item = Summary> {
+        self.0.config.tools.values().map(|tool| tool::summary(&self.0, tool))
+    }
+
+    /// The toolsets that this binary holds, each once.
+    pub fn toolsets(&self) -> Vec<&'static str> {
+        let mut toolsets: Vec<_> = self.0.builtins.iter().map(|builtin| builtin.toolset).collect();
+        toolsets.dedup();
+        toolsets
     }
 
     /// A tool with all that is known of it.
@@ -369,7 +383,7 @@ impl Toolbox {
     }
 
     fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
-        self.0.config.tools.iter().filter(|(_, tool)| tool.enable.value)
+        self.0.config.tools.iter().filter(|(_, tool)| tool.is_enabled())
     }
 }
 
@@ -405,13 +419,15 @@ impl Inner {
 
     fn find(&self, name: &str) -> Result<&ConfiguredTool, ToolboxError> {
         match self.config.tools.get(name) {
-            Some(tool) if tool.enable.value => Ok(tool),
-            Some(tool) => Err(ToolboxError::Disabled {
-                name: name.to_owned(),
-                origin: tool.enable.origin.clone(),
-            }),
+            Some(tool) => match &tool.disabled {
+                None => Ok(tool),
+                Some(reason) => Err(ToolboxError::Disabled {
+                    name: name.to_owned(),
+                    reason: Box::new(reason.clone()),
+                }),
+            },
             None => {
-                let enabled = self.config.tools.iter().filter(|(_, tool)| tool.enable.value);
+                let enabled = self.config.tools.iter().filter(|(_, tool)| tool.is_enabled());
                 Err(ToolboxError::unknown_tool(name, enabled.map(|(name, _)| name.as_str())))
             }
         }

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kitbag_config::{EffectiveLimits, Origin, Parameter, Sourced, ToolGrants, ToolSource};
+use kitbag_config::{
+    Disabled, EffectiveLimits, Origin, Parameter, Sourced, ToolGrants, ToolSource,
+};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
-use kitbag_policy::{Grants, MissingGrant, RefusedSecret, RequestedGrants};
+use kitbag_policy::{Grants, MissingGrant, RefusedSecret, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
@@ -26,6 +28,13 @@ pub struct Summary {
     pub name: ToolName,
     /// `built-in`, `native`, `bytes`, or the file as configuration names it.
     pub source: String,
+    /// The group of a built-in tool, which `[toolsets]` switches.
+    pub toolset: Option<String>,
+    /// What it may reach, in a few words such as `reads /workspace`. `None` for native
+    /// code, which has the rights of its program.
+    pub reach: Option<String>,
+    /// Why it is not enabled.
+    pub disabled: Option<Disabled>,
     /// What it does, where that is known without loading it. Untrusted text.
     pub description: Option<String>,
 }
@@ -228,9 +237,23 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             (shown, says)
         }
     };
+    let builtin = match &tool.source.value {
+        ToolSource::Builtin { name } => inner.builtin(&name.value).ok(),
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+    };
+    let requested = builtin.map(|builtin| builtin.declaration().requested).unwrap_or_default();
+    let per_call: Vec<_> = requested.requests().filter(Request::is_given_by_call).collect();
     let configured = tool.description.as_ref().map(|description| description.value.clone());
     let description = configured.or_else(|| says.flatten().and_then(|says| says.description));
-    Summary { name: tool.name.clone(), source, description }
+    Summary {
+        name: tool.name.clone(),
+        source,
+        toolset: tool.toolset.clone(),
+        reach: (!matches!(tool.source.value, ToolSource::Native))
+            .then(|| tool.grants.value.brief(&per_call)),
+        disabled: tool.disabled.clone(),
+        description,
+    }
 }
 
 /// What tools were resolved to: the same for every call, until a component that
@@ -291,22 +314,15 @@ pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, Too
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => false,
     };
     let tools = || inner.config.tools.values().filter(is_it);
-    if let Some(tool) = tools().find(|tool| tool.enable.value).or_else(|| tools().next()) {
+    if let Some(tool) = tools().find(|tool| tool.is_enabled()).or_else(|| tools().next()) {
         return Ok(resolve(inner, tool, &RunContext::default())?.0);
     }
     // Another tool has taken its name.
     let unknown = || ToolboxError::unknown_tool(own, std::iter::empty());
     let source = ToolSource::Builtin { name: Sourced::default(own.to_owned()) };
-    let tool = kitbag_config::Tool {
-        name: ToolName::new(own).map_err(|_| unknown())?,
-        source: Sourced::default(source),
-        enable: Sourced::default(false),
-        title: None,
-        description: None,
-        grants: ToolGrants::default(),
-        limits: inner.config.limits.clone(),
-        answers: BTreeMap::new(),
-    };
+    let name = ToolName::new(own).map_err(|_| unknown())?;
+    let (source, limits) = (Sourced::default(source), inner.config.limits.clone());
+    let tool = kitbag_config::Tool::of_caller(name, source, limits);
     Ok(Arc::new(with(inner, &tool, None)?))
 }
 

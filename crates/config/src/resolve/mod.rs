@@ -9,6 +9,7 @@ mod parameters;
 mod resolver;
 mod secret_files;
 mod tools;
+mod toolsets;
 mod topics;
 mod value;
 
@@ -19,6 +20,7 @@ pub(crate) use limits::{Overrides, overrides};
 use ceiling::{ceilings, lowered};
 use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
+use toolsets::{Switches, WorkspacePlace};
 
 use crate::config::{Config, own_directories};
 use crate::discover::{Read, Workspace};
@@ -39,9 +41,11 @@ pub(crate) fn resolve(
     report: &mut Report,
 ) -> Config {
     let Read { workspace, ignored, trust, files, configs, found, tool_links, invalid } = read;
+    let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
+    let switches = Switches::new(&configs, place);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
@@ -63,6 +67,7 @@ pub(crate) fn resolve(
             ..GuardedPaths::default()
         }),
         linked: Vec::new(),
+        switches,
         report,
     };
     let own: Vec<_> = configs
@@ -80,6 +85,7 @@ pub(crate) fn resolve(
     let tools = resolver.tools(&configs, &found, component, &limits);
     resolver.check_links(&tools);
     let topics = resolver.topics(&configs);
+    let toolsets = resolver.switches.toolsets;
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();
@@ -95,6 +101,7 @@ pub(crate) fn resolve(
         limits,
         secret_files,
         server_memory,
+        toolsets,
         tools,
         topics,
         protected,

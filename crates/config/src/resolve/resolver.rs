@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 
+use super::toolsets::Switches;
 use crate::error::Report;
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
@@ -39,6 +40,7 @@ pub(super) struct Resolver<'a> {
     /// Grants that lead through links, which may be followed where no tool
     /// writes.
     pub(super) linked: Vec<Linked>,
+    pub(super) switches: Switches,
     pub(super) report: &'a mut Report,
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
-use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolSource};
+use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolSource};
 use crate::discover::FoundTool;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -23,6 +23,7 @@ use crate::path::is_fixed;
 use crate::problem::Problem;
 use crate::sources::{BuiltinTool, ComponentTool};
 use crate::text::{did_you_mean, known_words};
+use crate::toolsets::Disabled;
 use crate::written::{At, Part, Span, Written, all, copied, last, merge};
 
 /// What is known of a tool before it is resolved.
@@ -77,30 +78,11 @@ impl<'a> Resolver<'a> {
             let local = ToolSource::Local(LocalTool { wasm, parameters: None });
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(Vec::new(), true, None);
-            tools.insert(name.clone(), self.unconfigured(name, source, grants, limits));
+            let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
+            tools.insert(name, Tool { grants, ..tool });
         }
         self.add_builtins(&mut tools, limits);
         tools
-    }
-
-    /// A tool of which configuration says nothing.
-    fn unconfigured(
-        &self,
-        name: ToolName,
-        source: Sourced<ToolSource>,
-        grants: ToolGrants,
-        limits: &EffectiveLimits,
-    ) -> Tool {
-        Tool {
-            name,
-            source,
-            enable: Sourced::default(true),
-            title: None,
-            description: None,
-            grants,
-            limits: limits.clone().under(self.overrides),
-            answers: BTreeMap::new(),
-        }
     }
 
     /// The built-in of a name.
@@ -134,8 +116,12 @@ impl<'a> Resolver<'a> {
             if let Entry::Vacant(vacant) = tools.entry(name.clone()) {
                 let own_name = Sourced::default(builtin.name.to_owned());
                 let source = Sourced::default(ToolSource::Builtin { name: own_name });
-                let grants = self.default_grants(builtin);
-                vacant.insert(self.unconfigured(name, source, grants, limits));
+                let disabled = self.disabled(builtin, None, &[]);
+                let grants = self.grants(Vec::new(), disabled.is_none(), Some(builtin));
+                let limits = limits.clone().under(self.overrides);
+                let toolset = Some(builtin.toolset.to_owned());
+                let tool = Tool::of_caller(name, source, limits);
+                vacant.insert(Tool { toolset, disabled, grants, ..tool });
             }
         }
     }
@@ -146,7 +132,7 @@ impl<'a> Resolver<'a> {
         let path = tools.key(name.as_str());
 
         self.check_manifest(candidate);
-        let enable = copied(parts, |tool| tool.enable.as_ref()).unwrap_or(Sourced::default(true));
+        let enable = copied(parts, |tool| tool.enable.as_ref());
         let source = if self.bytes_tools.contains(name) {
             let source = self.bytes(candidate, &path);
             Some(Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller })
@@ -164,8 +150,15 @@ impl<'a> Resolver<'a> {
             Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
             _ => None,
         };
-        let grants = all(parts, |tool| tool.grants.as_ref()).collect();
-        let grants = self.grants(grants, enable.value, builtin);
+        let grants: Vec<_> = all(parts, |tool| tool.grants.as_ref()).collect();
+        let disabled = match (builtin, &enable) {
+            (Some(builtin), enable) => self.disabled(builtin, enable.as_ref(), &grants),
+            (None, Some(Sourced { value: false, origin })) => {
+                Some(Disabled::Tool { origin: origin.clone() })
+            }
+            (None, _) => None,
+        };
+        let grants = self.grants(grants, disabled.is_none(), builtin);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
@@ -175,7 +168,9 @@ impl<'a> Resolver<'a> {
         Some(Tool {
             name: (*name).clone(),
             source: source?,
-            enable,
+            enable: enable.unwrap_or(Sourced::default(true)),
+            toolset: builtin.map(|builtin| builtin.toolset.to_owned()),
+            disabled,
             title: copied(parts, |tool| tool.title.as_ref()),
             description: copied(parts, |tool| tool.description.as_ref()),
             grants,

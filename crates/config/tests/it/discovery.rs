@@ -100,3 +100,37 @@ fn files_are_those_that_were_read_the_weakest_first() {
         ]
     );
 }
+
+#[test]
+fn without_kitbag_the_nearest_directory_upwards_that_holds_git_is_the_workspace() {
+    let fixture = Fixture::empty()
+        .directory("repo/.git")
+        .directory("repo/a/b")
+        // A worktree.
+        .file("repo/a/tree/.git", "gitdir: elsewhere")
+        .directory("repo/a/tree/c")
+        .directory("w/inner/.git")
+        .directory("h/.git")
+        .directory("h/project");
+    check(&fixture, "repo/a/b", ("/t/repo", false, ".git"));
+    check(&fixture, "repo/a/tree/c", ("/t/repo/a/tree", false, ".git"));
+    check(&fixture, "w/inner", ("/t/w", true, ".kitbag"));
+    // A home directory under version control is no project.
+    check(&fixture, "h/project", ("/t/h/project", false, "default"));
+}
+
+#[test]
+fn a_git_that_another_user_could_have_made_is_no_sign_of_a_workspace() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::empty().directory("shared/.git").directory("shared/a");
+    let set = |path: &str, mode| {
+        set_permissions(fixture.path(path), Permissions::from_mode(mode)).unwrap();
+    };
+    check(&fixture, "shared/a", ("/t/shared", false, ".git"));
+    set("shared", 0o777);
+    check(&fixture, "shared/a", ("/t/shared/a", false, "default"));
+    set("shared", 0o755);
+    set("shared/.git", 0o777);
+    check(&fixture, "shared/a", ("/t/shared/a", false, "default"));
+}

@@ -53,7 +53,7 @@ fn a_byte_order_mark_is_no_column() {
     check_problems_of(
         &Fixture::new("\u{feff}x = 1"),
         &[
-            "C:1:1: unknown key `x` at the top level; known keys: `limits`, `secret_files`, `serve`, `tools`, `knowledge`",
+            "C:1:1: unknown key `x` at the top level; known keys: `limits`, `secret_files`, `serve`, `toolsets`, `tools`, `knowledge`",
         ],
     );
 }

@@ -329,7 +329,7 @@ fn a_built_in_takes_grants_like_any_tool() {
 fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_where_you_say_so() {
     let grants = |requested: serde_json::Value, config: &str| {
         let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-        let builtins = [BuiltinTool { name: "edit", requested }];
+        let builtins = [BuiltinTool { name: "edit", toolset: "files", requested }];
         let fixture = Fixture::new(config);
         let sources = Sources { builtins: &builtins, ..fixture.sources() };
         let config = load(&sources).unwrap();

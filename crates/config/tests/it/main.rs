@@ -15,5 +15,6 @@ mod secret_files;
 mod server;
 mod support;
 mod tools;
+mod toolsets;
 mod topics;
 mod trust;

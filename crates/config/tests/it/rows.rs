@@ -27,6 +27,7 @@ limits.compile = "1m" # default
 secret_files.names = [] # default
 secret_files.except = [] # default
 serve.memory = "2 GiB" # default
+toolsets.write = false # default
 tools.learn.source = "builtin" # default
 tools.learn.builtin = "learn" # default
 tools.learn.enable = true # default

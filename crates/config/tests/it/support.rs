@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
     let requested = serde_json::json!({ "filesystem": [{ "guest": "/subjects" }] });
     let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-    [BuiltinTool { name: "learn", requested }, "notes".into()]
+    [BuiltinTool { name: "learn", toolset: "learn", requested }, "notes".into()]
 });
 
 /// A temporary directory with a workspace `w`, a home directory `h` and

@@ -160,13 +160,12 @@ impl Resolver<'_> {
         builtin: Option<&BuiltinTool<'_>>,
     ) -> Sourced<Vec<DirectoryGrant>> {
         let Some(effective) = layers.pop() else {
-            return match builtin {
-                None => Sourced::default(self.workspace_grant()),
-                Some(builtin) if reads_workspace(builtin) => {
-                    Sourced { value: self.workspace_grant(), origin: Origin::Tool }
-                }
-                Some(_) => Sourced { value: Vec::new(), origin: Origin::Tool },
+            let Some(builtin) = builtin else {
+                return Sourced::default(vec![self.workspace_grant(Access::ReadOnly)]);
             };
+            let access = workspace_access(builtin).filter(|_| is_enabled);
+            let grants = access.map(|access| self.workspace_grant(access)).into_iter().collect();
+            return Sourced { value: grants, origin: Origin::Tool };
         };
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
@@ -210,11 +209,27 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a tool gets that says nothing of files.
-    fn workspace_grant(&mut self) -> Vec<DirectoryGrant> {
+    /// The workspace, as a tool gets it of which configuration says nothing.
+    fn workspace_grant(&mut self, access: Access) -> DirectoryGrant {
         let host = self.canonical_root.to_owned();
         let identity = self.directory(&host).ok().map(|directory| directory.identity);
-        vec![workspace_grant(host, identity)]
+        DirectoryGrant { access, ..workspace_grant(host, identity) }
+    }
+
+    /// Why no grant may make a directory writable; its path is canonical.
+    fn never_writable(&self, host: &Path) -> Option<DirectoryProblem> {
+        let host = || host.to_owned();
+        match self.guard.guarded_above(&host()) {
+            Some(guarded) => Some(DirectoryProblem::NeverWritable { host: host(), guarded }),
+            None => repository_above(&host()).map(|repository| {
+                DirectoryProblem::RepositoryNeverWritable { host: host(), repository }
+            }),
+        }
+    }
+
+    /// Why the workspace cannot be granted for writing.
+    pub(in crate::resolve) fn workspace_never_writable(&self) -> Option<String> {
+        self.never_writable(self.canonical_root).map(|problem| problem.to_string())
     }
 
     /// Refuses grants whose links one of these tools could have made.
@@ -265,22 +280,11 @@ impl Resolver<'_> {
                 }
             };
             let canonical = directory.path;
-            if access == Access::ReadWrite {
-                let never = || match self.guard.guarded_above(&canonical) {
-                    Some(guarded) => {
-                        Some(DirectoryProblem::NeverWritable { host: canonical.clone(), guarded })
-                    }
-                    None => repository_above(&canonical).map(|repository| {
-                        DirectoryProblem::RepositoryNeverWritable {
-                            host: canonical.clone(),
-                            repository,
-                        }
-                    }),
-                };
-                if let Some(problem) = never() {
-                    self.report.at(host, problem);
-                    return None;
-                }
+            if access == Access::ReadWrite
+                && let Some(problem) = self.never_writable(&canonical)
+            {
+                self.report.at(host, problem);
+                return None;
             }
             if let Err(error) = self.owners.check_links(&directory.links) {
                 let reason = error.to_string();
@@ -304,10 +308,17 @@ impl From<DirectoryProblem> for Problem {
     }
 }
 
-/// Whether a built-in asks to read the workspace.
-fn reads_workspace(builtin: &BuiltinTool<'_>) -> bool {
-    let mut requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
-    requests.any(|request| request.is_workspace() && request.access == Access::ReadOnly)
+/// What a built-in asks of the workspace: the most where it asks more than once.
+pub(in crate::resolve) fn workspace_access(builtin: &BuiltinTool<'_>) -> Option<Access> {
+    let requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
+    let asked = requests.filter(|request| request.is_workspace()).map(|request| request.access);
+    asked.reduce(|a, b| if a.includes(b) { a } else { b })
+}
+
+/// Whether some of these grants are for writing.
+pub(super) fn writes(grants: &[Written<DirectoryGrantConfig>]) -> bool {
+    let mut modes = grants.iter().filter_map(|grant| grant.value.mode.as_ref());
+    modes.any(|mode| mode.value == Access::ReadWrite)
 }
 
 /// Where a built-in finds what its calls are given.

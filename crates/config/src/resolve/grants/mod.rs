@@ -3,7 +3,7 @@
 //! This file is the one list of kinds in this crate. The form of a kind, and what its
 //! values mean, is a file beside it.
 
-mod filesystem;
+pub(super) mod filesystem;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use self::filesystem::DirectoryGrantConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
+use crate::file::Layer;
 use crate::sources::BuiltinTool;
 use crate::written::{At, Written};
 
@@ -42,11 +43,18 @@ impl Resolver<'_> {
         grants.set(|grants| &mut grants.directories, directories);
         grants
     }
+}
 
-    /// What a built-in may reach of which configuration says nothing.
-    pub(super) fn default_grants(&mut self, builtin: &BuiltinTool<'_>) -> ToolGrants {
-        self.grants(Vec::new(), true, Some(builtin))
-    }
+/// The layer of the configuration whose grants let a tool change files. `layers` are as in
+/// [`Resolver::grants`].
+pub(super) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
+    let effective = of_kind(layers, |grants| grants.filesystem.as_ref()).pop()?;
+    filesystem::writes(effective.value).then(|| effective.file.layer())
+}
+
+/// Whether configuration says which directories a tool may reach.
+pub(super) fn names_directories(layers: &[At<'_, GrantsConfig>]) -> bool {
+    !of_kind(layers, |grants| grants.filesystem.as_ref()).is_empty()
 }
 
 /// What each layer says of a kind of grant, the weakest first.

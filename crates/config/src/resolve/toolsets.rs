@@ -1,0 +1,124 @@
+//! `[toolsets]`: which built-in tools are on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kitbag_policy::Access;
+
+use super::grants::filesystem::workspace_access;
+use super::grants::{GrantsConfig, names_directories, writes};
+use super::resolver::Resolver;
+use crate::config::{DIRECTORY, FILE};
+use crate::discover::Workspace;
+use crate::file::{Layer, SourceFile};
+use crate::format::ConfigFile;
+use crate::origin::{Origin, Sourced};
+use crate::path::holds;
+use crate::sources::BuiltinTool;
+use crate::toolsets::{Disabled, Toolsets};
+use crate::written::At;
+
+/// What decides whether a built-in tool is on.
+#[derive(Default)]
+pub(super) struct Switches {
+    /// What `[toolsets]` says.
+    pub(super) toolsets: Toolsets,
+    /// Whether the user's own file has `write = false`: a workspace's grants do not count
+    /// then.
+    user_forbids_writing: bool,
+    place: WorkspacePlace,
+}
+
+/// What is known of the directory that tools read where configuration says nothing.
+#[derive(Default)]
+pub(super) struct WorkspacePlace {
+    /// Absolute.
+    root: PathBuf,
+    /// Whether it was named, or found by `.kitbag` or `.git`.
+    is_chosen: bool,
+    /// Whether it is `/`, or holds the home directory.
+    is_home: bool,
+}
+
+impl WorkspacePlace {
+    pub(super) fn new(workspace: &Workspace, home: Option<&Path>) -> Self {
+        Self {
+            root: workspace.root.value.clone(),
+            is_chosen: workspace.root.origin != Origin::Default,
+            is_home: holds(&workspace.canonical, home),
+        }
+    }
+}
+
+impl Switches {
+    /// Merges what the layers say, the weakest first. `write = false` of the user's own
+    /// file is final: the files of a workspace count without confirmation.
+    pub(super) fn new(layers: &[(&SourceFile, &ConfigFile)], place: WorkspacePlace) -> Self {
+        let mut switches = Self { place, ..Self::default() };
+        let Toolsets { write, switches: by_name } = &mut switches.toolsets;
+        for (file, config) in layers {
+            let Some(table) = &config.toolsets else { continue };
+            let named = table.switches().into_iter();
+            let named = named.filter_map(|(name, switch)| Some((name, switch.as_ref()?.at(file))));
+            by_name.extend(named.map(|(name, at)| (name, at.sourced(*at.value))));
+            if let Some(at) = table.write.as_ref().map(|write| write.at(file))
+                && !switches.user_forbids_writing
+            {
+                switches.user_forbids_writing = file.layer() == Layer::User && !at.value;
+                *write = at.sourced(*at.value);
+            }
+        }
+        switches
+    }
+}
+
+impl Resolver<'_> {
+    /// Why a built-in is off. `enable` is what its own table says, and `grants` what the
+    /// layers grant it, the weakest first.
+    pub(super) fn disabled(
+        &self,
+        builtin: &BuiltinTool<'_>,
+        enable: Option<&Sourced<bool>>,
+        grants: &[At<'_, GrantsConfig>],
+    ) -> Option<Disabled> {
+        let Switches { toolsets, user_forbids_writing, place } = &self.switches;
+        if let Some(Sourced { value: false, origin }) = enable {
+            return Some(Disabled::Tool { origin: origin.clone() });
+        }
+        if let (None, Some(disabled)) = (enable, toolsets.disabled(builtin.toolset)) {
+            return Some(disabled);
+        }
+        let access = workspace_access(builtin);
+        let has_default = access.is_some() && !names_directories(grants);
+        let is_asked = enable.is_some() || toolsets.switches.contains_key(builtin.toolset);
+        if has_default && !is_asked && (!place.is_chosen || place.is_home) {
+            return Some(Disabled::NoWorkspace {
+                toolset: builtin.toolset.to_owned(),
+                root: place.root.clone(),
+                is_home: place.is_home,
+                file: self.own_file.map(Arc::from),
+            });
+        }
+        let asks_to_write = access == Some(Access::ReadWrite);
+        let may_write = match writes(grants) {
+            Some(Layer::User) => true,
+            Some(_) => !user_forbids_writing,
+            None => !asks_to_write || toolsets.write.value,
+        };
+        if !may_write {
+            let own = || place.root.join(DIRECTORY).join(FILE);
+            let file = match (place.is_chosen && !self.is_ignored, self.own_file) {
+                (false, Some(file)) => file.to_owned(),
+                _ => own(),
+            };
+            let origin = toolsets.write.origin.clone();
+            return Some(Disabled::Write { origin, file: file.into() });
+        }
+        match asks_to_write && has_default {
+            true => {
+                self.workspace_never_writable().map(|reason| Disabled::NeverWritable { reason })
+            }
+            false => None,
+        }
+    }
+}

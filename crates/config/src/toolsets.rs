@@ -1,0 +1,112 @@
+//! Toolsets: groups of built-in tools that are switched on and off together, and why a
+//! tool is off.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::origin::{Origin, Sourced};
+use crate::problem::own_file;
+use crate::text::shown_path;
+
+/// The toolsets, each with the name of its component, as `[toolsets]` has them.
+pub const TOOLSETS: [&str; 8] =
+    ["learn", "files", "search", "data", "text", "time", "calc", "python"];
+
+/// What `[toolsets]` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toolsets {
+    /// Whether the built-in tools that change files do so in the workspace. Default
+    /// `false`.
+    pub write: Sourced<bool>,
+    /// The toolsets that are switched on or off, by name.
+    pub switches: BTreeMap<&'static str, Sourced<bool>>,
+}
+
+/// Why a tool is not offered, and the line that changes it.
+///
+/// Reads on after "the tool is": ``disabled by `enable = false` (.kitbag/config.toml:2:10)``.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Disabled {
+    /// Its own table says so.
+    #[error("disabled by `enable = false` ({origin})")]
+    Tool {
+        /// Where.
+        origin: Origin,
+    },
+    /// Its toolset is switched off.
+    #[error(
+        "disabled by `[toolsets] {toolset} = false` ({origin}); `{toolset} = true` there turns \
+         `{toolset}` on"
+    )]
+    Toolset {
+        /// The toolset.
+        toolset: &'static str,
+        /// Where.
+        origin: Origin,
+    },
+    /// It changes files, and no configuration lets it.
+    #[error(
+        "disabled: tools that change files are off; {} turns them on",
+        write_line(origin, file)
+    )]
+    Write {
+        /// Where `write` is `false`.
+        origin: Origin,
+        /// The file that would turn it on.
+        file: Arc<Path>,
+    },
+    /// It reads the workspace, and there is none that tools read unasked.
+    #[error(
+        "disabled: no tool reads `{}`, which {}; `--workspace DIRECTORY` names another directory, \
+         and `[toolsets] {toolset} = true` in {} turns `{toolset}` on everywhere",
+        shown_path(root),
+        match is_home {
+            true => "holds your home directory",
+            false => "was neither named nor found by `.kitbag` or `.git`",
+        },
+        own_file(file)
+    )]
+    NoWorkspace {
+        /// The toolset.
+        toolset: String,
+        /// Where the workspace would be; absolute.
+        root: PathBuf,
+        /// Whether that is `/`, or holds the home directory.
+        is_home: bool,
+        /// The user's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// It changes files, which it cannot in this workspace.
+    #[error("disabled: it changes files, and {reason}")]
+    NeverWritable {
+        /// Why no grant can be given.
+        reason: String,
+    },
+}
+
+impl Toolsets {
+    /// Why a toolset is off as a whole, where it is switched off.
+    pub fn disabled(&self, name: &str) -> Option<Disabled> {
+        match self.switches.get_key_value(name)? {
+            (_, Sourced { value: true, .. }) => None,
+            (toolset, Sourced { origin, .. }) => {
+                Some(Disabled::Toolset { toolset, origin: origin.clone() })
+            }
+        }
+    }
+}
+
+impl Default for Toolsets {
+    fn default() -> Self {
+        Self { write: Sourced::default(false), switches: BTreeMap::new() }
+    }
+}
+
+fn write_line(origin: &Origin, file: &Path) -> String {
+    match origin {
+        Origin::Default => format!("`[toolsets] write = true` in `{}`", shown_path(file)),
+        origin => format!("`[toolsets] write = true` instead of `false` ({origin})"),
+    }
+}

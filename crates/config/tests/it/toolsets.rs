@@ -1,0 +1,270 @@
+//! Which built-in tools are on.
+
+use kitbag_config::{BuiltinTool, Config, Origin, Sourced, Sources, TOOLSETS, json_schema, load};
+use kitbag_policy::RequestedGrants;
+use serde_json::json;
+
+use crate::support::{Fixture, check_problems, check_rows};
+
+/// A tool that reads the workspace, one that changes it, and one that touches no file.
+fn builtins() -> [BuiltinTool<'static>; 3] {
+    let tool = |name, toolset, requested: serde_json::Value| {
+        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+        BuiltinTool { name, toolset, requested }
+    };
+    let workspace = |mode| json!({ "filesystem": [{ "guest": "/workspace", "mode": mode }] });
+    [
+        tool("read", "files", workspace("ro")),
+        tool("edit", "files", workspace("rw")),
+        tool("now", "time", json!({})),
+    ]
+}
+
+fn config(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>)) -> Config {
+    let builtins = builtins();
+    let mut sources = Sources { builtins: &builtins, ..fixture.sources() };
+    change(&mut sources);
+    load(&sources).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// What each tool may reach, and why those that are off are.
+#[track_caller]
+fn check_with(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>), expected: &[&str]) {
+    let config = config(fixture, change);
+    let tools = config.tools.values().map(|tool| match &tool.disabled {
+        None => format!("{}: {}", tool.name, tool.grants.value.brief(&[])),
+        Some(reason) => {
+            assert!(tool.grants.value.directories.iter().all(|grant| grant.identity.is_none()));
+            fixture.redact(&format!("{}: {reason}", tool.name))
+        }
+    });
+    assert_eq!(tools.collect::<Vec<_>>(), expected);
+}
+
+#[track_caller]
+fn check(fixture: &Fixture, expected: &[&str]) {
+    check_with(fixture, |_| {}, expected);
+}
+
+const EDIT_IS_OFF: &str = "edit: disabled: tools that change files are off; `[toolsets] write = \
+                           true` in `/t/w/.kitbag/config.toml` turns them on";
+
+const READS: &str = "read: reads /workspace";
+
+const WRITES: &str = "edit: writes /workspace";
+
+const NOW: &str = "now: reaches nothing";
+
+#[test]
+fn in_a_workspace_tools_read_and_none_writes() {
+    check(&Fixture::empty(), &[EDIT_IS_OFF, NOW, READS]);
+}
+
+#[test]
+fn write_turns_on_what_changes_files() {
+    check(&Fixture::new("[toolsets]\nwrite = true\n"), &[WRITES, NOW, READS]);
+    check(&Fixture::empty().user("[toolsets]\nwrite = true\n"), &[WRITES, NOW, READS]);
+    let grant = "[tools.edit.grants]\n\
+                 filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
+    check(&Fixture::new(grant), &[WRITES, NOW, READS]);
+    // Not a table that grants nothing, nor a grant to read.
+    check(&Fixture::new("[tools.edit]\nenable = true\n"), &[EDIT_IS_OFF, NOW, READS]);
+    check(&Fixture::new(&grant.replace("rw", "ro")), &[EDIT_IS_OFF, NOW, READS]);
+}
+
+#[test]
+fn a_workspace_turns_on_no_writing_that_the_users_own_file_turned_off() {
+    let user = "[toolsets]\nwrite = false\n";
+    let off = "disabled: tools that change files are off; `[toolsets] write = true` instead of \
+               `false` (/t/h/config.toml:2:9) turns them on";
+    let (edit, read) = (format!("edit: {off}"), format!("read: {off}"));
+    let workspace = Fixture::new("[toolsets]\nwrite = true\n").user(user);
+    check(&workspace, &[&edit, NOW, READS]);
+    check_rows(&workspace, "toolsets", &["toolsets.write = false # /t/h/config.toml:2:9"]);
+    let grant = |tool: &str| {
+        format!(
+            "[tools.{tool}.grants]\n\
+             filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n"
+        )
+    };
+    check(&Fixture::new(&grant("edit")).user(user), &[&edit, NOW, READS]);
+    // Nor by a tool that asks to read only.
+    check(&Fixture::new(&grant("read")).user(user), &[&edit, NOW, &read]);
+    // What the user grants a tool by name is the user's own decision.
+    let own =
+        format!("{user}[tools.edit.grants]\nfilesystem = [{{ host = \"~/\", guest = \"/h\" }}]\n");
+    check(&Fixture::empty().user(&own), &[&edit, NOW, READS]);
+    let own = Fixture::empty()
+        .directory("h/notes")
+        .user(&own.replace("/h\"", "/h\", mode = \"rw\"").replace("~/", "~/notes"));
+    check(&own, &["edit: writes /h", NOW, READS]);
+}
+
+#[test]
+fn a_workspace_may_turn_off_what_the_user_turned_on() {
+    let fixture = Fixture::new("[toolsets]\nwrite = false\n").user("[toolsets]\nwrite = true\n");
+    let off = "edit: disabled: tools that change files are off; `[toolsets] write = true` instead \
+               of `false` (.kitbag/config.toml:2:9) turns them on";
+    check(&fixture, &[off, NOW, READS]);
+}
+
+#[test]
+fn a_toolset_is_switched_off_and_on() {
+    let off = |name: &str, place: &str| {
+        format!(
+            "{name}: disabled by `[toolsets] files = false` ({place}); `files = true` there turns \
+             `files` on"
+        )
+    };
+    let fixture = Fixture::new("[toolsets]\nfiles = false\nwrite = true\n");
+    let place = ".kitbag/config.toml:2:9";
+    check(&fixture, &[&off("edit", place), NOW, &off("read", place)]);
+    // The stronger layer counts.
+    let fixture = Fixture::new("[toolsets]\nfiles = true\n").user("[toolsets]\nfiles = false\n");
+    check(&fixture, &[EDIT_IS_OFF, NOW, READS]);
+    // And the table of a tool more than its toolset.
+    let fixture = Fixture::new("[toolsets]\nfiles = false\n[tools.read]\nenable = true\n");
+    check(&fixture, &[&off("edit", place), NOW, READS]);
+    let fixture = Fixture::new("[toolsets]\nfiles = true\n[tools.read]\nenable = false\n");
+    let read = "read: disabled by `enable = false` (.kitbag/config.toml:4:10)";
+    check(&fixture, &[EDIT_IS_OFF, NOW, read]);
+    let fixture = Fixture::new("[toolsets]\ntime = false\n");
+    let now = "now: disabled by `[toolsets] time = false` (.kitbag/config.toml:2:8); `time = true` \
+               there turns `time` on";
+    check(&fixture, &[EDIT_IS_OFF, now, READS]);
+}
+
+#[test]
+fn where_no_workspace_was_chosen_no_tool_reads_it() {
+    let fixture = Fixture::empty().directory("elsewhere/sub").user("");
+    let reason = |root: &str, why: &str| {
+        format!(
+            "disabled: no tool reads `{root}`, which {why}; `--workspace DIRECTORY` names another \
+             directory, and `[toolsets] files = true` in your own `/t/h/config.toml` turns `files` \
+             on everywhere"
+        )
+    };
+    let check = |start: &str, expected: Option<(&str, &str)>| match expected {
+        None => check_with(
+            &fixture,
+            |sources| sources.start = fixture.path(start),
+            &[&EDIT_IS_OFF.replace("/t/w", &format!("/t/{start}")), NOW, READS],
+        ),
+        Some((root, why)) => {
+            let reason = reason(root, why);
+            let (edit, read) = (format!("edit: {reason}"), format!("read: {reason}"));
+            check_with(
+                &fixture,
+                |sources| sources.start = fixture.path(start),
+                &[&edit, NOW, &read],
+            );
+        }
+    };
+    let unfound = "was neither named nor found by `.kitbag` or `.git`";
+    check("elsewhere/sub", Some(("/t/elsewhere/sub", unfound)));
+    check(
+        "h",
+        Some((
+            "/t/h",
+            unfound
+                .replace(
+                    "was neither named nor found by `.kitbag` or `.git`",
+                    "holds your home directory",
+                )
+                .as_str(),
+        )),
+    );
+    std::fs::create_dir(fixture.path("elsewhere/.git")).unwrap();
+    check("elsewhere", None);
+    // Whatever `.kitbag` there is.
+    std::fs::create_dir(fixture.path("h/.kitbag")).unwrap();
+    check("h", Some(("/t/h", "holds your home directory")));
+    std::fs::create_dir(fixture.path(".kitbag")).unwrap();
+    check("h/..", Some(("/t", "holds your home directory")));
+}
+
+#[test]
+fn a_directory_that_was_named_is_read_unless_it_holds_the_home_directory() {
+    let fixture = Fixture::empty().directory("bare").user("");
+    let named = |path: &str| {
+        let value = fixture.path(path);
+        Some(Sourced { value, origin: Origin::flag("--workspace") })
+    };
+    let edit = EDIT_IS_OFF.replace("/t/w", "/t/bare");
+    check_with(&fixture, |sources| sources.workspace = named("bare"), &[&edit, NOW, READS]);
+    for home in ["h", "", "/"] {
+        let config = config(&fixture, |sources| sources.workspace = named(home));
+        let reason = config.tools["read"].disabled.as_ref().unwrap().to_string();
+        assert!(reason.contains("holds your home directory"), "{reason}");
+    }
+    // Where there is no home directory, `/` alone is too much.
+    let config = config(&fixture, |sources| {
+        sources.workspace = named("/");
+        sources.home = None;
+    });
+    assert!(!config.tools["read"].is_enabled());
+}
+
+#[test]
+fn a_toolset_that_is_switched_on_is_on_everywhere() {
+    let fixture = Fixture::empty().user("[toolsets]\nfiles = true\nwrite = true\n");
+    for start in ["h", ""] {
+        check_with(&fixture, |sources| sources.start = fixture.path(start), &[WRITES, NOW, READS]);
+    }
+}
+
+#[test]
+fn no_default_lets_a_tool_write_where_no_grant_could() {
+    let fixture = Fixture::empty().user("[toolsets]\nwrite = true\n").directory("state");
+    let edit = "edit: disabled: it changes files, and `/t/state/in` cannot be granted for writing: \
+                no tool may change `/t/state`; use `mode = \"ro\"`, or another directory";
+    let fixture = fixture.directory("state/in/.kitbag");
+    check_with(
+        &fixture,
+        |sources| {
+            sources.start = fixture.path("state/in");
+            sources.state = Some(Sourced::default(fixture.path("state")));
+        },
+        &[edit, NOW, READS],
+    );
+}
+
+#[test]
+fn a_tool_that_is_off_with_its_toolset_has_no_rows() {
+    let fixture = Fixture::new("[toolsets]\nfiles = false\n");
+    let rows = config(&fixture, |_| {}).rows();
+    let rows: Vec<_> = rows
+        .iter()
+        .filter(|row| row.key.starts_with("tool") && !row.key.contains("limits"))
+        .map(|row| format!("{} = {} # {}", row.key, row.value, row.origin))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "toolsets.write = false # default",
+            "toolsets.files = false # .kitbag/config.toml:2:9",
+            "tools.now.source = \"builtin\" # default",
+            "tools.now.builtin = \"now\" # default",
+            "tools.now.enable = true # default",
+        ]
+    );
+}
+
+#[test]
+fn an_unknown_toolset_is_refused_with_the_nearest() {
+    check_problems(
+        "[toolsets]\nfile = true\nwrite = \"yes\"\n",
+        &[
+            "C:2:1: unknown key `file` in `toolsets`; did you mean `files`?",
+            "C:3:9: `toolsets.write` takes `true` or `false`, not the string `yes`",
+        ],
+    );
+}
+
+#[test]
+fn every_toolset_has_its_key() {
+    let schema = json_schema();
+    let keys = schema["properties"]["toolsets"]["properties"].as_object().unwrap();
+    let keys: Vec<_> = keys.keys().map(String::as_str).filter(|key| *key != "write").collect();
+    assert_eq!(keys, TOOLSETS);
+}
