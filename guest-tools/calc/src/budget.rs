@@ -1,0 +1,87 @@
+//! What a calculation may take.
+
+use dashu_base::BitTest;
+use dashu_int::{IBig, UBig};
+use dashu_ratio::RBig;
+
+use crate::number::{Fail, error};
+
+/// The most decimal digits of a whole number, of a numerator or of a denominator.
+pub(crate) const MOST_DIGITS: usize = 100_000;
+
+/// The same in bits, log2(10) for each digit.
+pub(crate) const MOST_BITS: usize = 332_193;
+
+/// The most digits of what is not exact.
+pub(crate) const MOST_INEXACT_DIGITS: usize = 1_000;
+
+/// The most bytes of an expression.
+pub(crate) const MOST_BYTES: usize = 64 << 10;
+
+/// How many parentheses, calls and powers lie in each other.
+pub(crate) const MOST_DEPTH: usize = 64;
+
+/// How much work a calculation may take: products of two words of 32 bits. A call is worth
+/// 30 s; this takes a few.
+const MOST_WORK: u64 = 3_000_000_000;
+
+/// The work that is done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    spent: u64,
+}
+
+impl Budget {
+    /// Counts the work on two numbers of so many bits.
+    pub(crate) fn spend(&mut self, bits: usize, other_bits: usize) -> Result<(), Fail> {
+        let words = |bits: usize| bits as u64 / 32 + 1;
+        self.spent = self.spent.saturating_add(words(bits).saturating_mul(words(other_bits)));
+        match self.spent > MOST_WORK {
+            true => error("the calculation takes too long; split it, or ask for fewer digits"),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts the work of one operation on two exact numbers.
+    pub(crate) fn spend_on(&mut self, one: &RBig, other: &RBig) -> Result<(), Fail> {
+        // A common denominator is reduced after each operation.
+        let bits = bits(one) + bits(other);
+        self.spend(bits, bits)
+    }
+
+    /// Counts the work of a function to so many decimal digits.
+    pub(crate) fn spend_on_function(&mut self, digits: usize) -> Result<(), Fail> {
+        // Also one of few digits has a hundred steps or more.
+        let bits = digits * 10 / 3 + 3_200;
+        self.spend(bits, bits * 40)
+    }
+}
+
+/// How many bits a number takes.
+pub(crate) fn bits(number: &RBig) -> usize {
+    number.numerator().bit_len() + number.denominator().bit_len()
+}
+
+/// The number, where it is not too large to go on with.
+pub(crate) fn checked(number: RBig) -> Result<RBig, Fail> {
+    let is_large = |bits: usize| bits > MOST_BITS;
+    if is_large(number.numerator().bit_len()) || is_large(number.denominator().bit_len()) {
+        return too_large();
+    }
+    Ok(number)
+}
+
+/// The error of a number with too many digits.
+pub(crate) fn too_large<T>() -> Result<T, Fail> {
+    error("a result has more than 100,000 digits, which is the most that is calculated")
+}
+
+/// A whole number that fits a small type.
+pub(crate) fn small(number: &IBig) -> Option<u32> {
+    u32::try_from(number).ok()
+}
+
+/// Ten to a power.
+pub(crate) fn power_of_ten(exponent: usize) -> UBig {
+    UBig::from(10u8).pow(exponent)
+}

@@ -1,0 +1,294 @@
+//! Reads an expression and calculates it on the way.
+//!
+//! Precedence, the strongest first: `!` and `%` behind a number; `^` from the right; signs;
+//! `* / // mod of`; `+ -`. So `-2^2` is -4 and `2^3^2` is 512.
+
+use crate::budget::MOST_DEPTH;
+use crate::functions;
+use crate::lexer::{Lexer, Token, quoted};
+use crate::number::{Context, Fail, Number, error};
+
+/// A number, and whether it is written as a percentage alone: `10%`.
+struct Operand {
+    number: Number,
+    is_percent: bool,
+}
+
+/// One pass over an expression.
+pub(crate) struct Evaluation<'a> {
+    lexer: Lexer<'a>,
+    next: Token<'a>,
+    /// Where the next word begins.
+    at: usize,
+    depth: usize,
+    /// How many calls of functions the next word is an argument of.
+    calls: usize,
+    pub(crate) context: Context,
+    /// How the expression was read, where it could have been otherwise.
+    pub(crate) notes: Vec<&'static str>,
+}
+
+const OF_PERCENT: &str = "`a + b%` and `a - b%` were read as with b% of a";
+const REMAINDER: &str = "`a % b` was read as the remainder, with the sign of b";
+const PERCENT: &str = "`%` was read as percent; `mod` is the remainder";
+
+impl<'a> Evaluation<'a> {
+    /// Calculates a whole expression.
+    pub(crate) fn run(text: &'a str, context: Context) -> Result<(Number, Self), Fail> {
+        let mut evaluation = Self {
+            lexer: Lexer::new(text),
+            next: Token::End,
+            at: 0,
+            depth: 0,
+            calls: 0,
+            context,
+            notes: Vec::new(),
+        };
+        evaluation.advance()?;
+        if evaluation.next == Token::End {
+            return error("the expression is empty; write one such as `(2 + 3) * 4`");
+        }
+        let result = evaluation.sum()?.number;
+        match evaluation.next {
+            Token::End => Ok((result, evaluation)),
+            _ => evaluation.unexpected(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<Token<'a>, Fail> {
+        let (token, at) = self.lexer.next()?;
+        self.at = at;
+        Ok(std::mem::replace(&mut self.next, token))
+    }
+
+    fn take(&mut self, sign: char) -> Result<bool, Fail> {
+        let is_next = self.next == Token::Sign(sign);
+        if is_next {
+            self.advance()?;
+        }
+        Ok(is_next)
+    }
+
+    fn fail<T>(&self, message: &str) -> Result<T, Fail> {
+        self.lexer.fail(self.at, message)
+    }
+
+    fn unexpected<T>(&self) -> Result<T, Fail> {
+        match &self.next {
+            Token::End => self.fail("the expression ends where a number is expected"),
+            Token::Sign(',') if self.calls == 0 => {
+                self.fail("`,` separates arguments of functions; write 1234.5 for 1,234.5")
+            }
+            Token::Sign(')') => self.fail("`)` closes nothing that was opened"),
+            Token::Sign('(') | Token::Number(_) => {
+                self.fail("an operator is missing before this; `*` multiplies")
+            }
+            Token::Sign('⌊') => self.fail("`//` is not expected here"),
+            Token::Sign(sign) => self.fail(&format!("`{sign}` is not expected here")),
+            Token::Name(name) if functions::exists(name) => {
+                self.fail("an operator is missing before this; `*` multiplies")
+            }
+            Token::Name(name) => self.fail(&functions::unknown(name)),
+        }
+    }
+
+    fn note(&mut self, note: &'static str) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Calls itself for what lies in something, as deep as that is allowed.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fail>) -> Result<T, Fail> {
+        if self.depth == MOST_DEPTH {
+            return self.fail(&format!(
+                "more than {MOST_DEPTH} parentheses, powers and signs are in each other"
+            ));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn sum(&mut self) -> Result<Operand, Fail> {
+        let mut left = self.product()?;
+        loop {
+            let is_minus = match self.next {
+                Token::Sign('+') => false,
+                Token::Sign('-') => true,
+                _ => return Ok(left),
+            };
+            self.advance()?;
+            let right = self.product()?;
+            if left.is_percent && !right.is_percent {
+                self.note(PERCENT);
+            }
+            let mut number = right.number;
+            // As a pocket calculator does: 200 + 10% is 220. 5% + 10% is 15%.
+            if right.is_percent && !left.is_percent {
+                self.note(OF_PERCENT);
+                number = left.number.clone().multiply(number, &mut self.context)?;
+            }
+            let number = if is_minus { number.negated() } else { number };
+            left = Operand {
+                number: left.number.add(number, &mut self.context)?,
+                is_percent: left.is_percent && right.is_percent,
+            };
+        }
+    }
+
+    fn product(&mut self) -> Result<Operand, Fail> {
+        let mut left = self.signed()?;
+        loop {
+            let operator = match self.next {
+                Token::Sign(sign @ ('*' | '/' | '⌊')) => sign,
+                // A number follows, since otherwise it is taken as percent.
+                Token::Sign('%') => {
+                    self.note(REMAINDER);
+                    '%'
+                }
+                Token::Name(name) if name.eq_ignore_ascii_case("mod") => '%',
+                Token::Name(name) if name.eq_ignore_ascii_case("of") => '*',
+                _ => return Ok(left),
+            };
+            self.advance()?;
+            let (one, two) = (left.number, self.signed()?.number);
+            let context = &mut self.context;
+            let number = match operator {
+                '*' => one.multiply(two, context),
+                '/' => one.divide(two, context),
+                '%' => one.modulo(two, context),
+                _ => one.divide(two, context).and_then(|it| it.floor()).map(Number::integer),
+            }?;
+            left = Operand { number, is_percent: false };
+        }
+    }
+
+    fn signed(&mut self) -> Result<Operand, Fail> {
+        let mut is_negative = false;
+        let mut has_sign = false;
+        // In a loop: a thousand signs need no stack.
+        while let Token::Sign(sign @ ('+' | '-')) = self.next {
+            self.advance()?;
+            is_negative ^= sign == '-';
+            has_sign = true;
+        }
+        let Operand { number, is_percent } = self.power()?;
+        match has_sign && is_negative {
+            true => Ok(Operand { number: number.negated(), is_percent }),
+            false => Ok(Operand { number, is_percent }),
+        }
+    }
+
+    fn power(&mut self) -> Result<Operand, Fail> {
+        let base = self.postfix()?;
+        if !self.take('^')? {
+            return Ok(base);
+        }
+        let exponent = self.deeper(Self::signed)?.number;
+        let number = base.number.power(exponent, &mut self.context)?;
+        Ok(Operand { number, is_percent: false })
+    }
+
+    fn postfix(&mut self) -> Result<Operand, Fail> {
+        let mut number = self.primary()?;
+        let mut is_percent = false;
+        loop {
+            match self.next {
+                Token::Sign('!') => {
+                    self.advance()?;
+                    number = functions::factorial(&number, &mut self.context)?;
+                    is_percent = false;
+                }
+                Token::Sign('%') if !self.number_follows_percent()? => {
+                    self.advance()?;
+                    number = number.divide(Number::integer(100), &mut self.context)?;
+                    is_percent = true;
+                }
+                _ => return Ok(Operand { number, is_percent }),
+            }
+        }
+    }
+
+    /// Whether `%` is followed by what begins a number: it is the remainder then.
+    fn number_follows_percent(&self) -> Result<bool, Fail> {
+        let mut ahead = Lexer::at(&self.lexer);
+        Ok(match ahead.next()?.0 {
+            Token::Number(_) | Token::Sign('(' | '√') => true,
+            Token::Name(name) => functions::exists(name),
+            _ => false,
+        })
+    }
+
+    fn primary(&mut self) -> Result<Number, Fail> {
+        let at = self.at;
+        match self.next.clone() {
+            Token::Number(number) => {
+                self.advance()?;
+                Ok(Number::Exact(number))
+            }
+            Token::Sign('(') => {
+                self.advance()?;
+                let calls = std::mem::take(&mut self.calls);
+                let number = self.deeper(Self::sum)?.number;
+                self.calls = calls;
+                match self.take(')')? {
+                    true => Ok(number),
+                    false if self.next == Token::End => {
+                        self.lexer.fail(at, "this `(` is never closed")
+                    }
+                    false => self.unexpected(),
+                }
+            }
+            Token::Sign('√') => {
+                self.advance()?;
+                let number = self.deeper(Self::postfix)?.number;
+                functions::call("sqrt", vec![number], &mut self.context)
+            }
+            Token::Name(name) => {
+                if !functions::exists(name) {
+                    return self.unexpected();
+                }
+                self.advance()?;
+                let lower = name.to_lowercase();
+                if let Some(constant) = functions::constant(&lower, &mut self.context)? {
+                    return Ok(constant);
+                }
+                if !self.take('(')? {
+                    return self
+                        .lexer
+                        .fail(at, &format!("{} is a function; write {lower}(…)", quoted(name)));
+                }
+                let arguments = self.deeper(Self::arguments)?;
+                functions::call(&lower, arguments, &mut self.context).map_err(|fail| match fail {
+                    Fail::Error(message) if !message.starts_with("column") => {
+                        self.lexer.fail::<()>(at, &message).unwrap_err()
+                    }
+                    fail => fail,
+                })
+            }
+            _ => self.unexpected(),
+        }
+    }
+
+    /// The arguments of a function, and the parenthesis behind them.
+    fn arguments(&mut self) -> Result<Vec<Number>, Fail> {
+        self.calls += 1;
+        let mut arguments = Vec::new();
+        if self.next != Token::Sign(')') {
+            arguments.push(self.sum()?.number);
+            while self.take(',')? {
+                arguments.push(self.sum()?.number);
+            }
+        }
+        self.calls -= 1;
+        match self.take(')')? {
+            true => Ok(arguments),
+            false => {
+                self.calls += 1;
+                self.unexpected()
+            }
+        }
+    }
+}
