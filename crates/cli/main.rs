@@ -10,6 +10,7 @@ mod interrupt;
 mod listener;
 #[cfg(feature = "serve")]
 mod log;
+mod new_file;
 mod open_files;
 mod output;
 #[cfg(feature = "serve")]

@@ -1,11 +1,10 @@
 //! Replacing a file of the user's: whole or not at all, with what was there kept beside it.
 
-use std::fs::{self, Metadata, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use crate::new_file;
 
 /// What the name of a copy ends in, with a number where there are several.
 const BACKUP: &str = "backup";
@@ -48,54 +47,29 @@ impl Original {
         let directory = directory.unwrap_or(Path::new("."));
         fs::create_dir_all(directory)?;
         let Some(old) = &self.content else {
-            let new = written(directory, content, Permissions::from_mode(0o666), None)?;
+            let new = new_file::write(directory, content, None)?;
             return new.persist_noclobber(&self.path).map(|_| None).map_err(|error| error.error);
         };
-        let metadata = fs::metadata(&self.path)?;
-        let new = written(directory, content, Permissions::from_mode(0o600), Some(&metadata))?;
-        let copy = written(directory, old, Permissions::from_mode(0o600), Some(&metadata))?;
+        let permissions = fs::metadata(&self.path)?.permissions();
+        let new = new_file::write(directory, content, Some(&permissions))?;
+        let copy = new_file::write(directory, old, Some(&permissions))?;
         if fs::read(&self.path)? != *old {
             return Err(io::Error::other("another program has written it meanwhile; try again"));
         }
-        let backup = self.keep(copy)?;
+        let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
+        let full = || io::Error::other(format!("there are {BACKUPS} copies of it already"));
+        let backup = backup.ok_or_else(full)?;
         new.persist(&self.path).map_err(|error| error.error)?;
         Ok(Some(backup))
     }
 
-    /// Gives a copy its name, which no file had.
-    fn keep(&self, mut copy: NamedTempFile) -> io::Result<PathBuf> {
-        for number in 1..=BACKUPS {
-            let mut name = self.path.file_name().unwrap_or_default().to_owned();
-            match number {
-                1 => name.push(format!(".{BACKUP}")),
-                number => name.push(format!(".{BACKUP}-{number}")),
-            }
-            let path = self.path.with_file_name(name);
-            match copy.persist_noclobber(&path) {
-                Ok(_) => return Ok(path),
-                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                    copy = error.file;
-                }
-                Err(error) => return Err(error.error),
-            }
+    /// The path of a copy.
+    fn backup(&self, number: u32) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        match number {
+            1 => name.push(format!(".{BACKUP}")),
+            number => name.push(format!(".{BACKUP}-{number}")),
         }
-        Err(io::Error::other(format!("there are {BACKUPS} copies of it already")))
+        self.path.with_file_name(name)
     }
-}
-
-/// Writes a file under a name that nothing else has, with the permissions of another one.
-fn written(
-    directory: &Path,
-    content: &[u8],
-    permissions: Permissions,
-    like: Option<&Metadata>,
-) -> io::Result<NamedTempFile> {
-    let mut options = tempfile::Builder::new();
-    let mut file = options.prefix(".kitbag-").permissions(permissions).tempfile_in(directory)?;
-    file.write_all(content)?;
-    if let Some(like) = like {
-        file.as_file().set_permissions(like.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    Ok(file)
 }

@@ -4,15 +4,15 @@
 //! directory that the user named, is written whole or not at all, and takes the place of
 //! no other.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kitbag::Content;
 use kitbag::contract::ResourceBody;
 
 use crate::error::CliError;
+use crate::new_file;
 
 /// The longest name that is taken from a URI, in bytes. File systems have 255, of which
 /// a number and an extension need some.
@@ -77,27 +77,13 @@ impl Saved {
 
     /// Writes a file that did not exist: `stem.extension`, or the same with a number.
     fn write_new(&self, stem: &str, extension: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        let mut options = tempfile::Builder::new();
-        // As for any new file: what the user's mask leaves.
-        options.prefix(".kitbag-").permissions(Permissions::from_mode(0o666));
-        let mut file = options.tempfile_in(&self.directory)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        for number in 1..=NUMBERS {
-            let name = match number {
-                1 => format!("{stem}.{extension}"),
-                number => format!("{stem}-{number}.{extension}"),
-            };
-            let path = self.directory.join(name);
-            match file.persist_noclobber(&path) {
-                Ok(_) => return Ok(path),
-                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                    file = error.file;
-                }
-                Err(error) => return Err(error.error),
-            }
-        }
-        Err(io::Error::other(format!("{NUMBERS} files of that name exist")))
+        let file = new_file::write(&self.directory, bytes, None)?;
+        let paths = (1..=NUMBERS).map(|number| match number {
+            1 => self.directory.join(format!("{stem}.{extension}")),
+            number => self.directory.join(format!("{stem}-{number}.{extension}")),
+        });
+        let full = || io::Error::other(format!("{NUMBERS} files of that name exist"));
+        new_file::persist(file, paths)?.ok_or_else(full)
     }
 }
 

@@ -6,9 +6,8 @@
 //! what does not exist yet has no identity.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, Metadata};
+use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -19,7 +18,7 @@ use crate::kept::{files_in, places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, OpenAs, canonical, open, resolve};
 use crate::secrets::SecretNames;
-use crate::sys::id_of;
+use crate::sys::{id_of, id_of_metadata};
 
 /// What a configuration names; absolute paths, which need not exist.
 #[derive(Clone, Debug, Default)]
@@ -291,11 +290,11 @@ impl GuardTable {
     fn look(&mut self, path: &Path) -> Known {
         let known = match fs::symlink_metadata(path) {
             Ok(found) => {
-                self.pinned.insert(id(&found));
+                self.pinned.insert(id_of_metadata(&found));
                 match found.is_symlink() {
                     // One that was just removed leads nowhere.
                     true => fs::read_link(path).map_or(Known::Missing, Known::Link),
-                    false => Known::There(id(&found)),
+                    false => Known::There(id_of_metadata(&found)),
                 }
             }
             Err(_) => Known::Missing,
@@ -309,7 +308,7 @@ impl GuardTable {
         match self.known.get(path) {
             Some(Known::There(id)) => Some(*id),
             Some(Known::Link(_) | Known::Missing) => None,
-            None => fs::symlink_metadata(path).ok().as_ref().map(id),
+            None => fs::symlink_metadata(path).ok().as_ref().map(id_of_metadata),
         }
     }
 }
@@ -328,10 +327,6 @@ fn looks_like_repository(directory: impl AsFd) -> bool {
     let [head, rest @ ..] = REPOSITORY;
     let is_there = |name: &str| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     is_there(head) && rest.into_iter().any(is_there)
-}
-
-fn id(metadata: &Metadata) -> FileId {
-    FileId { device: metadata.dev(), inode: metadata.ino() }
 }
 
 #[cfg(test)]

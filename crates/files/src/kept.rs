@@ -4,7 +4,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::FileId;
@@ -12,7 +11,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, statat};
 
 use crate::names::{fold, is_guarded};
 use crate::owner::{home, read_system_file};
-use crate::sys::id_of;
+use crate::sys::{id_of, id_of_metadata};
 
 /// Where kitbag keeps its own below a home directory, where no variable says otherwise; and
 /// the user's file, which may be a link that leads to nothing yet.
@@ -33,7 +32,7 @@ pub(crate) fn program() -> (Option<PathBuf>, Option<FileId>) {
     let path = std::env::current_exe().ok();
     let found = fs::metadata("/proc/self/exe").ok();
     let found = found.or_else(|| fs::metadata(path.as_ref()?).ok());
-    (path, found.map(|found| FileId { device: found.dev(), inode: found.ino() }))
+    (path, found.map(|found| id_of_metadata(&found)))
 }
 
 /// The most entries of kitbag's own directories that are looked at.
@@ -49,7 +48,7 @@ pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => ahead.push(path.clone()),
             Ok(found) => {
-                files.insert(FileId { device: found.dev(), inode: found.ino() });
+                files.insert(id_of_metadata(&found));
             }
             Err(_) => {}
         }
@@ -61,7 +60,7 @@ pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
             if found.is_dir() {
                 ahead.push(entry.path());
             } else if found.is_file() {
-                files.insert(FileId { device: found.dev(), inode: found.ino() });
+                files.insert(id_of_metadata(&found));
             }
         }
     }
@@ -172,10 +171,7 @@ mod tests {
         }
         let paths = ["cache", "key", "nowhere"].map(|path| root.join(path));
         let found = files_in(&paths).unwrap();
-        let id = |path: &str| {
-            let found = fs::metadata(root.join(path)).unwrap();
-            FileId { device: found.dev(), inode: found.ino() }
-        };
+        let id = |path: &str| id_of_metadata(&fs::metadata(root.join(path)).unwrap());
         assert_eq!(found, HashSet::from([id("cache/deep/entry"), id("key")]));
     }
 
@@ -183,6 +179,6 @@ mod tests {
     fn the_program_that_runs_is_known_by_its_path_and_by_what_it_is() {
         let (path, id) = program();
         let found = fs::metadata(path.unwrap()).unwrap();
-        assert_eq!(id, Some(FileId { device: found.dev(), inode: found.ino() }));
+        assert_eq!(id, Some(id_of_metadata(&found)));
     }
 }

@@ -4,8 +4,10 @@
 //! Everything else of this crate is what every Unix has. Linux is where it is tested.
 
 use std::ffi::CString;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use kitbag_contract::FileId;
@@ -86,6 +88,11 @@ pub fn read_link(_: &OwnedFd) -> rustix::io::Result<CString> {
 #[allow(clippy::unnecessary_cast, reason = "the number has 32 bits and a sign on macOS")]
 pub fn id_of(stat: &Stat) -> FileId {
     FileId { device: stat.st_dev as u64, inode: stat.st_ino }
+}
+
+/// The same of what the standard library knows of a file.
+pub(crate) fn id_of_metadata(metadata: &Metadata) -> FileId {
+    FileId { device: metadata.dev(), inode: metadata.ino() }
 }
 
 /// When a file was last changed: seconds since 1970, and nanoseconds of the next one.

@@ -201,7 +201,7 @@ impl Component {
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
         describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
-        reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
+        reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
         let (path, mut problems) = (content.path().to_owned(), Vec::new());
         let path = &*path;
@@ -235,7 +235,7 @@ impl Component {
         let component = engines
             .load(|engine| load_compiled(engine, &compiled))
             .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
-        let memory = Some(reserve(&component)?);
+        let memory = Some(reserve(path, &component)?);
         let linked = link(&component);
         let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
@@ -271,7 +271,7 @@ impl Component {
         path: &Path,
         cache: &DiskCache,
         key: Key,
-        reserve: impl Fn(&wasmtime::component::Component) -> Result<Reservation, LoadError>,
+        reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
         problems: &mut Vec<CacheProblem>,
     ) -> Result<Option<Self>, LoadError> {
         let found = cache.load(key).and_then(|entry| {
@@ -293,7 +293,7 @@ impl Component {
                 return Ok(None);
             }
         };
-        let memory = Some(reserve(&component)?);
+        let memory = Some(reserve(path, &component)?);
         let linked = link(&component);
         let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         let problems = std::mem::take(problems);

@@ -20,7 +20,8 @@ pub struct ComponentBytes {
 }
 
 impl ComponentBytes {
-    /// Names the bytes of a component. They are looked at when it is first used.
+    /// Names the bytes of a component. Their digest is computed here; whether they are a
+    /// component is checked at the first use.
     ///
     /// `name` stands for it in errors and in reports.
     pub fn new(name: impl Into<Arc<str>>, bytes: impl Into<Arc<[u8]>>) -> Self {

@@ -134,12 +134,11 @@ impl Components {
         {
             return component.clone();
         }
+        let reserve = |path: &Path, component: &_| self.reserve(path, component);
         let (stamp, component) = match source {
             ComponentSource::Embedded(artifact) => {
                 let embedded = Component::embedded(engines, *artifact, metering);
                 let compiled = || {
-                    let reserve =
-                        |component: &_| self.reserve(Path::new(artifact.name()), component);
                     let compiled = Component::compiled(
                         engines, *artifact, metering, cache, compiling, describe, reserve,
                     );
@@ -155,22 +154,15 @@ impl Components {
             ComponentSource::File(file) => {
                 let opened = Opened::new(file)?;
                 let stamp = opened.stamp;
-                let reserve = |component: &_| self.reserve(&file.path, component);
                 let loaded = Component::compiled(
                     engines, opened, metering, cache, compiling, describe, reserve,
                 );
                 (Some(stamp), loaded)
             }
             ComponentSource::Bytes(bytes) => {
-                let reserve = |component: &_| self.reserve(bytes.path(), component);
+                let bytes = bytes.clone();
                 let loaded = Component::compiled(
-                    engines,
-                    bytes.clone(),
-                    metering,
-                    cache,
-                    compiling,
-                    describe,
-                    reserve,
+                    engines, bytes, metering, cache, compiling, describe, reserve,
                 );
                 (stamp, loaded)
             }

@@ -66,20 +66,11 @@ struct Declared {
 
 impl Declared {
     fn add(&mut self, payload: &Payload<'_>) {
-        let mut items = 0;
+        let (mut types, mut items) = (0, 0);
         match payload {
-            Payload::TypeSection(section) => {
-                self.types += u64::from(section.count());
-                self.type_bytes += length(&section.range());
-            }
-            Payload::CoreTypeSection(section) => {
-                self.types += u64::from(section.count());
-                self.type_bytes += length(&section.range());
-            }
-            Payload::ComponentTypeSection(section) => {
-                self.types += u64::from(section.count());
-                self.type_bytes += length(&section.range());
-            }
+            Payload::TypeSection(section) => types = section.count(),
+            Payload::CoreTypeSection(section) => types = section.count(),
+            Payload::ComponentTypeSection(section) => types = section.count(),
             Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
             Payload::Version { .. } => items = 1,
             Payload::ImportSection(section) => items = section.count(),
@@ -98,6 +89,7 @@ impl Declared {
             Payload::ComponentExportSection(section) => items = section.count(),
             _ => {}
         }
+        self.types += u64::from(types);
         self.items += u64::from(items);
         let is_counted_elsewhere = matches!(
             payload,
@@ -107,10 +99,12 @@ impl Declared {
                 | Payload::ModuleSection { .. }
                 | Payload::ComponentSection { .. }
         );
-        if let Some((_, range)) = payload.as_section()
-            && !is_counted_elsewhere
-        {
-            self.bytes += length(&range);
+        let bytes = payload.as_section().map_or(0, |(_, range)| length(&range));
+        if types > 0 {
+            self.type_bytes += bytes;
+        }
+        if !is_counted_elsewhere {
+            self.bytes += bytes;
         }
     }
 
