@@ -28,7 +28,7 @@ const TOLERANCE: f64 = 0.03;
 /// The stored figures.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.csv");
 
-/// Makes so many calls in the library, for whoever counts what that takes, and loads
+/// Makes so many calls in the library, for a tool that counts what that takes, and loads
 /// this subject instead of listing what there is.
 const CALLS: &str = "calls";
 const SUBJECT: &str = "subject";

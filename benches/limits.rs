@@ -1,7 +1,7 @@
 //! How soon a call ends that has to, and what one costs that only waits.
 //!
 //! `cargo bench --bench limits` prints both. A call ends from the moment it is
-//! told to, or its time is up, until whoever waits for it goes on.
+//! cancelled, or its time is up, until the caller goes on.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -91,9 +91,9 @@ fn cancelled(kitbag: &Kitbag, arguments: &Value) -> Duration {
             ended
         });
         std::thread::sleep(TIME);
-        let told = Instant::now();
+        let cancelled = Instant::now();
         cancellation.cancel();
-        running.join().unwrap() - told
+        running.join().unwrap() - cancelled
     })
 }
 

@@ -115,7 +115,7 @@ fn core(bytes: usize) -> String {
     text
 }
 
-/// How long a round takes, which is told its number.
+/// How long a round takes, which is given its number.
 fn median_round(mut work: impl FnMut(u64)) -> Duration {
     median(&mut (0..ROUNDS).map(|round| time(|| work(round))).collect::<Vec<_>>())
 }

@@ -30,7 +30,7 @@ fn main() {
     let command_line = CommandLine::read();
     let binary = command_line.binary();
     let workspace = Workspace::new(&(local_tool("echo") + &local_tool("probe")));
-    // Compiled once, by whoever comes first.
+    // Compiled once, by the first that needs it.
     Session::start(&binary, &workspace, &[]).call(&echo(100));
 
     start(&binary, &workspace);

@@ -139,7 +139,7 @@ fn main() {
         mib(resident_kib(process))
     );
     println!("stdio: peak                             {:>6} MiB", mib(stdio_peak));
-    println!("honest calls answered, told busy        {:>6} {:>6}", times.len(), failed.len());
+    println!("honest calls answered, refused as busy  {:>6} {:>6}", times.len(), failed.len());
     if let Some(first) = failed.first() {
         println!("the first of those: {first}");
     }

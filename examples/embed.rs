@@ -24,7 +24,7 @@ async fn agent() -> Result<(), Box<dyn std::error::Error>> {
     match kitbag.call("learn", json!({ "topic": "kitbag" })).await? {
         Outcome::Success(content) => println!("{content}"),
         Outcome::Error(error) => println!("the tool says: {}", error.message),
-        Outcome::NeedsInput(question) => println!("nobody answered: {}", question.text),
+        Outcome::NeedsInput(question) => println!("no answer to: {}", question.text),
     }
     Ok(())
 }

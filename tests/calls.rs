@@ -162,7 +162,7 @@ fn questions_are_answered_by_the_configuration_then_by_the_command_line() {
     );
 }
 
-/// Runs the binary on a terminal where somebody types, and returns what went to
+/// Runs the binary on a terminal where a person types, and returns what went to
 /// standard output and what stood on the terminal.
 pub(crate) fn on_a_terminal(
     workspace: &Workspace,
@@ -172,7 +172,7 @@ pub(crate) fn on_a_terminal(
     on_a_watched_terminal(workspace, arguments, typed, |_| {})
 }
 
-/// As [`on_a_terminal`], and lets somebody act on what it shows.
+/// As [`on_a_terminal`], and reacts to what it shows.
 pub(crate) fn on_a_watched_terminal(
     workspace: &Workspace,
     arguments: &[&str],
@@ -193,7 +193,7 @@ pub(crate) fn on_a_watched_terminal(
     };
     let (mut seen, mut part) = (Vec::new(), [0; 1024]);
     let shown = |seen: &[u8]| String::from_utf8_lossy(seen).replace('\r', "");
-    // Linux ends a terminal that nobody holds any longer with an error.
+    // Linux ends a terminal that is no longer open with an error.
     while let Ok(length @ 1..) = person.read(&mut part) {
         seen.extend_from_slice(&part[..length]);
         watch(&shown(&seen));
@@ -308,7 +308,7 @@ fn fuel_is_counted_the_same_every_time_and_runs_out() {
     };
     assert!(schema(&[])["properties"].is_object());
     assert_eq!(schema(&["--fuel", "100000000"]), schema(&[]));
-    // Nothing counts where nobody asks.
+    // Without fuel nothing is counted.
     assert_eq!(workspace.run(&["run", "learn", "topic=team", "--json"]).json().get("fuel"), None);
     snapshot!(
         "fuel",
@@ -357,7 +357,7 @@ fn ctrl_c_at_a_question_leaves() {
         command.stderr(terminal.slave).stdout(std::process::Stdio::piped());
         command.spawn().unwrap()
     };
-    // The question stands there, so somebody is asked.
+    // The question is shown, so a person is asked.
     let mut shown = String::new();
     while !shown.contains("Go on?") {
         let mut bytes = [0; 256];

@@ -189,7 +189,7 @@ fn every_value_in_effect_is_shown_with_where_it_came_from() {
 fn a_workspace_raises_a_limit_as_far_as_the_user_lets_it() {
     let workspace = Workspace::with_probe("[tools.probe.limits]\nmemory = \"96MiB\"\n");
     let allocate: &[&str] = &["run", "probe", "do=allocate", "bytes:=75000000"];
-    let mut report = String::from("# Nobody but the workspace says so.\n");
+    let mut report = String::from("# Only the workspace says so.\n");
     report.push_str(&workspace.session(&[allocate]));
     report.push_str("# The user lets it.\n");
     workspace.own_config("[ceiling]\nmemory = \"96MiB\"\n");

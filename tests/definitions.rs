@@ -1,4 +1,4 @@
-//! What models and clients are told: every format, what it cannot express, and
+//! Definitions for models and clients: every format, what it cannot express, and
 //! that kitbag takes the calls that come back.
 
 use std::fs;
@@ -240,7 +240,7 @@ fn one_tool_with_a_broken_schema_is_left_out_and_named() {
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
         assert_eq!(names, ["good", "learn"], "{key}");
         assert!(run.stderr.starts_with("warning: `bad` is left out: "), "{}", run.shown());
-        // Whoever asks for it by name gets no definition.
+        // Asking for it by name gives no definition.
         let run = workspace.run(&["export", "--format", "mcp", "bad"]);
         assert_eq!((run.code, &*run.stdout), (7, ""), "{key}: {}", run.shown());
 

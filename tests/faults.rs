@@ -137,7 +137,7 @@ fn a_process_that_may_open_too_few_files_says_what_to_raise() {
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning() {
     let workspace = tiny();
-    // Where nobody may make a directory, not even root.
+    // Where not even root may make a directory.
     let nowhere = [("KITBAG_CACHE_DIR", "/proc/kitbag")];
     let run = workspace.run_with(&["run", "tiny"], "", &nowhere);
     snapshot!("no cache", &run.shown());

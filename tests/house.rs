@@ -38,7 +38,7 @@ fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {
     for entry in entries {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // Not into what somebody built by hand.
+            // Not into a directory that was built by hand.
             if !path.ends_with("target") {
                 visit(&path, look);
             }
@@ -53,7 +53,7 @@ fn the_test_guests_are_no_part_of_the_binary() {
     let binary = fs::read(env!("CARGO_BIN_EXE_kitbag")).unwrap();
     let holds = |text: &[u8]| binary.windows(text.len()).any(|window| window == text);
     assert!(holds(b"Already learned (in system prompt)"), "`learn` is in there");
-    // What `probe` says and nobody else does.
+    // What only `probe` says.
     assert!(!holds(b"marker absent, left one"));
 }
 

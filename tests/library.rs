@@ -36,7 +36,7 @@ fn questions_go_to_the_callback_one_after_the_other() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_the_outcome() {
+fn a_question_without_an_answer_is_the_outcome() {
     let workspace = Workspace::with_probe("");
     let outcome = block_on(workspace.kitbag().call("probe", json!({ "do": "ask" }))).unwrap();
     let Outcome::NeedsInput(question) = outcome else { panic!("{outcome:?}") };

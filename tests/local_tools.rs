@@ -11,7 +11,7 @@ use kitbag::config::LimitFlags;
 
 use crate::support::{Workspace, guest, snapshot};
 
-/// A tool that somebody else built, under another package name.
+/// A tool that was built elsewhere, under another package name.
 fn stranger() -> Workspace {
     let workspace = Workspace::with_own_cache();
     fs::copy(guest("stranger"), workspace.path("count.wasm")).unwrap();
@@ -172,7 +172,7 @@ fn claimed(workspace: &Workspace) -> Option<PathBuf> {
     paths.find(|path| path.to_string_lossy().contains("/.lock-"))
 }
 
-/// Waits until a process waits for somebody else's claim.
+/// Waits until a process waits for another's lock.
 fn see_waiting(child: &Child, claim: &Path) {
     let files = format!("/proc/{}/fd", child.id());
     see(|| {
@@ -182,7 +182,7 @@ fn see_waiting(child: &Child, claim: &Path) {
 }
 
 /// Waits for the first entry of the cache, lets all of them finish, and checks that
-/// nobody has made another: that would be another file.
+/// no other process has made another: that would be another file.
 fn finish_with_one_entry(workspace: &Workspace, children: Vec<Child>) {
     let entry = || {
         let mut files = fs::read_dir(workspace.cache()).ok()?.flatten();

@@ -128,7 +128,7 @@ impl Peak {
 }
 
 #[test]
-fn a_loop_on_every_processor_and_every_worker_holds_up_nobody() {
+fn loops_on_every_processor_delay_no_other_call() {
     let _alone = alone();
     let workspace = gathering();
     let processors = std::thread::available_parallelism().unwrap().get();
@@ -173,7 +173,7 @@ fn calls_on_two_threads_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn one_more_than_may_wait_is_told_when_to_come_back() {
+fn a_call_beyond_the_queue_is_refused_with_a_time_to_retry() {
     let _alone = alone();
     let workspace = gathering();
     let kitbag = kitbag(&workspace, 1, 1);
@@ -182,7 +182,7 @@ fn one_more_than_may_wait_is_told_when_to_come_back() {
         while !workspace.path("here/first").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // From the first time that somebody asks how it is, the second waits.
+        // From its first poll on, the second waits.
         let mut second = pin!(kitbag.call("probe", echo("second")));
         let asked =
             poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_pending())).await;

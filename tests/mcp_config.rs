@@ -1,4 +1,4 @@
-//! `kitbag mcp-config`: what clients are told of the server, and their files.
+//! `kitbag mcp-config`: the entry of the server in clients' files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

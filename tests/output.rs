@@ -150,7 +150,7 @@ fn no_command_prints_what_a_terminal_acts_on() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         check(&command, "standard error", &stderr);
         let stdout = String::from_utf8(output.stdout).unwrap();
-        // What a tool answers is data where nobody looks at it, and so is the prompt.
+        // Where standard output is no terminal, a tool's answer is data, and so is the prompt.
         let is_data =
             matches!(&*command[0], "run" | "prompt") && !command.contains(&"--json".into());
         if !is_data {
@@ -176,7 +176,7 @@ fn no_command_writes_to_a_terminal_what_it_acts_on() {
         };
         drop(terminal.slave);
         let mut seen = Vec::new();
-        // Linux ends a terminal that nobody holds any longer with an error.
+        // Linux ends a terminal that is no longer open with an error.
         let _ = File::from(terminal.master).read_to_end(&mut seen);
         child.wait().unwrap();
         // The terminal ends its lines so, and kitbag rewrites a line of its own so.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Workspace, guest};
 
-/// `learn` as part of the binary, and the same component as somebody's file.
+/// `learn` as part of the binary, and the same component as a local file.
 fn both() -> Workspace {
     let workspace = Workspace::new();
     workspace.file("notes/a.md", "A\n");

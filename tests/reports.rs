@@ -64,7 +64,7 @@ fn what_a_tool_logs_is_heard_in_its_order_with_its_level() {
     let expected = LogLevel::ALL.map(|level| (level, "hello".to_owned()));
     assert_eq!(logs, [expected.clone(), expected].concat());
     assert_eq!(progress, []);
-    // Nobody has to listen.
+    // A listener is optional.
     let arguments = json!({ "do": "log", "level": "all" });
     assert_eq!(workspace.call("probe", arguments), "log: 8 all");
 }
@@ -131,7 +131,7 @@ fn what_a_tool_emits_counts_in_its_last_run() {
     let unanswered = block_on(workspace.kitbag().complete("probe", asks())).unwrap();
     assert!(matches!(unanswered.result, Ok(Outcome::NeedsInput(_))));
     assert_eq!(unanswered.emitted, []);
-    // Answered by somebody, and by the configuration.
+    // Answered by a person, and by the configuration.
     let builder = workspace.builder();
     let answer = |_| async { Some(Answer::Json(true.into())) };
     let kitbag = builder.on_question(answer).build().unwrap();
@@ -324,7 +324,7 @@ fn of_a_tool_that_is_compiled_a_program_hears_nothing() {
     releasing.join().unwrap();
     let releasing = release(workspace.claim());
     let run = workspace.run(&["run", "tiny", "--verbose"]);
-    let told: Vec<_> = run.stderr.lines().filter(|line| !line.starts_with("took ")).collect();
-    assert_eq!((&*run.stdout, told), ("ok\n", vec![]));
+    let lines: Vec<_> = run.stderr.lines().filter(|line| !line.starts_with("took ")).collect();
+    assert_eq!((&*run.stdout, lines), ("ok\n", vec![]));
     releasing.join().unwrap();
 }

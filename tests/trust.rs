@@ -37,7 +37,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 /// What is done to a workspace, the path it is done to, and whether the configuration
-/// counts afterwards. Only root can give a file to somebody else.
+/// counts afterwards. Only root can give a file to another user.
 fn changes() -> Vec<(&'static str, &'static str, u32)> {
     let mut changes = vec![
         ("mode", "", 0o777),
@@ -103,7 +103,7 @@ fn an_access_control_list_that_lets_others_write_counts_and_one_that_does_not_is
         grant(&path, rights, mask);
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         // The mask stands where the rights of the group do, so that no list lets anybody
-        // write a file whose mode says that nobody but its owner does.
+        // write a file whose mode says that only its owner does.
         assert_eq!(mode, 0o604 | u32::from(mask) << 3);
         workspace.run(&["list"])
     };

@@ -86,7 +86,7 @@ impl Measure {
             name: "answers",
             size: "bytes of the answer",
             memory: "peak of the process",
-            end: "64 MiB were asked for; where nobody sets `limits.output` an answer has 1 MiB",
+            end: "64 MiB were asked for; without `limits.output` an answer has 1 MiB",
             series: vec![
                 self.library("a call in the library", &workspace, &sizes, Work::Answer),
                 self.session("a call over MCP", &workspace, &sizes, call),
@@ -95,7 +95,7 @@ impl Measure {
         }
     }
 
-    /// Tools that nobody calls.
+    /// Tools that are not called.
     fn tools(&self) -> Family {
         let sizes = self.powers(10, 0..=4, 3);
         let configured: Vec<_> =
@@ -165,7 +165,7 @@ impl Measure {
             name: "calls",
             size: "calls at once",
             memory: "growth of the process",
-            end: "1,000 were asked for; 16 run at once on two processors where nobody sets \
+            end: "1,000 were asked for; 16 run at once on two processors without \
                   `Builder::concurrency`",
             series: vec![Series { title: "calls that wait, in the library", points }],
         }

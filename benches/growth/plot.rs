@@ -10,7 +10,7 @@ use crate::series::{Family, Quantity, Series};
 const SIZE: (u32, u32) = (1200, 480);
 const FONT: &str = "sans-serif";
 
-/// Of curves, told apart by those who see few colours too.
+/// Of curves, distinct for the colour-blind too.
 ///
 /// Source: Okabe and Ito, "Color Universal Design", 2008.
 const COLOURS: [RGBColor; 5] = [

@@ -61,7 +61,7 @@ impl Quantity {
     }
 }
 
-/// How steep a curve is that is no steeper than a line, as far as can be told from
+/// How steep a curve is that is no steeper than a line, as far as can be seen from
 /// measurements that differ by a tenth from one run to the next.
 const LINEAR: f64 = 1.1;
 

@@ -38,7 +38,7 @@ pub(crate) fn open_files(process: impl Display) -> usize {
 /// The system counts what the process held *before* it became that program too:
 /// as much as the one that started it. So that is a fresh copy of this benchmark,
 /// which has to begin with [`run_if_asked`], and which holds little; a program
-/// that needs less than it is told to need as much.
+/// that needs less than it is asked to need as much.
 ///
 /// The command begins with nothing of the environment of this process.
 pub(crate) fn peak_of(command: &Command, input: Stdio) -> u64 {

@@ -1,4 +1,4 @@
-//! What the benchmarks share: what they are told on the command line, what they
+//! What the benchmarks share: their command line, what they
 //! make of the times they took, workspaces, a client, and memory.
 
 pub(crate) mod memory;

@@ -41,7 +41,7 @@ impl Workspace {
         workspace
     }
 
-    /// A workspace with so many tools that nobody calls. Their tables are short:
+    /// A workspace with so many tools that are not called. Their tables are short:
     /// a file of configuration may have 1 MiB.
     pub(crate) fn with_idle_tools(count: usize) -> Self {
         let table = |number| {

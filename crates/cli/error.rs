@@ -27,7 +27,7 @@ pub(crate) enum CliError {
     /// Something about a tool or a call.
     #[error(transparent)]
     Toolbox(#[from] ToolboxError),
-    /// A question that nobody answered.
+    /// A question that was not answered.
     #[error("the tool asks `{}`: {}", .0.id, .0.text)]
     Question(Box<Question>),
     /// A component that was named on the command line.
@@ -131,7 +131,10 @@ impl CliError {
                 Some(format!("did you mean `{near}`? `kitbag list` shows all tools"))
             }
             Self::Toolbox(ToolboxError::UnknownTool { known, .. }) if !known.is_empty() => {
-                Some(format!("the tools are {}", alternatives(known)))
+                Some(format!(
+                    "the tools are {}; a component in `.kitbag/tools/` is one, too",
+                    alternatives(known)
+                ))
             }
             Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
                 Some(format!("`kitbag describe {tool}` shows the arguments it takes"))

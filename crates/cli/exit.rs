@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     ToolError = 1,
     /// The command line or the arguments are wrong.
     Usage = 2,
-    /// The tool asked a question that nobody answered.
+    /// The tool asked a question that was not answered.
     Question = 3,
     /// The configuration is wrong, or names a file that is missing.
     Configuration = 4,
@@ -44,7 +44,7 @@ Exit codes:
   0    done
   1    the tool answered with an error
   2    wrong usage or arguments
-  3    a question that nobody answered
+  3    a question without an answer
   4    wrong configuration, or a file it names is missing
   5    a limit
   6    denied: something that was granted cannot be given

@@ -17,7 +17,7 @@ pub(crate) fn write(
     content: &[u8],
     like: Option<&Permissions>,
 ) -> io::Result<NamedTempFile> {
-    // What is like another file is nobody else's before it has that file's permissions.
+    // A copy of a private file is private from the start.
     let mode = if like.is_some() { 0o600 } else { NEW_MODE };
     let mut options = tempfile::Builder::new();
     options.prefix(".kitbag-").permissions(Permissions::from_mode(mode));

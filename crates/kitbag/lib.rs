@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! The library prints nothing. Of the environment it reads where compiled tools are kept,
-//! and more only where it is told to with [`Builder::places`].
+//! The library prints nothing. Of the environment it reads only the variables that say
+//! where compiled tools are kept, unless [`Builder::places`] gives it more.
 
 mod builtins;
 mod places;
@@ -466,7 +466,7 @@ impl Builder {
             flags: self.limits,
             builtins,
             component: self.component.clone(),
-            // What is no name of a tool is refused when the component is added.
+            // An invalid name is refused when the component is added.
             bytes_tools: self
                 .bytes_tools
                 .iter()

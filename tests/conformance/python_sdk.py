@@ -95,7 +95,7 @@ async def cancel(client):
 
 
 async def reload(client, name):
-    """A document that is new is told of, listed and read."""
+    """A document that is new is announced, listed and read."""
     path = NOTES / f"{name}.md"
     uri = f"kb://team/{name}"
 

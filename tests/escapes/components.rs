@@ -422,7 +422,7 @@ fn a_hostile_cache_is_never_executed() {
         file.set_len(1000).unwrap();
     });
     with_cache("planted", |_, entry| {
-        fs::write(entry, b"\x7fELF native code that somebody planted").unwrap();
+        fs::write(entry, b"\x7fELF native code that was planted").unwrap();
     });
     with_cache("of another tool", |_, entry| {
         // A good entry, under the name of this one: that tool breaks off.
@@ -455,7 +455,7 @@ fn a_hostile_cache_is_never_executed() {
 }
 
 #[test]
-fn a_cache_of_somebody_else_is_never_used() {
+fn a_cache_of_another_user_is_never_used() {
     let workspace = Workspace::with_own_cache();
     workspace.config("[tools.odd]\nsource = \"local\"\nwasm = \"odd.wasm\"\n");
     workspace.file("odd.wasm", crafted::tool("a:b/c", ""));
@@ -469,7 +469,7 @@ fn a_cache_of_somebody_else_is_never_used() {
     };
     let directory = "is not used: it is owned by another user";
     if !rustix::process::geteuid().is_root() {
-        // Nobody but root can give something away; this is root's own.
+        // Only root can change an owner; this is root's own.
         return check(Path::new("/usr"), directory);
     }
     // Whole, private and right, but for whose it is.

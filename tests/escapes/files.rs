@@ -445,7 +445,7 @@ fn a_fifo_a_device_and_a_socket_are_not_opened() {
     symlink("fifo", workspace.path("link-to-fifo")).unwrap();
     let _socket = UnixListener::bind(workspace.path("socket")).unwrap();
     let mut attempts = Attempts::new(&workspace);
-    attempts.about("They can be seen, and none is opened: that would wait for somebody to write.");
+    attempts.about("They can be seen, and none is opened: that would wait for a writer.");
     for path in ["fifo", "link-to-fifo", "socket"] {
         attempts.attempt(raw("stat", path));
         attempts.attempt(raw("read", path));

@@ -36,7 +36,7 @@ fn attacks() -> Vec<Value> {
         json!({ "do": "list", "path": "/proc/self" }),
         json!({ "do": "spin" }),
         json!({ "do": "sleep", "ms": 60_000 }),
-        // What a terminal would act on, in everything that is shown to somebody.
+        // What a terminal would act on, in everything that is shown.
         json!({ "do": "print", "text": ESCAPES, "to": "both", "then": "unreachable" }),
         json!({ "do": "log", "level": "all", "text": ESCAPES }),
         json!({ "do": "progress", "steps": ["1"], "text": ESCAPES }),

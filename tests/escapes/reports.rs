@@ -1,4 +1,4 @@
-//! Reports: a tool that tells and gives without end, or what nobody could use.
+//! Reports: a tool that logs and emits without end, or what is unusable.
 
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ fn what_a_tool_gives_is_bounded_and_has_a_form() {
     }
     attempts.attempt(json!({ "do": "emit", "kind": "text", "mime": "png" }));
     attempts.attempt(json!({ "do": "emit", "kind": "link", "mime": "png" }));
-    attempts.about("A URI has a scheme, and nothing that nobody sees.");
+    attempts.about("A URI has a scheme, and no invisible characters.");
     for uri in
         ["", "a.txt", "/etc/passwd", "https:", "http s://a", "x:a\nb", "x:\u{1b}[2J", "x:\u{202e}"]
     {
@@ -124,7 +124,7 @@ fn a_tool_that_breaks_off_has_given_nothing() {
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(completion.emitted, []);
         assert_eq!(completion.usage.emitted_bytes, 13);
-        // What it told was heard when it told it.
+        // What it logged was reported at once.
         let arguments = json!({ "do": "log", "then": then });
         block_on(kitbag.complete("probe", arguments)).unwrap().result.unwrap_err();
         assert_eq!(heard.take().0.len(), 1);

@@ -156,10 +156,10 @@ fn whatever_two_tools_do_nothing_outside_is_reached_and_nothing_sealed_is_change
             done += usize::from(!got.contains("refused"));
             assert!(!got.starts_with("failed"), "{got}");
             steps.push(format!("{tool} {got}"));
-            let told = || steps.join("\n");
-            assert!(!got.contains("the secret") && !got.contains("secret.md ("), "{}", told());
+            let log = || steps.join("\n");
+            assert!(!got.contains("the secret") && !got.contains("secret.md ("), "{}", log());
             let after = (of_sealed(), kinds(), component(), tree(&outside));
-            assert!(after == before, "{}", told());
+            assert!(after == before, "{}", log());
         }
         // To another process the configuration means the same as before.
         let run = workspace.run(&["run", "some", "do=read", "path=/data/a/config"]);

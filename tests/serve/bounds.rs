@@ -235,7 +235,7 @@ fn an_http_client_that_reads_nothing_is_disconnected() {
 }
 
 #[test]
-fn connections_without_a_token_keep_nobody_out() {
+fn connections_without_a_token_shut_no_client_out() {
     let workspace = Workspace::new();
     let server = HttpServer::start(&workspace, &[]);
     let token = format!("Authorization: Bearer {}\r\n", server.token.clone().unwrap());

@@ -164,21 +164,21 @@ fn a_tool_tells_how_far_it_is() {
             "_meta": { "progressToken": "p" },
         });
         client.request("tools/call", params);
-        let told = client.others();
-        let told: Vec<_> = told.iter().map(|message| &message["params"]).collect();
+        let messages = client.others();
+        let messages: Vec<_> = messages.iter().map(|message| &message["params"]).collect();
         let step = |done: f64| json!({ "progressToken": "p", "progress": done, "total": 100.0 });
-        assert_eq!(told, [&step(0.0), &step(50.0), &step(100.0)]);
+        assert_eq!(messages, [&step(0.0), &step(50.0), &step(100.0)]);
         let params = json!({
             "name": "test_tool_with_logging",
             "arguments": {},
             "_meta": { "io.modelcontextprotocol/logLevel": "info" },
         });
         client.request("tools/call", params);
-        let told = client.others();
-        let told: Vec<_> = told.iter().map(|message| &message["params"]["data"]).collect();
+        let messages = client.others();
+        let messages: Vec<_> = messages.iter().map(|message| &message["params"]["data"]).collect();
         let expected =
             ["Tool execution started", "Tool processing data", "Tool execution completed"];
-        assert_eq!(told, expected);
+        assert_eq!(messages, expected);
     }
 }
 
@@ -452,7 +452,7 @@ fn questions_of_several_rounds_come_to_an_end() {
 }
 
 #[test]
-fn what_nobody_knows_yet_is_listed_later_and_found_at_once() {
+fn an_undescribed_tool_is_listed_later_and_found_at_once() {
     let workspace = Workspace::with_own_cache();
     configure(&workspace, &["test_simple_text"]);
     let mut client = Client::with_handshake(&workspace, json!({}));

@@ -13,7 +13,7 @@ use crate::support::http::{HttpServer, Reply};
 
 const OPEN: &[&str] = &["--no-token"];
 
-/// Lets nobody else read a file.
+/// Makes a file readable for its owner alone.
 fn own(file: &Path) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -282,7 +282,7 @@ fn a_person_consents_by_the_configuration_or_the_command_line() {
 }
 
 #[test]
-fn a_configured_answer_is_asked_of_nobody() {
+fn a_configured_answer_is_not_asked_for() {
     let workspace = Workspace::with_probe("[tools.probe.answers]\ngo-on = true\n");
     let mut client = Client::with_handshake(&workspace, forms());
     let answer = client.call("probe", json!({ "do": "ask" }));

@@ -41,11 +41,12 @@ fn progress_goes_to_who_asked_for_it_and_rises() {
         let mut asking = call;
         asking["_meta"] = json!({ "progressToken": "mine" });
         client.request("tools/call", asking);
-        let told = client.others();
-        assert!(told.iter().all(|m| m["method"] == "notifications/progress"), "{told:?}");
-        assert!(told.iter().all(|m| m["params"]["progressToken"] == "mine"), "{told:?}");
-        let done: Vec<_> = told.iter().map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
-        assert_eq!(done, [1.0, 3.0, 3.5], "{told:?}");
+        let messages = client.others();
+        assert!(messages.iter().all(|m| m["method"] == "notifications/progress"), "{messages:?}");
+        assert!(messages.iter().all(|m| m["params"]["progressToken"] == "mine"), "{messages:?}");
+        let done: Vec<_> =
+            messages.iter().map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
+        assert_eq!(done, [1.0, 3.0, 3.5], "{messages:?}");
     }
 }
 
@@ -70,23 +71,23 @@ fn a_tool_that_is_compiled_is_progress_that_rises_into_its_own() {
     let line = format!("compiling kitbag_probe.wasm ({size} KiB)");
     for expected in [line.clone(), format!("{line} 1 s")] {
         for token in ["one", "two"] {
-            let told = client.wait(|message| message["params"]["progressToken"] == token);
-            assert_eq!(told["method"], "notifications/progress");
-            assert_eq!(told["params"]["message"], *expected, "{told}");
-            assert!(told["params"].get("total").is_none(), "{told}");
+            let messages = client.wait(|message| message["params"]["progressToken"] == token);
+            assert_eq!(messages["method"], "notifications/progress");
+            assert_eq!(messages["params"]["message"], *expected, "{messages}");
+            assert!(messages["params"].get("total").is_none(), "{messages}");
         }
     }
     drop(claim);
     for id in ids {
         assert_eq!(texts(&client.answer(id)["result"]), ["progress: 3 steps"]);
     }
-    let told = client.others();
+    let messages = client.others();
     for token in ["one", "two"] {
-        let mine = told.iter().filter(|message| message["params"]["progressToken"] == token);
+        let mine = messages.iter().filter(|message| message["params"]["progressToken"] == token);
         let done: Vec<_> = mine.map(|m| m["params"]["progress"].as_f64().unwrap()).collect();
-        // Two were told before.
-        assert!(done[0] > 0.0 && done.is_sorted_by(|one, next| one < next), "{told:?}");
-        assert_eq!(done.last(), Some(&2.0), "{told:?}");
+        // Two were reported before.
+        assert!(done[0] > 0.0 && done.is_sorted_by(|one, next| one < next), "{messages:?}");
+        assert_eq!(done.last(), Some(&2.0), "{messages:?}");
     }
 }
 
@@ -122,9 +123,9 @@ fn a_flood_of_reports_is_bounded_and_ends_no_session() {
     let mut client = Client::with_handshake(&workspace, json!({}));
     let flood = json!({ "do": "log", "bytes": 1000, "repeat": 100_000 });
     client.call("probe", flood);
-    let told = client.others();
-    assert!(told.len() <= 1_001, "{}", told.len());
-    let bytes: usize = told.iter().map(|message| message.to_string().len()).sum();
+    let messages = client.others();
+    assert!(messages.len() <= 1_001, "{}", messages.len());
+    let bytes: usize = messages.iter().map(|message| message.to_string().len()).sum();
     assert!(bytes < 1 << 20, "{bytes}");
     let flood = json!({
         "name": "probe",
@@ -137,7 +138,7 @@ fn a_flood_of_reports_is_bounded_and_ends_no_session() {
 
 #[test]
 fn what_a_tool_breaks_off_with_is_not_logged_as_a_warning() {
-    for (level, is_told) in [("warn", false), ("info", true)] {
+    for (level, is_logged) in [("warn", false), ("info", true)] {
         let workspace = Workspace::with_probe("");
         let mut client = Client::start(&workspace, &["--log", level]);
         let begin = json!({
@@ -150,7 +151,7 @@ fn what_a_tool_breaks_off_with_is_not_logged_as_a_warning() {
         assert!(texts(&answer)[0].contains("of the call"), "{answer}");
         let (_, stderr) = client.close();
         assert!(stderr.contains("broke off"), "{stderr}");
-        assert_eq!(stderr.contains("of the call"), is_told, "{stderr}");
+        assert_eq!(stderr.contains("of the call"), is_logged, "{stderr}");
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn tool_with_core(core: &str, instructions: &str) -> Vec<u8> {
 }
 
 /// A tool that answers with an error whose trace is the same text of `length`
-/// NUL bytes over and over: little in its own memory, much for whoever copies
+/// NUL bytes over and over: little in its own memory, much when it is copied
 /// it.
 pub(crate) fn same_text_again(times: usize, length: usize) -> Vec<u8> {
     let pages = (times * 8).div_ceil(65536) + 64;

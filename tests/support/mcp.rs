@@ -83,7 +83,7 @@ impl Client {
         if let Some(errors) = child.stderr.take() {
             std::thread::spawn(move || {
                 for line in BufReader::new(errors).lines() {
-                    // Read to its end also when nobody takes it.
+                    // Read to its end also when no test takes it.
                     let _ = sender.send(line.unwrap());
                 }
             });
@@ -222,7 +222,7 @@ impl Client {
         self.wait(is_it)["params"].clone()
     }
 
-    /// The messages that nobody has waited for so far.
+    /// The messages that no test has waited for so far.
     pub(crate) fn others(&mut self) -> Vec<Value> {
         self.earlier.extend(self.messages.try_iter());
         self.earlier.drain(..).collect()

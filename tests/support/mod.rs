@@ -237,7 +237,7 @@ impl Workspace {
             .spawn()
             .unwrap();
         let mut input = child.stdin.take().unwrap();
-        // Whoever does not read its input may be gone before it is written.
+        // A process that does not read its input may have ended before it is written.
         let _ = input.write_all(stdin.as_bytes());
         drop(input);
         self.finished(child.wait_with_output().unwrap())

@@ -23,6 +23,12 @@ impl Args {
             true => output::json(&json!({ "prompt": prompt.text, "problems": prompt.problems }))?,
             false => output::untrusted(&prompt.text)?,
         }
+        if prompt.text.is_empty() && prompt.problems.is_empty() {
+            output::note(
+                "there is no prompt, since no topic is configured: `[knowledge.NAME]` with \
+                 `subjects = \"DIRECTORY\"` in `.kitbag/config.toml` makes one",
+            );
+        }
         for problem in &prompt.problems {
             output::note(&format!("warning: {}", printable(problem)));
         }

@@ -208,6 +208,7 @@ impl Args {
                 let made = Token::random();
                 let (token, text) = made.map_err(|error| failed("no token can be made", error))?;
                 output::note(&format!("token: {text}"));
+                output::note("send it with each request: `Authorization: Bearer TOKEN`");
                 Some(token)
             }
         };
@@ -321,10 +322,10 @@ fn end_on_signal() -> io::Result<CancellationToken> {
         low_level::pipe::register(signal, writer.try_clone()?)?;
     }
     let end = CancellationToken::new();
-    let told = end.clone();
+    let ended = end.clone();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if reader.read_exact(&mut [0]).is_ok() {
-            told.cancel();
+            ended.cancel();
         }
     })?;
     Ok(end)
@@ -341,7 +342,7 @@ fn read_key(path: &Path) -> Result<Vec<u8>, CliError> {
     }
 }
 
-/// Reads a file that nobody else may read: it is opened once, and what was opened
+/// Reads a file that no other user may read: it is opened once, and what was opened
 /// is what is checked.
 fn read_secret(path: &Path) -> Result<Vec<u8>, CliError> {
     /// Far more than any token or key has.

@@ -130,14 +130,14 @@ fn dismantle(table: DeTable<'_>) {
 fn report_syntax(file: &SourceFile, mut errors: Vec<toml::de::Error>, report: &mut Report) {
     let text = file.text();
     errors.sort_by_key(|error| error.span().map(|span| span.start));
-    let mut told = None;
+    let mut reported = None;
     for error in errors {
         let span = error.span().unwrap_or_default();
         let start = text.floor_char_boundary(span.start);
-        if told.is_some_and(|line_end| start <= line_end) {
+        if reported.is_some_and(|line_end| start <= line_end) {
             continue;
         }
-        told = Some(text[start..].find('\n').map_or(text.len(), |length| start + length));
+        reported = Some(text[start..].find('\n').map_or(text.len(), |length| start + length));
         let message = shown(error.message()).to_string();
         report.span(file, span.into(), Problem::Syntax { message }, None);
     }

@@ -14,11 +14,11 @@ use crate::text::{is_hidden, shown};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For whoever writes the tool.
+    /// For the author of the tool.
     Debug,
     /// What the tool does.
     Info,
-    /// Nothing is wrong, and still somebody may want to know.
+    /// Nothing is wrong, but it is worth knowing.
     Notice,
     /// Something that may go wrong.
     Warning,
@@ -26,7 +26,7 @@ pub enum LogLevel {
     Error,
     /// A part of the tool's work is impossible.
     Critical,
-    /// Somebody has to do something at once.
+    /// A person has to act at once.
     Alert,
     /// Nothing works any longer.
     Emergency,
@@ -81,7 +81,7 @@ pub enum ResourceBody {
 /// Contract: `wit/tool.wit`, record `resource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, with a scheme. Nobody has looked there.
+    /// Its name, with a scheme. It was not opened.
     pub uri: String,
     /// Its form, such as `text/html`.
     pub mime_type: Option<String>,
@@ -94,7 +94,7 @@ pub struct Resource {
 /// Contract: `wit/tool.wit`, record `link`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceLink {
-    /// Where, with a scheme. Nobody has looked there.
+    /// Where, with a scheme. It was not opened.
     pub uri: String,
     /// What it is called. Untrusted text.
     pub name: String,
@@ -198,7 +198,7 @@ fn is_mime_type(text: &str) -> bool {
 }
 
 /// A scheme of RFC 3986 and something after it, without anything that ends a
-/// URI or that nobody sees.
+/// URI or that is invisible.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

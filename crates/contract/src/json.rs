@@ -1,7 +1,7 @@
 //! JSON from outside, read strictly and within a budget.
 //!
 //! What other readers let pass is refused, because the tool would see something
-//! else than whoever wrote it: a key that stands twice, a whole number that
+//! else than its author: a key that stands twice, a whole number that
 //! would be rounded. And a value takes up to a hundred times the memory of its
 //! text, so values are counted and reading stops at the budget.
 

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn fuel_is_off_unless_somebody_sets_it() {
+    fn fuel_is_off_by_default() {
         assert_eq!(Limits::default().fuel, None);
     }
 

@@ -25,7 +25,7 @@ pub fn printable(text: &str) -> Printable<'_> {
 }
 
 /// Whether a character must be spelled out, because a terminal would act on it
-/// or because nobody would see it.
+/// or because it is invisible.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_would_see_is_spelled_out() {
+    fn invisible_characters_are_spelled_out() {
         let check = |text: &str, expected: &str| assert_eq!(shown(text).to_string(), expected);
         check("wörd \"x\" it's", "wörd \"x\" it's");
         check("a\nb\u{1b}[31m", "a\\nb\\u{1b}[31m");

@@ -14,10 +14,10 @@ use crate::metering::Metering;
 use crate::sys::path_of;
 
 /// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
-/// to be told of new code, which wasmtime does for what it has copied.
+/// to be flushed for new code, which wasmtime does for what it has copied.
 const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 
-/// Whether nobody has asked this of these bytes before. wasmtime knows native
+/// Whether this is the first question about these bytes. wasmtime knows native
 /// code by its address, so one engine of the process can have it in place.
 fn is_first(bytes: &'static [u8]) -> bool {
     static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());

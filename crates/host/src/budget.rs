@@ -2,8 +2,8 @@
 //!
 //! A server gives out what its configuration lets it have, and no more: a call, a
 //! component, a compilation and a message reserve what they may need. What does
-//! not fit waits, or is refused and can be tried again. A process that serves
-//! nobody else has no budget, and a reservation costs nothing there.
+//! not fit waits, or is refused and can be tried again. A process that is no
+//! server has no budget, and a reservation costs nothing there.
 
 use std::sync::Arc;
 

@@ -108,7 +108,7 @@ pub(crate) async fn run(
     }
     let (grants, reports) = match call.action {
         Action::Run => (&call.grants, Reports::new(context.events.clone(), call.limits.output)),
-        // Nobody listens to how a call is rendered.
+        // Rendering a call reports nothing.
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();

@@ -1,7 +1,7 @@
 //! Executable memory, changed in place.
 //!
 //! An embedded artifact lies in the binary's read-only data, and wasmtime can
-//! use it there only when somebody else makes its text executable. That saves
+//! use it there only when the embedder makes its text executable. That saves
 //! copying every built-in at every start.
 
 use std::ffi::c_void;

@@ -3,7 +3,7 @@
 //! This is the only crate that knows wasmtime. It never reads the environment,
 //! the terminal, the current directory or a configuration file: it is given
 //! plain types, so that it works the same on a command line, in a server and
-//! inside somebody's program. Which tool a name means, what it may reach and
+//! inside another program. Which tool a name means, what it may reach and
 //! who answers its questions is left to `kitbag-toolbox`.
 
 mod artifact;

@@ -41,7 +41,7 @@ pub(crate) fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// How many calls wait unless somebody says.
+/// How many calls wait by default.
 const WAITING: usize = 1024;
 
 impl Concurrency {

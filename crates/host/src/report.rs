@@ -1,7 +1,7 @@
 //! What a tool tells while it runs, and gives besides its text: the interface
 //! `host` of the contract. And what the host itself tells before that.
 //!
-//! Here are its bounds. How it is shown, and how often, is left to whoever
+//! Here are its bounds. How it is shown, and how often, is left to the
 //! listens.
 
 use std::fmt;
@@ -29,10 +29,10 @@ const PROGRESS_BYTES: usize = 1 << 10;
 /// How much a call emits besides what its output limit says.
 const ITEMS: usize = 1000;
 
-/// What is told when there were more messages than a call may log.
+/// What is logged when there were more messages than a call may log.
 const DROPPED: &str = "the tool logs more than 1,000 messages or 64 KiB; the rest is dropped";
 
-/// Whoever wants to know what a tool tells while it runs.
+/// Receives what a tool reports while it runs.
 ///
 /// Called on the thread of the call, while the tool waits: it should hand on
 /// what it got and return. Everything that it gets is bounded, and untrusted.
@@ -49,8 +49,8 @@ pub trait Listener: Send + Sync {
     }
 
     /// The call waits for its component, which is compiled here or by another
-    /// process. Told half a second after that began and about once a second from
-    /// then on; there is no telling how much is left.
+    /// process. Reported half a second after that began and about once a second from
+    /// then on; how much is left is unknown.
     fn compiling(&self, compiling: &Compiling<'_>) {
         let _ = compiling;
     }
@@ -60,7 +60,7 @@ pub trait Listener: Send + Sync {
     fn started(&self) {}
 }
 
-/// A component that a call waits for. As text it is what a person is told:
+/// A component that a call waits for. Its text is for a person:
 /// `compiling plot.wasm (18 MiB) 3 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compiling<'a> {
@@ -92,7 +92,7 @@ struct Heard {
     is_full: bool,
 }
 
-/// What one run of a tool reports. Default: there is nobody to take anything.
+/// What one run of a tool reports. Default: nothing is taken.
 #[derive(Default)]
 pub(crate) struct Reports(Option<Open>);
 
@@ -126,7 +126,7 @@ impl EventSink {
         Self(Some(Arc::new(Listening { listener, heard: Mutex::default() })))
     }
 
-    /// Whether nobody listens.
+    /// Whether there is no listener.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -212,7 +212,7 @@ impl Listening {
 }
 
 impl Reports {
-    /// A run that somebody may listen to, and whose content is taken up to this
+    /// A run that may have a listener, and whose content is taken up to this
     /// limit.
     pub(crate) fn new(events: EventSink, limit: ByteSize) -> Self {
         Self(Some(Open { events, limit, emitted: Emitted::default() }))

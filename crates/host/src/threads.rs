@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for work before it sleeps. Whoever else wants the
-/// processor has it meanwhile.
+/// How long a thread looks for work before it sleeps. It yields the
+/// processor meanwhile.
 const LOOKING: Duration = Duration::from_micros(200);
 
 /// How long a job waits for one of the threads that run, where each processor has

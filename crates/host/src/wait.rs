@@ -64,7 +64,7 @@ impl<'a> Wait<'a> {
         self.context.is_over()
     }
 
-    /// Whether nobody waits for it.
+    /// Whether it runs in the background, and no call waits for it.
     #[cfg(feature = "compiler")]
     pub(crate) fn is_background(&self) -> bool {
         self.context.is_background

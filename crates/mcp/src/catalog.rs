@@ -11,13 +11,13 @@ pub(crate) struct Catalog {
     /// What `kitbag export --format mcp` prints.
     pub(crate) tools: Vec<model::Tool>,
     /// The names of those that may say more of themselves.
-    pub(crate) untold: Vec<String>,
+    pub(crate) undescribed: Vec<String>,
 }
 
 impl Catalog {
     /// Reads what is cached of local tools. Nothing is compiled.
     pub(crate) fn of(toolbox: &Toolbox) -> Self {
-        let mut catalog = Self { tools: Vec::new(), untold: Vec::new() };
+        let mut catalog = Self { tools: Vec::new(), undescribed: Vec::new() };
         for known in toolbox.known_tools() {
             match known {
                 Ok(KnownTool { tool, may_say_more }) => {
@@ -43,7 +43,7 @@ impl Catalog {
                         }
                     }
                     if may_say_more {
-                        catalog.untold.push(tool.name.to_string());
+                        catalog.undescribed.push(tool.name.to_string());
                     }
                 }
                 Err(error) => tracing::error!("a tool is left out: {error}"),

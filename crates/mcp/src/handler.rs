@@ -152,7 +152,7 @@ impl ServerHandler for Handler {
                 };
                 let Some(now) = now else { return };
                 let peer = &context.peer;
-                let told = async {
+                let notify = async {
                     if now.tools != seen.tools {
                         peer.notify_tool_list_changed().await?;
                     }
@@ -168,7 +168,7 @@ impl ServerHandler for Handler {
                     }
                     Ok::<_, rmcp::ServiceError>(())
                 };
-                if told.await.is_err() {
+                if notify.await.is_err() {
                     return;
                 }
                 seen = now;
@@ -194,7 +194,7 @@ impl ServerHandler for Handler {
             let Some(now) = now else { return Ok(()) };
             let (sink, accepted) = (context.sink(), context.accepted());
             let wants = |filter: Option<bool>| filter == Some(true);
-            let told = async {
+            let notify = async {
                 if now.tools != seen.tools && wants(accepted.tools_list_changed) {
                     sink.notify_tool_list_changed().await?;
                 }
@@ -211,7 +211,7 @@ impl ServerHandler for Handler {
                 }
                 Ok::<_, rmcp::service::SubscriptionSendError>(())
             };
-            if told.await.is_err() {
+            if notify.await.is_err() {
                 return Ok(());
             }
             seen = now;

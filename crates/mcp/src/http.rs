@@ -3,7 +3,7 @@
 //! What reaches the protocol has passed, in this order: a bound on connections,
 //! the token, a bound on the rate, a bound on the body and on its time, memory for
 //! it, strict JSON. The `Host` and `Origin` headers are checked by the protocol's
-//! library, told what to allow here.
+//! library, which is given what to allow here.
 
 use std::convert::Infallible;
 use std::io;
@@ -61,7 +61,7 @@ const AT_ONCE: usize = 64;
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// How long calls may go on after the server was told to end.
+/// How long calls may go on after the server was asked to end.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 
 type Reply = Response<BoxBody<Bytes, io::Error>>;

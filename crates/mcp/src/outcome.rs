@@ -64,8 +64,8 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
         ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
         ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
         ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
-        ToolboxError::Call(call) => Ok(failure(&told(&error), call.is_transient())),
-        _ => Ok(failure(&told(&error), false)),
+        ToolboxError::Call(call) => Ok(failure(&message_of(&error), call.is_transient())),
+        _ => Ok(failure(&message_of(&error), false)),
     }
 }
 
@@ -141,7 +141,7 @@ fn placeholder(answer_type: &AnswerType) -> Value {
 }
 
 /// An error with its causes.
-pub(crate) fn told(error: &dyn std::error::Error) -> String {
+pub(crate) fn message_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -165,10 +165,10 @@ pub(crate) fn report(tool: &str, completion: &Completion) {
         Err(error @ (CallError::Trap { .. } | CallError::Contract(_))) => {
             tracing::warn!(tool, elapsed_us, "broke off");
             // The tool's own words, which may be those of the call.
-            tracing::info!(tool, error = %printable(&told(error)), "broke off");
+            tracing::info!(tool, error = %printable(&message_of(error)), "broke off");
         }
         Err(error) => {
-            tracing::warn!(tool, elapsed_us, error = %printable(&told(error)), "failed");
+            tracing::warn!(tool, elapsed_us, error = %printable(&message_of(error)), "failed");
         }
     }
     for (stream, captured) in [("stdout", &completion.stdout), ("stderr", &completion.stderr)] {

@@ -25,14 +25,14 @@ use crate::call::{Call, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
 use crate::knowledge::{self, no_prompt, not_found};
-use crate::outcome::{TRY_AGAIN, internal, report, told};
+use crate::outcome::{TRY_AGAIN, internal, message_of, report};
 use crate::page::page;
 use crate::server::{Generation, Server};
 use crate::session::Session;
 
 /// Has the tools loaded of which it is not known what they serve, one after the other.
 async fn load(server: &Server, generation: &Generation, served: &Served) {
-    for name in &served.untold {
+    for name in &served.undescribed {
         let name = name.as_str();
         let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
         let load = move || toolbox.load(&tool).map(drop);
@@ -72,7 +72,7 @@ pub(crate) async fn find<T>(
     let generation = server.generation();
     let served = known(&generation).await?;
     let mut found = find(&served);
-    if found.is_none() && !served.untold.is_empty() {
+    if found.is_none() && !served.undescribed.is_empty() {
         load(server, &generation, &served).await;
         found = find(&*known(&generation).await?);
     }
@@ -304,14 +304,14 @@ fn stopped(stop: Stop) -> ErrorData {
 fn refusal(error: ToolboxError) -> ErrorData {
     match &error {
         ToolboxError::Arguments { .. } | ToolboxError::State(_) => {
-            ErrorData::invalid_params(told(&error), None)
+            ErrorData::invalid_params(message_of(&error), None)
         }
         ToolboxError::Declined { .. } | ToolboxError::Answer { origin: Origin::Caller, .. } => {
-            ErrorData::invalid_request(told(&error), None)
+            ErrorData::invalid_request(message_of(&error), None)
         }
         ToolboxError::Call(call) if call.is_transient() => {
-            internal(&format_args!("{} {TRY_AGAIN}", told(&error)))
+            internal(&format_args!("{} {TRY_AGAIN}", message_of(&error)))
         }
-        _ => internal(&told(&error)),
+        _ => internal(&message_of(&error)),
     }
 }

@@ -215,12 +215,13 @@ impl Generation {
         }
     }
 
-    /// If a tool had not told everything of itself when the tools were listed, the list
+    /// If a tool had not been described when the tools were listed, the list
     /// is read again.
     fn note_loaded(&self, server: &Server, name: &str) {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news =
-            catalog.as_ref().is_some_and(|c| c.untold.iter().any(|untold| untold == name));
+        let is_news = catalog
+            .as_ref()
+            .is_some_and(|c| c.undescribed.iter().any(|undescribed| undescribed == name));
         if is_news {
             *catalog = None;
             server.tell(|changes| changes.tools += 1);

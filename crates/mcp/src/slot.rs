@@ -31,9 +31,9 @@ impl Slot {
     /// again. Returns whether the tool serves more than was known.
     pub(crate) fn learned(&self, toolbox: &Toolbox, name: &str) -> bool {
         let mut served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_news = served
-            .as_ref()
-            .is_some_and(|served| served.untold.iter().any(|untold| untold.as_str() == name));
+        let is_news = served.as_ref().is_some_and(|served| {
+            served.undescribed.iter().any(|undescribed| undescribed.as_str() == name)
+        });
         if !is_news {
             return false;
         }

@@ -22,7 +22,7 @@ pub(crate) enum Target<'a> {
 }
 
 /// The span of a request. It holds neither arguments nor results, unless the
-/// server was told to send those.
+/// server was started with a flag that sends those.
 pub(crate) struct Trace(Span);
 
 impl Trace {

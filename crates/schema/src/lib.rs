@@ -1,5 +1,5 @@
-//! JSON Schema: arguments against it, what that takes, and what model interfaces are
-//! told of a tool.
+//! JSON Schema: arguments against it, what that takes, and the definitions for model
+//! interfaces.
 //!
 //! A schema and a value are the words of a tool and of a model, so that all work on
 //! them is bounded. Whose schema it is, when a call has to end and where a tool comes

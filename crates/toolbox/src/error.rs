@@ -105,7 +105,7 @@ pub enum ToolboxError {
     /// The state that a call is to be resumed with is not that of this call.
     #[error("{0}")]
     State(String),
-    /// The tool asks for something that it has been told.
+    /// The tool asks a question that has been answered.
     #[error("the tool asks `{}` again although it was answered", shown(question))]
     AskedAgain {
         /// The question's id.

@@ -145,23 +145,23 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
 /// The description of its topic that the guest gets, without what is empty: all of it is
 /// written and read in each call.
 fn injected(topic: &Topic, output: ByteSize) -> Value {
-    let mut told = Map::new();
-    told.insert("id".to_owned(), topic.id.as_str().into());
+    let mut injected = Map::new();
+    injected.insert("id".to_owned(), topic.id.as_str().into());
     if topic.title.value != topic.id {
-        told.insert("title".to_owned(), topic.title.value.as_str().into());
+        injected.insert("title".to_owned(), topic.title.value.as_str().into());
     }
     if let Some(description) = &topic.description {
-        told.insert("description".to_owned(), description.value.as_str().into());
+        injected.insert("description".to_owned(), description.value.as_str().into());
     }
     let lists =
         [("disabled", &topic.disabled), ("learned", &topic.learned), ("include", &topic.include)];
     for (key, globs) in lists {
         if !globs.value.is_empty() {
-            told.insert(key.to_owned(), globs.value.as_slice().into());
+            injected.insert(key.to_owned(), globs.value.as_slice().into());
         }
     }
-    told.insert("output_bytes".to_owned(), output.as_u64().into());
-    told.into()
+    injected.insert("output_bytes".to_owned(), output.as_u64().into());
+    injected.into()
 }
 
 pub(crate) fn error(message: String) -> ErrorInfo {

@@ -43,7 +43,7 @@ pub struct Served {
     /// Forms of further resources, by template.
     pub templates: Vec<ServedItem<ResourceTemplateDescription>>,
     /// The tools that may serve something; loading them would tell.
-    pub untold: Vec<ToolName>,
+    pub undescribed: Vec<ToolName>,
     /// What is left out, and why.
     pub problems: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl Toolbox {
             }
             let metering = Metering::of(&configured.limits.limits());
             match known.description(&self.0, source, metering) {
-                None => served.untold.push(name.clone()),
+                None => served.undescribed.push(name.clone()),
                 Some(says) => {
                     if let Some(description) = says.description() {
                         offers.add(name, description, &mut served.problems);

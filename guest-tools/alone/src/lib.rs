@@ -47,7 +47,7 @@ unsafe extern "C" {
 static REALLOC: unsafe extern "C" fn(*mut c_void, usize, usize, usize) -> *mut c_void =
     cabi_realloc;
 
-// SAFETY: the functions of the C library give memory of at least that size that nobody
+// SAFETY: the functions of the C library give memory of at least that size that nothing else
 // else has, or null; `malloc` and `realloc` align it to `ALIGNMENT`, and what is to be
 // aligned to more comes from `aligned_alloc`. None of them panics.
 #[expect(unsafe_code, reason = "an allocator is")]

@@ -12,7 +12,7 @@ use crate::{Fixture, emit, media, text};
 /// What the suite wants to see between two notifications.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where whoever runs the suite looks for what a tool wants changed.
+/// Where the person who runs the suite looks for what a tool wants changed.
 const TRIGGERS: &str = "/triggers";
 
 const TOOLS: &[(&str, &str, Fixture)] = &[
@@ -265,7 +265,7 @@ fn trigger_prompts(_: &Call, _: &Value) -> Result<String, Stop> {
     trigger("prompts")
 }
 
-/// A tool changes no configuration. It can leave a note for somebody who does.
+/// A tool changes no configuration. It can leave a note for a person who does.
 fn trigger(what: &str) -> Result<String, Stop> {
     let path = format!("{TRIGGERS}/{what}");
     std::fs::write(&path, "")

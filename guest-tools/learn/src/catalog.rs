@@ -172,7 +172,7 @@ impl Catalog {
         let (disabled, learned) = (patterns(&topic.disabled), patterns(&topic.learned));
         for (key, patterns) in [("disabled", &disabled), ("learned", &learned)] {
             if let Some(error) = patterns.iter().find_map(Pattern::error) {
-                // The configuration's fault, but nobody else would notice.
+                // The configuration's fault, which nothing else would show.
                 return Err(ErrorInfo::new(format!("topic `{}`: in `{key}`, {error}", topic.id)));
             }
         }
@@ -355,7 +355,7 @@ fn is_named(patterns: &[Pattern], name: &str) -> bool {
 
 /// Whether a path leads to what is disabled by its real name.
 fn leads_to_disabled(files: &impl Files, disabled: &[Pattern], path: &str) -> bool {
-    // Where it leads cannot be told, it may lead there.
+    // Where it leads is unknown: it may lead there.
     real_path(files, path)
         .is_none_or(|real| is_named(disabled, &real) || is_named(disabled, &slug_of(&real)))
 }
@@ -367,7 +367,7 @@ fn may_disable_below(disabled: &[Pattern], directory: &str) -> bool {
 }
 
 /// Adds the disabled ones of files that the filter kept out, and of those in directories
-/// that it kept out. `false` where there are more than can be told.
+/// that it kept out. `false` where there are too many to look at.
 fn disabled_among(
     files: &impl Files,
     (mut kept_out, mut entries_left): (Vec<(String, Kind)>, usize),
@@ -417,7 +417,7 @@ fn disable_linked(
     let of_their_own = subjects.iter().filter(|it| it.disabled && !is_linked(&it.path));
     disabled.extend(of_their_own.filter_map(|subject| files.identity(&subject.path).ok()));
     for subject in subjects.iter_mut().filter(|it| !it.disabled && is_linked(&it.path)) {
-        // What cannot be told from a disabled file is one.
+        // What may be a disabled file counts as one.
         subject.disabled = leads_to_disabled(files, patterns, &subject.path)
             || files.identity(&subject.path).map_or(true, |identity| disabled.contains(&identity));
     }

@@ -12,7 +12,7 @@ use core::ops::ControlFlow;
 /// [`Fault::NOT_PERMITTED`].
 pub(crate) trait Files {
     /// Lists one directory, in any order, until `visit` breaks off. Entries
-    /// whose names cannot be told are left out.
+    /// whose names are no Unicode are left out.
     fn list(
         &self,
         directory: &str,

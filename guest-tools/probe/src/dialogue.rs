@@ -1,4 +1,4 @@
-//! What a tool is told and what it tells back.
+//! What a tool is given and what it answers.
 
 use kitbag_sdk::serde_json::{self, Map, Value};
 use kitbag_sdk::{Call, ErrorInfo, Question, Stop};

@@ -96,10 +96,10 @@ pub(crate) fn emit(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     end(call, arguments, format!("emit: {} taken", count(taken, "item", "items")))
 }
 
-/// Tries all of it where nobody listens, and says what came of it.
+/// Tries all of it where there is no listener, and says what came of it.
 pub(crate) fn unheard() -> String {
-    host::log(Level::Emergency, "nobody must hear this");
-    host::progress(1.0, None, Some("nobody must see this"));
+    host::log(Level::Emergency, "this must not be logged");
+    host::progress(1.0, None, Some("this must not be shown"));
     let image = Media { data: vec![0], mime_type: "image/png".to_owned() };
     match host::emit(&Content::Image(image)) {
         Ok(()) => "emit: taken".to_owned(),

@@ -34,7 +34,7 @@ use crate::bindings::kitbag::tool::host;
 /// Whether there is a host: everywhere but in a tool's own tests.
 const HAS_HOST: bool = cfg!(target_arch = "wasm32");
 
-/// Tells something to whoever looks after the tool; the model does not see it.
+/// Logs a message for the person who looks after the tool; the model does not see it.
 pub fn log(level: Level, message: &str) {
     if HAS_HOST {
         host::log(level, message);

@@ -1,4 +1,4 @@
-//! A tool that counts words, written by somebody who knows the shapes of the
+//! A tool that counts words, written by an author who knows the shapes of the
 //! contract but none of its names: `wit/gadget.wit` has a package, an interface
 //! and types of its own.
 //!

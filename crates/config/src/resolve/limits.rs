@@ -203,7 +203,7 @@ impl Resolver<'_> {
     /// Whether a layer may set a limit to this. Also where a stronger layer has
     /// the last word: what a file asks for is right or wrong by itself.
     ///
-    /// `show` writes a value as it is told, `set` as it stands in a file.
+    /// `show` writes a value as it is shown, `set` as it stands in a file.
     fn is_below<T: PartialOrd, U>(
         &mut self,
         key: &KeyPath<'_>,

@@ -197,7 +197,7 @@ fn a_person_may_set_any_limit() {
 }
 
 #[test]
-fn nobody_elses_word_makes_up_for_a_limit_above_the_ceiling() {
+fn no_other_value_makes_up_for_a_limit_above_the_ceiling() {
     let fixture = Fixture::new("[tools.learn.limits]\ntime = \"31s\"\n")
         .user("[limits]\ntime = \"1h\"\n[tools.learn.limits]\ntime = \"1h\"\n")
         .variable("KITBAG_LIMITS_TIME", "1s");
@@ -238,7 +238,7 @@ fn a_limit_that_a_person_raised_is_no_ceiling_and_may_be_lowered() {
         check_rows(&fixture, "tools.learn.limits.memory", &[&row]);
     };
     rows("", "\"1 GiB\" # /t/h/config.toml:2:10");
-    // The tool's own beats those of all tools, whoever set them.
+    // The tool's own beats those of all tools, wherever they were set.
     rows("[limits]\nmemory = \"1MiB\"\n", "\"1 GiB\" # /t/h/config.toml:2:10");
     rows("[tools.learn.limits]\nmemory = \"1MiB\"\n", "\"1 MiB\" # .kitbag/config.toml:2:10");
     check_problems_of(
@@ -292,7 +292,7 @@ fn a_ceiling_of_fuel_is_a_positive_integer() {
 }
 
 #[test]
-fn a_ceiling_below_the_default_lowers_what_nobody_set() {
+fn a_ceiling_below_the_default_lowers_the_default() {
     let fixture = Fixture::new("[limits]\ntime = \"2s\"\n").user(
         "[ceiling]\nmemory = \"1MiB\"\ntime = \"5s\"\noutput = \"2MiB\"\nwritten = \"1MiB\"\n",
     );
@@ -320,7 +320,7 @@ fn a_ceiling_below_the_default_lowers_what_nobody_set() {
 }
 
 #[test]
-fn the_ceilings_have_rows_also_where_nobody_set_them() {
+fn ceilings_that_are_not_set_have_rows_too() {
     check_rows(
         &Fixture::empty().user("[ceiling]\ntime = \"1h\"\n"),
         "ceiling",

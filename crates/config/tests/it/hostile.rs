@@ -1,4 +1,4 @@
-//! Files that nobody wrote in good faith, and files that nobody wrote.
+//! Hostile files, and random ones.
 
 use kitbag_config::{ConfigErrors, Origin, Problem};
 use proptest::prelude::*;

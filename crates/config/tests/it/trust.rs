@@ -72,7 +72,7 @@ fn what_every_user_can_write_is_ignored() {
 #[test]
 fn what_a_group_with_others_in_it_can_write_is_ignored() {
     // A group that no file of the system knows; only root can give files to it, and
-    // whoever has no such right has at most the groups of the machine.
+    // a process without that right has at most the groups of the machine.
     if !rustix::process::geteuid().is_root() {
         return check_ignored_by_mode_alone();
     }

@@ -65,7 +65,7 @@ pub(super) fn write_whole(directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> i
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let partial = format!("{PARTIAL}{}-{number}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    // Nobody opens it for writing again, but root.
+    // Only root can open it for writing again.
     let open = || openat(directory, &partial, flags, Mode::RUSR);
     let file = match open() {
         // Left behind by a process that had our number and was killed.

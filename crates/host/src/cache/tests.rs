@@ -258,7 +258,7 @@ fn what_says_nothing_is_not_remembered() {
 }
 
 #[test]
-fn a_remembered_description_that_somebody_changed_counts_for_nothing() {
+fn a_remembered_description_that_was_changed_is_not_used() {
     let check = |change: &dyn Fn(&Path)| {
         let (_parent, cache, path) = remembered();
         change(&path);

@@ -57,8 +57,8 @@ pub(super) struct Place {
 }
 
 impl Preopen {
-    /// Whether the directory looks like a secret itself, or lies in what does: whoever
-    /// granted it meant that.
+    /// Whether the directory looks like a secret itself, or lies in a directory that
+    /// does: such a grant is deliberate, and opens what is in it.
     fn is_store(&self, secrets: &SecretNames) -> bool {
         self.host.iter().any(|name| secrets.matches(&name.to_string_lossy()))
     }

@@ -207,7 +207,7 @@ pub(super) fn leads_out(link: &str, depth: usize) -> bool {
     link.starts_with('/') || up > depth || names().skip(up).any(|name| name == "..")
 }
 
-/// An error of the system as a guest is told.
+/// An error of the system, as a guest gets it.
 pub(super) fn from_errno(error: rustix::io::Errno) -> FsError {
     ErrorCode::from(io::Error::from(error)).into()
 }

@@ -2,7 +2,7 @@
 //!
 //! Each interface understands another part of JSON Schema. A definition says as
 //! much as its format can, and lists as [`Loss`]es what it could not say. kitbag
-//! checks every call against the tool's own schema, whatever a model was told.
+//! checks every call against the tool's own schema, whatever a model was given.
 
 mod anthropic;
 mod disjoint;

@@ -340,7 +340,7 @@ impl Writer<'_> {
         let mut description: Vec<String> = Vec::new();
         for key in rules.keys() {
             let value = &rules[key];
-            let told = match (&**key, value) {
+            let sentence = match (&**key, value) {
                 ("default", value) => format!("Default: {value}."),
                 ("examples", Value::Array(examples)) => {
                     let examples: Vec<_> = examples.iter().map(Value::to_string).collect();
@@ -358,10 +358,10 @@ impl Writer<'_> {
                     continue;
                 }
             };
-            description.push(told);
+            description.push(sentence);
             self.notes.push(Note::new(
                 format!("{at}{}", pointer(key)),
-                "is told in the description, since strict mode does not know it",
+                "is moved to the description, since strict mode does not know it",
             ));
         }
         if let Some(Value::String(text)) = rules.get("description") {

@@ -101,9 +101,9 @@ fn what_strict_mode_does_not_know_is_told_in_the_description() {
         }),
         &[
             " takes keys beyond its properties, but not in strict mode",
-            "/properties/count/default is told in the description, since strict mode does not know it",
-            "/properties/link/format is told in the description, since strict mode does not know it",
-            "/properties/link/examples is told in the description, since strict mode does not know it",
+            "/properties/count/default is moved to the description, since strict mode does not know it",
+            "/properties/link/format is moved to the description, since strict mode does not know it",
+            "/properties/link/examples is moved to the description, since strict mode does not know it",
             "/properties/link/x-ui is left out, since strict mode does not know it",
         ],
     );
