@@ -194,7 +194,9 @@ fn it_imports_files_and_nothing_else() {
 fn the_system_prompt_holds_what_is_learned_and_tells_of_the_rest() {
     let workspace = knowledge();
     snapshot!("prompt", &workspace.run(&["prompt"]).shown());
-    assert_eq!(Workspace::new().run(&["prompt"]).success(), "");
+    let empty = Workspace::new().run(&["prompt"]);
+    assert!(empty.stderr.contains("no topic is configured: `[knowledge.NAME]`"), "{}", empty.stderr);
+    assert_eq!(empty.success(), "");
 }
 
 #[test]
