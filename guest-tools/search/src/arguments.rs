@@ -1,0 +1,173 @@
+//! The arguments of both tools, and what they mean to ripgrep's libraries.
+
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+use kitbag_sdk::ErrorInfo;
+use serde::Deserialize;
+
+use crate::walk::Filter;
+
+/// What `search_files` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SearchFiles {
+    pub(crate) pattern: String,
+    #[serde(default)]
+    pub(crate) literal: bool,
+    #[serde(default = "here")]
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) globs: Vec<String>,
+    #[serde(default)]
+    pub(crate) types: Vec<String>,
+    #[serde(default)]
+    pub(crate) case: Case,
+    #[serde(default)]
+    pub(crate) context: usize,
+    #[serde(default)]
+    pub(crate) show: Show,
+    #[serde(default)]
+    pub(crate) hidden: bool,
+    #[serde(default)]
+    pub(crate) ignored: bool,
+    #[serde(default)]
+    pub(crate) newest: bool,
+    #[serde(default = "matches_in_all")]
+    pub(crate) limit: u64,
+    #[serde(default = "matches_per_file")]
+    pub(crate) per_file: u64,
+}
+
+/// What `find_files` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FindFiles {
+    #[serde(default = "here")]
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) globs: Vec<String>,
+    #[serde(default)]
+    pub(crate) types: Vec<String>,
+    #[serde(default)]
+    pub(crate) kind: Wanted,
+    #[serde(default)]
+    pub(crate) depth: Option<usize>,
+    #[serde(default)]
+    pub(crate) hidden: bool,
+    #[serde(default)]
+    pub(crate) ignored: bool,
+    #[serde(default)]
+    pub(crate) newest: bool,
+    #[serde(default = "paths_in_all")]
+    pub(crate) limit: u64,
+}
+
+/// How letters are compared.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Case {
+    /// Exactly, where the pattern has a capital letter.
+    #[default]
+    Smart,
+    Sensitive,
+    Insensitive,
+}
+
+/// What is shown of a file that matches.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Show {
+    /// Its path and the lines that match.
+    #[default]
+    Lines,
+    /// Its path.
+    Files,
+    /// Its path and how many lines match.
+    Counts,
+}
+
+/// What `find_files` lists.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Wanted {
+    #[default]
+    File,
+    Directory,
+    Any,
+}
+
+fn here() -> String {
+    ".".into()
+}
+
+fn matches_in_all() -> u64 {
+    100
+}
+
+fn matches_per_file() -> u64 {
+    20
+}
+
+fn paths_in_all() -> u64 {
+    200
+}
+
+impl SearchFiles {
+    /// What the walk passes over.
+    pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
+        let (globs, types) = (globs(&self.globs)?, types(&self.types)?);
+        let (hidden, ignored) = (self.hidden, self.ignored);
+        Ok(Filter { globs, types, hidden, ignored, depth: usize::MAX })
+    }
+}
+
+impl FindFiles {
+    /// What the walk passes over.
+    pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
+        let (globs, types) = (globs(&self.globs)?, types(&self.types)?);
+        let (hidden, ignored) = (self.hidden, self.ignored);
+        Ok(Filter { globs, types, hidden, ignored, depth: self.depth.unwrap_or(usize::MAX) })
+    }
+}
+
+/// Globs as `rg --glob` takes them: one that begins with `!` takes away, and the last that
+/// matches decides.
+fn globs(globs: &[String]) -> Result<Override, ErrorInfo> {
+    let mut builder = OverrideBuilder::new("");
+    for glob in globs {
+        let glob = glob.strip_prefix("./").unwrap_or(glob);
+        builder
+            .add(glob)
+            .map_err(|error| ErrorInfo::new(format!("invalid glob in `globs`: {error}")))?;
+    }
+    builder.build().map_err(|error| ErrorInfo::new(format!("`globs` cannot be used: {error}")))
+}
+
+/// Types as `rg --type` takes them, also by an extension that one has: `rs` for `rust`.
+fn types(names: &[String]) -> Result<Types, ErrorInfo> {
+    let mut builder = TypesBuilder::new();
+    if names.is_empty() {
+        return builder.build().map_err(|error| ErrorInfo::new(error.to_string()));
+    }
+    builder.add_defaults();
+    let known = builder.definitions();
+    for name in names {
+        let (is_unwanted, name) = match name.strip_prefix('!') {
+            Some(name) => (true, name),
+            None => (false, &**name),
+        };
+        let extension = format!("*.{}", name.trim_start_matches('.'));
+        let named = known.iter().find(|known| known.name() == name);
+        let found = named.or_else(|| known.iter().find(|known| known.globs().contains(&extension)));
+        let found = found.ok_or_else(|| {
+            ErrorInfo::new(format!(
+                "unknown file type `{name}` in `types`; use `globs`, such as `{extension}`"
+            ))
+        })?;
+        match is_unwanted {
+            true => builder.negate(found.name()),
+            false => builder.select(found.name()),
+        };
+    }
+    builder.build().map_err(|error| ErrorInfo::new(format!("`types` cannot be used: {error}")))
+}

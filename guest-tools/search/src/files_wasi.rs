@@ -1,0 +1,122 @@
+//! Directories and files through WASI.
+//!
+//! `std::fs::read_dir` makes a second call for each entry, and opening a file by its whole
+//! path makes the host walk that path: here a listing says what each entry is, and a file is
+//! opened by its name in the directory that was listed.
+
+use std::io;
+use std::time::Duration;
+
+use wasip2::filesystem::preopens::get_directories;
+use wasip2::filesystem::types::{
+    Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
+};
+
+use kitbag_workspace::Kind;
+
+use crate::entry::Entry;
+
+/// How much is asked for at once, first and from then on. The host clears a buffer of this
+/// size for each call, and most files are short.
+const FIRST_READ_BYTES: usize = 16 << 10;
+const NEXT_READ_BYTES: usize = 64 << 10;
+
+/// An open directory.
+pub(crate) struct Directory(Descriptor);
+
+/// An open file, read from its beginning.
+pub(crate) struct File {
+    descriptor: Descriptor,
+    offset: u64,
+    at_end: bool,
+}
+
+impl Directory {
+    /// Opens a granted directory by its guest path.
+    pub(crate) fn granted(path: &str) -> io::Result<Self> {
+        let directories = get_directories();
+        let found = directories.into_iter().find(|(_, guest)| guest == path);
+        found.map(|(directory, _)| Self(directory)).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Opens a directory below by its relative path; a link on it is followed where
+    /// `follow` says so.
+    pub(crate) fn directory(&self, path: &str, follow: bool) -> io::Result<Self> {
+        self.open(path, OpenFlags::DIRECTORY, follow).map(Self)
+    }
+
+    /// Opens a file below by its relative path.
+    pub(crate) fn file(&self, path: &str, follow: bool) -> io::Result<File> {
+        let descriptor = self.open(path, OpenFlags::empty(), follow)?;
+        Ok(File { descriptor, offset: 0, at_end: false })
+    }
+
+    /// When an entry was modified, since 1970. Zero where the file system does not say.
+    pub(crate) fn modified(&self, name: &str) -> io::Result<Duration> {
+        let found = self.0.stat_at(PathFlags::empty(), name).map_err(error)?;
+        let time = found.data_modification_timestamp;
+        Ok(time.map_or(Duration::ZERO, |time| Duration::new(time.seconds, time.nanoseconds)))
+    }
+
+    /// All entries, in the order of the file system. What has a name that is not UTF-8 has
+    /// none here.
+    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
+        let listing = self.0.read_directory().map_err(error)?;
+        let mut entries = Vec::new();
+        loop {
+            match listing.read_directory_entry() {
+                Ok(Some(entry)) => {
+                    entries.push(Entry { name: Some(entry.name), kind: kind(entry.type_) });
+                }
+                Ok(None) => return Ok(entries),
+                Err(ErrorCode::IllegalByteSequence) => {
+                    entries.push(Entry { name: None, kind: Kind::Other });
+                }
+                // It was removed meanwhile.
+                Err(ErrorCode::NoEntry) => {}
+                Err(code) => return Err(error(code)),
+            }
+        }
+    }
+
+    fn open(&self, path: &str, flags: OpenFlags, follow: bool) -> io::Result<Descriptor> {
+        let links = if follow { PathFlags::SYMLINK_FOLLOW } else { PathFlags::empty() };
+        self.0.open_at(links, path, flags, DescriptorFlags::READ).map_err(error)
+    }
+}
+
+impl io::Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let step = if self.offset == 0 { FIRST_READ_BYTES } else { NEXT_READ_BYTES };
+        let wanted = buffer.len().min(step);
+        if self.at_end || wanted == 0 {
+            return Ok(0);
+        }
+        let (chunk, at_end) = self.descriptor.read(wanted as u64, self.offset).map_err(error)?;
+        let taken = chunk.len().min(wanted);
+        buffer[..taken].copy_from_slice(&chunk[..taken]);
+        self.offset += taken as u64;
+        self.at_end = at_end || taken == 0;
+        Ok(taken)
+    }
+}
+
+fn kind(kind: DescriptorType) -> Kind {
+    match kind {
+        DescriptorType::RegularFile => Kind::File,
+        DescriptorType::Directory => Kind::Directory,
+        DescriptorType::SymbolicLink => Kind::Link,
+        // What the host shows of a name that looks like a secret.
+        DescriptorType::Unknown => Kind::Secret,
+        _ => Kind::Other,
+    }
+}
+
+fn error(code: ErrorCode) -> io::Error {
+    let kind = match code {
+        ErrorCode::NoEntry => io::ErrorKind::NotFound,
+        ErrorCode::Access | ErrorCode::NotPermitted => io::ErrorKind::PermissionDenied,
+        _ => return io::Error::other(code.name()),
+    };
+    kind.into()
+}

@@ -1,0 +1,164 @@
+//! The lines of one file that match, as `grep-searcher` finds them.
+
+use std::fmt::Write as _;
+use std::io;
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+
+use crate::arguments::Show;
+
+/// How much of a line is shown.
+const LINE_BYTES: usize = 300;
+
+/// How much of that stands before the match.
+const BYTES_BEFORE: usize = 80;
+
+/// What one file has.
+#[derive(Default)]
+pub(crate) struct Hits {
+    /// The lines to show, each with its number, and whether it matches.
+    pub(crate) lines: Vec<(bool, String)>,
+    /// How many lines match and are shown.
+    pub(crate) shown: u64,
+    /// How many lines match and are not shown.
+    pub(crate) left_out: u64,
+    /// It holds a NUL, at which the search of a file that was not named stops.
+    pub(crate) is_binary: bool,
+    /// Enough was counted, here or in files before.
+    pub(crate) is_stopped: bool,
+}
+
+/// Collects the [`Hits`] of a file.
+pub(crate) struct Collector<'a> {
+    pub(crate) matcher: &'a RegexMatcher,
+    pub(crate) show: Show,
+    /// How many lines may be shown.
+    pub(crate) room: u64,
+    /// How many lines may be counted without being shown.
+    pub(crate) countable: u64,
+    pub(crate) hits: Hits,
+}
+
+impl Hits {
+    /// How many lines match, as far as that was counted.
+    pub(crate) fn matches(&self) -> u64 {
+        self.shown + self.left_out
+    }
+
+    /// Leaves out what is behind the first matches.
+    pub(crate) fn cut(&mut self, room: u64) {
+        if self.shown <= room {
+            return;
+        }
+        let mut seen = 0;
+        let end = self.lines.iter().position(|(is_match, _)| {
+            seen += u64::from(*is_match);
+            seen > room
+        });
+        self.lines.truncate(end.unwrap_or(self.lines.len()));
+        self.left_out += self.shown - room;
+        self.shown = room;
+    }
+}
+
+impl Collector<'_> {
+    /// How many matches there are: one a line, where each is within one.
+    fn count(&self, searcher: &Searcher, found: &SinkMatch<'_>) -> u64 {
+        if !searcher.multi_line_with_matcher(self.matcher) {
+            return 1;
+        }
+        let mut count = 0;
+        let _ = self.matcher.find_iter(found.bytes(), |_| {
+            count += 1;
+            true
+        });
+        count
+    }
+
+    fn add(&mut self, number: Option<u64>, is_match: bool, line: &[u8]) {
+        let mark = if is_match { ':' } else { '-' };
+        let mut text = String::new();
+        let _ = write!(text, "{}{mark}", number.unwrap_or_default());
+        add_line(&mut text, line, || {
+            let found = if is_match { self.matcher.find(line).ok().flatten() } else { None };
+            found.map_or(0, |found| found.start())
+        });
+        self.hits.lines.push((is_match, text));
+    }
+}
+
+impl Sink for Collector<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let is_named = searcher.binary_detection().convert_byte().is_some();
+        if self.show != Show::Lines {
+            self.hits.shown += self.count(searcher, found);
+            return Ok(self.show == Show::Counts && !(is_named && self.hits.is_binary));
+        }
+        if is_named && self.hits.is_binary {
+            self.hits.shown += 1;
+            return Ok(false);
+        }
+        if self.hits.shown == self.room {
+            self.hits.left_out += 1;
+            self.hits.is_stopped = self.hits.left_out >= self.countable;
+            return Ok(!self.hits.is_stopped);
+        }
+        self.hits.shown += 1;
+        let first = found.line_number();
+        for (index, line) in found.lines().enumerate() {
+            // A match may take several lines and is one.
+            let number = first.map(|first| first + index as u64);
+            self.add(number, index == 0, line);
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let is_of_match_left_out = match context.kind() {
+            SinkContextKind::Before => self.hits.shown == self.room,
+            _ => self.hits.left_out > 0,
+        };
+        if self.show == Show::Lines && !is_of_match_left_out {
+            self.add(context.line_number(), false, context.bytes());
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if self.show == Show::Lines && self.hits.shown < self.room {
+            self.hits.lines.push((false, "--".into()));
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.hits.is_binary = true;
+        Ok(true)
+    }
+}
+
+/// Adds a line without its end, and of a long one the part around the match.
+fn add_line(text: &mut String, line: &[u8], find: impl Fn() -> usize) {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= LINE_BYTES {
+        text.push_str(&String::from_utf8_lossy(line));
+        return;
+    }
+    let is_boundary = |index: &usize| line.get(*index).is_none_or(|byte| byte & 0xc0 != 0x80);
+    let start = find().saturating_sub(BYTES_BEFORE).min(line.len() - LINE_BYTES);
+    let start = (start..line.len()).find(is_boundary).unwrap_or(line.len());
+    let end = (start..=(start + LINE_BYTES).min(line.len())).rev().find(is_boundary);
+    let end = end.unwrap_or(start);
+    if start > 0 {
+        text.push('…');
+    }
+    text.push_str(&String::from_utf8_lossy(&line[start..end]));
+    if end < line.len() {
+        let _ = write!(text, "… [{} bytes]", line.len());
+    }
+}

@@ -1,0 +1,47 @@
+//! The tools `search_files` and `find_files`: ripgrep's own libraries on what was granted.
+//!
+//! [`walk`] goes through a tree as ripgrep does, [`search`] looks into the files and [`find`]
+//! lists their paths. Both answer with little: what has no room is counted.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod arguments;
+mod describe;
+mod entry;
+#[cfg_attr(target_family = "wasm", path = "files_wasi.rs")]
+#[cfg_attr(not(target_family = "wasm"), path = "files_native.rs")]
+mod files;
+mod find;
+mod hits;
+mod ignored;
+mod place;
+mod search;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use kitbag_sdk::serde_json::Value;
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
+
+/// The component.
+struct Search;
+
+kitbag_sdk::export!(Search);
+
+impl Tool for Search {
+    type Arguments = Value;
+
+    fn describe() -> Description {
+        Description::tools(describe::tools())
+    }
+
+    fn run(call: &Call, _: Value) -> Result<String, Stop> {
+        let answer = match call.name() {
+            "search_files" => search::run(call, &call.arguments()?)?,
+            "find_files" => find::run(call, &call.arguments()?)?,
+            name => return Err(ErrorInfo::new(format!("there is no tool `{name}` here")).into()),
+        };
+        Ok(answer)
+    }
+}

@@ -1,0 +1,98 @@
+//! Where a search begins: a path of the arguments as a granted directory and a path in it.
+
+use std::io;
+
+use kitbag_sdk::{Call, ErrorInfo};
+use kitbag_workspace::{Kind, Location, explain, granted, stat};
+
+use crate::files::Directory;
+
+/// Where a search begins.
+pub(crate) struct Place {
+    /// The granted directory.
+    pub(crate) root: Directory,
+    /// What stands before a path in it when that is shown: nothing where it is the call's
+    /// root, else its guest path and `/`.
+    pub(crate) shown_root: String,
+    /// The path in it, without `.`, `..` and `/` at its ends. Empty for itself.
+    pub(crate) path: String,
+    /// Whether that is a directory.
+    pub(crate) is_directory: bool,
+}
+
+impl Place {
+    /// Finds what a call names by `path`.
+    pub(crate) fn find(call: &Call, path: &str) -> Result<Self, ErrorInfo> {
+        let location = Location::new(call, path)?;
+        let failed = |error: &io::Error| explain(&location, "searched", error);
+        let kind = stat(&location.path).map_err(|error| failed(&error))?.kind;
+        if !matches!(kind, Kind::File | Kind::Directory) {
+            let why = if kind == Kind::Secret { "looks like a secret" } else { "is no file" };
+            return Err(ErrorInfo::new(format!("`{path}` cannot be searched: it {why}")));
+        }
+        let root = root_of(call, &location.path);
+        let inner = without_dots(&location.path[root.len()..]).ok_or_else(|| {
+            ErrorInfo::new(format!("`{path}` leads out of `{root}`, the directory that holds it"))
+        })?;
+        let shown_root = if root == call.root() { String::new() } else { format!("{root}/") };
+        let root = Directory::granted(&root).map_err(|error| failed(&error))?;
+        Ok(Self { root, shown_root, path: inner, is_directory: kind == Kind::Directory })
+    }
+}
+
+/// The granted directory that a path lies in: the call's root before others.
+fn root_of(call: &Call, path: &str) -> String {
+    let is_in = |root: &str| {
+        path.strip_prefix(root.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if is_in(call.root()) {
+        return call.root().to_owned();
+    }
+    let roots = granted().into_iter().map(|granted| granted.path).filter(|root| is_in(root));
+    roots.max_by_key(String::len).unwrap_or_else(|| "/".into())
+}
+
+/// A relative path without `.`, `..` and empty components, or none where it leads out.
+fn without_dots(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// What an error of the operating system means, after the path.
+pub(crate) fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "may not be read: no permission, or it looks like a secret".into()
+        }
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_taken_out_of_a_path_that_stays_inside() {
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(without_dots(path).as_deref(), expected, "{path}");
+        };
+        check("", Some(""));
+        check("/", Some(""));
+        check("./a//b/.", Some("a/b"));
+        check("a/../b", Some("b"));
+        check("a/..", Some(""));
+        check("a/../..", None);
+        check("../a", None);
+    }
+}

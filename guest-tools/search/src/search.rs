@@ -1,0 +1,310 @@
+//! `search_files`.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use kitbag_sdk::{Call, ErrorInfo};
+use kitbag_workspace::Kind;
+
+use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count, shown};
+use crate::arguments::{Case, SearchFiles, Show};
+use crate::hits::{Collector, Hits};
+use crate::place::{Place, in_words};
+use crate::walk::{Found, PassedOver, walk};
+
+/// The longest line that is searched, and the largest file where a match may take several.
+const HEAP_BYTES: usize = 16 << 20;
+
+/// How much a pattern may take when it is compiled, and what is built of it while it runs.
+const PATTERN_BYTES: usize = 8 << 20;
+
+/// A file that matches.
+struct FileHits {
+    modified: Duration,
+    path: String,
+    hits: Hits,
+}
+
+/// The state of one search.
+struct Search<'a> {
+    arguments: &'a SearchFiles,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    /// Files to show, in the order in which they were found.
+    files: Vec<FileHits>,
+    /// Matching lines to show, or files where no lines are shown.
+    shown: u64,
+    /// How long what is shown is, in bytes.
+    bytes: usize,
+    /// Matching lines that are left out of files that are shown, and how many those are.
+    left_out_of_shown: (u64, u64),
+    /// Matching lines of files that are left out, and how many those are.
+    left_out: (u64, u64),
+    searched: u64,
+    binary: u64,
+    is_stopped: bool,
+}
+
+/// Runs a call.
+pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorInfo> {
+    if arguments.pattern.is_empty() {
+        return Err(ErrorInfo::new(
+            "`pattern` is empty and would match every line; to list files use `find_files`",
+        ));
+    }
+    let (matcher, is_multi_line) = compile(arguments)?;
+    let filter = arguments.filter()?;
+    let place = Place::find(call, &arguments.path)?;
+    let binary = match place.is_directory {
+        true => BinaryDetection::quit(0),
+        false => BinaryDetection::convert(0),
+    };
+    let searcher = SearcherBuilder::new()
+        .line_number(arguments.show == Show::Lines)
+        .multi_line(is_multi_line)
+        .before_context(arguments.context)
+        .after_context(arguments.context)
+        .binary_detection(binary)
+        .heap_limit(Some(HEAP_BYTES))
+        .build();
+    let mut search = Search {
+        arguments,
+        matcher,
+        searcher,
+        files: Vec::new(),
+        shown: 0,
+        bytes: 0,
+        left_out_of_shown: (0, 0),
+        left_out: (0, 0),
+        searched: 0,
+        binary: 0,
+        is_stopped: false,
+    };
+    let passed = walk(&place, &filter, &mut |found, passed| search.visit(&found, passed))
+        .map_err(|error| ErrorInfo::new(format!("`{}` {}", arguments.path, in_words(&error))))?;
+    Ok(search.answer(&place, &passed))
+}
+
+/// The pattern, and whether a match may take several lines, as one with `\n` does.
+fn compile(arguments: &SearchFiles) -> Result<(RegexMatcher, bool), ErrorInfo> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .multi_line(true)
+        .unicode(true)
+        .fixed_strings(arguments.literal)
+        .case_smart(matches!(arguments.case, Case::Smart))
+        .case_insensitive(matches!(arguments.case, Case::Insensitive))
+        .size_limit(PATTERN_BYTES)
+        .dfa_size_limit(PATTERN_BYTES);
+    let of_lines = builder.line_terminator(Some(b'\n')).build(&arguments.pattern);
+    let built = match of_lines {
+        Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
+            builder.line_terminator(None).build(&arguments.pattern).map(|matcher| (matcher, true))
+        }
+        other => other.map(|matcher| (matcher, false)),
+    };
+    built.map_err(|error| {
+        let hint =
+            if arguments.literal { "" } else { "\nto search for it as it is, set `literal`" };
+        ErrorInfo::new(format!("invalid `pattern`: {error}{hint}"))
+    })
+}
+
+impl Search<'_> {
+    fn visit(&mut self, found: &Found<'_>, passed: &mut PassedOver) -> ControlFlow<()> {
+        if found.kind != Kind::File {
+            return ControlFlow::Continue(());
+        }
+        let file = match found.directory.file(found.name, found.is_named) {
+            Ok(file) => file,
+            Err(error) => {
+                passed.failure(found.path, &error);
+                return ControlFlow::Continue(());
+            }
+        };
+        let is_full = !self.arguments.newest && self.bytes >= ANSWER_BYTES;
+        let room = match self.arguments.newest {
+            true => self.arguments.limit,
+            false if is_full => 0,
+            false => self.arguments.limit - self.shown,
+        };
+        let counted = self.left_out.0 + self.left_out_of_shown.0;
+        let mut collector = Collector {
+            matcher: &self.matcher,
+            show: self.arguments.show,
+            room: room.min(self.arguments.per_file),
+            // All files have to be looked at for the newest of them.
+            countable: if self.arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
+            hits: Hits::default(),
+        };
+        let result = self.searcher.search_reader(&self.matcher, file, &mut collector);
+        let hits = collector.hits;
+        self.searched += 1;
+        self.binary += u64::from(hits.is_binary && !found.is_named);
+        if let Err(error) = result {
+            passed.failure(found.path, &error);
+        }
+        if hits.matches() > 0 {
+            self.keep(found, hits, room);
+        }
+        match self.is_stopped {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Keeps the hits of a file as far as there is room.
+    fn keep(&mut self, found: &Found<'_>, hits: Hits, room: u64) {
+        let modified = match self.arguments.newest {
+            true => found.directory.modified(found.name).unwrap_or_default(),
+            false => Duration::ZERO,
+        };
+        if !self.arguments.newest {
+            self.is_stopped = hits.is_stopped;
+            if room == 0 {
+                self.leave_out(&hits);
+                self.is_stopped |= self.left_out.1 >= COUNTED;
+                return;
+            }
+        }
+        self.take(&hits, 1);
+        self.files.push(FileHits { modified, path: found.path.to_owned(), hits });
+        if self.arguments.newest {
+            self.drop_oldest();
+        }
+    }
+
+    /// Leaves out the oldest files without which there is enough to show.
+    fn drop_oldest(&mut self) {
+        loop {
+            let oldest = self.files.iter().enumerate().min_by(|(_, one), (_, other)| {
+                one.modified.cmp(&other.modified).then_with(|| other.path.cmp(&one.path))
+            });
+            let Some((index, file)) = oldest else { return };
+            let is_enough = self.shown - self.weight(&file.hits) >= self.arguments.limit
+                || self.bytes - bytes_of(&file.hits) >= ANSWER_BYTES;
+            if !is_enough {
+                return;
+            }
+            let file = self.files.swap_remove(index);
+            self.take(&file.hits, -1);
+            self.leave_out(&file.hits);
+        }
+    }
+
+    /// Counts a file as shown, or no longer.
+    fn take(&mut self, hits: &Hits, sign: i64) {
+        let has_more = hits.left_out > 0;
+        self.shown = self.shown.saturating_add_signed(sign * self.weight(hits) as i64);
+        self.bytes = self.bytes.saturating_add_signed(sign as isize * bytes_of(hits) as isize);
+        let (lines, files) = &mut self.left_out_of_shown;
+        *lines = lines.saturating_add_signed(sign * hits.left_out as i64);
+        *files = files.saturating_add_signed(sign * i64::from(has_more));
+    }
+
+    fn leave_out(&mut self, hits: &Hits) {
+        self.left_out.0 += hits.matches();
+        self.left_out.1 += 1;
+    }
+
+    /// What a file counts for the limit.
+    fn weight(&self, hits: &Hits) -> u64 {
+        if self.arguments.show == Show::Lines { hits.shown } else { 1 }
+    }
+
+    fn answer(mut self, place: &Place, passed: &PassedOver) -> String {
+        if self.arguments.newest {
+            self.files.sort_by(|one, other| {
+                (Reverse(one.modified), &one.path).cmp(&(Reverse(other.modified), &other.path))
+            });
+            self.cut_last();
+        }
+        let mut answer = String::new();
+        for FileHits { path, hits, .. } in &self.files {
+            let path = shown(path);
+            let _ = match self.arguments.show {
+                Show::Files => writeln!(answer, "{}{path}", place.shown_root),
+                Show::Counts => writeln!(answer, "{}{path}:{}", place.shown_root, hits.shown),
+                Show::Lines => writeln!(answer, "{}{path}", place.shown_root),
+            };
+            if self.arguments.show != Show::Lines {
+                continue;
+            }
+            for (_, line) in &hits.lines {
+                answer.push_str(line);
+                answer.push('\n');
+            }
+            if hits.is_binary && !place.is_directory {
+                answer.push_str("[binary file matches; its lines are not shown]\n");
+            } else if hits.is_binary {
+                answer.push_str("[binary from here on, not searched further]\n");
+            } else if hits.left_out > 0 {
+                let at_least = if hits.is_stopped { "at least " } else { "" };
+                let _ = writeln!(answer, "[{at_least}{} more]", hits.left_out);
+            }
+            answer.push('\n');
+        }
+        answer.truncate(answer.trim_end().len());
+        if self.files.is_empty() {
+            let files = count(self.searched, "file", "files");
+            answer = match (self.left_out.1, self.binary) {
+                (1.., _) => String::new(),
+                (0, 0) => format!("no matches in {files}"),
+                (0, binary) => format!("no matches in {files}, {binary} of them binary"),
+            };
+            if self.searched == 0 {
+                answer.push_str("; see `path`, `globs`, `types`, `hidden`, `ignored`");
+            }
+        }
+        self.add_left_out(&mut answer);
+        add_passed_over(&mut answer, passed);
+        answer
+    }
+
+    /// Brings what is shown down to the limit where whole files were kept.
+    fn cut_last(&mut self) {
+        if self.arguments.show != Show::Lines {
+            return;
+        }
+        let Some(mut last) = self.files.pop() else { return };
+        self.take(&last.hits, -1);
+        last.hits.cut(self.arguments.limit - self.shown.min(self.arguments.limit));
+        self.take(&last.hits, 1);
+        self.files.push(last);
+    }
+
+    fn add_left_out(&self, answer: &mut String) {
+        let (lines, files) = self.left_out;
+        let (more_lines, more_files) = self.left_out_of_shown;
+        let mut parts = Vec::new();
+        if more_files > 0 && self.arguments.show == Show::Lines {
+            let matches = count(more_lines, "match", "matches");
+            let files = count(more_files, "file above", "files above");
+            parts.push(format!("{matches} in {files} (`per_file`)"));
+        }
+        if files > 0 {
+            let more = count(files, "more file", "more files");
+            parts.push(match self.arguments.show {
+                Show::Lines => format!("{} in {more} (`limit`)", count(lines, "match", "matches")),
+                Show::Files | Show::Counts => format!("{more} (`limit`)"),
+            });
+        }
+        if parts.is_empty() {
+            return;
+        }
+        if !answer.is_empty() {
+            answer.push_str("\n\n");
+        }
+        let at_least = if self.is_stopped { "at least " } else { "" };
+        let _ = write!(answer, "[left out: {at_least}{}]", parts.join(", "));
+    }
+}
+
+/// How long the lines of a file are together.
+fn bytes_of(hits: &Hits) -> usize {
+    hits.lines.iter().map(|(_, line)| line.len() + 1).sum()
+}

@@ -1,0 +1,235 @@
+//! The tools on trees of this machine, against ripgrep: what it answered, recorded in
+//! `recorded/`, and its libraries put together in the plainest way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use ignore::WalkBuilder;
+use kitbag_sdk::serde_json::{self, Value, json};
+use kitbag_sdk::{Call, Stop, Tool};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::Search;
+
+/// A tree of these files. Each character of a name or a content stands for a byte.
+fn tree(files: &BTreeMap<String, String>) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = |text: &str| text.chars().map(|byte| byte as u8).collect::<Vec<_>>();
+    for (path, content) in files {
+        let path = directory.path().join(String::from_utf8(bytes(path)).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes(content)).unwrap();
+    }
+    directory
+}
+
+/// What a call answers, or its error.
+fn call(root: &Path, tool: &str, arguments: &Value) -> Result<String, String> {
+    let call = Call::new(tool, root.to_str().unwrap(), arguments.to_string(), "{}");
+    Search::run(&call, Value::Null).map_err(|stop| match stop {
+        Stop::Error(error) => error.message,
+        Stop::Question(question) => question.text,
+    })
+}
+
+/// The lines of an answer by name, without what stands below them.
+fn sorted(answer: &str) -> Vec<String> {
+    let mut lines: Vec<_> = answer.lines().map(String::from).collect();
+    lines.retain(|line| !line.starts_with("no matches") && line != "nothing found");
+    lines.sort();
+    lines
+}
+
+fn recorded_tree() -> TempDir {
+    tree(&serde_json::from_str(include_str!("../recorded/tree.json")).unwrap())
+}
+
+#[test]
+fn answers_are_those_that_ripgrep_gave() {
+    let directory = recorded_tree();
+    let mut checked = 0;
+    for case in include_str!("../recorded/cases.txt").split("\n\n").skip(1) {
+        let (arguments, expected) = case.split_once('\n').unwrap_or((case, ""));
+        let mut given: Value = serde_json::from_str(arguments).unwrap();
+        let tool = match given.get("pattern") {
+            Some(_) => {
+                given["show"] = json!("counts");
+                "search_files"
+            }
+            None => "find_files",
+        };
+        let answer = call(directory.path(), tool, &given).unwrap();
+        assert_eq!(sorted(&answer), sorted(expected), "{arguments}");
+        checked += 1;
+    }
+    assert!(checked > 40, "{checked}");
+}
+
+#[test]
+fn answers_are_those_of_the_cases() {
+    let directory = recorded_tree();
+    let ask = |tool: &str, arguments: &str| {
+        let answer = call(directory.path(), tool, &serde_json::from_str(arguments).unwrap());
+        answer.map_err(|error| error.replace(directory.path().to_str().unwrap(), "/workspace"))
+    };
+    kitbag_cases::check(concat!(env!("CARGO_MANIFEST_DIR"), "/cases/search_files.txt"), ask);
+    kitbag_cases::check(concat!(env!("CARGO_MANIFEST_DIR"), "/cases/find_files.txt"), ask);
+}
+
+#[test]
+fn the_newest_comes_first_and_the_oldest_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    for age in [3, 1, 4, 0, 2] {
+        let path = directory.path().join(format!("{age}.txt"));
+        fs::write(&path, "match\nmatch\n").unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);
+        fs::File::open(path).unwrap().set_modified(time).unwrap();
+    }
+    let check = |tool: &str, arguments: Value, expected: &str| {
+        assert_eq!(call(directory.path(), tool, &arguments).unwrap(), expected);
+    };
+    check(
+        "find_files",
+        json!({ "newest": true, "limit": 2 }),
+        "0.txt\n1.txt\n[left out: 3 paths (`limit`)]",
+    );
+    check(
+        "search_files",
+        json!({ "pattern": "match", "newest": true, "limit": 3 }),
+        "0.txt\n1:match\n2:match\n\n1.txt\n1:match\n[1 more]\n\n\
+         [left out: 1 match in 1 file above (`per_file`), 6 matches in 3 more files (`limit`)]",
+    );
+    check(
+        "search_files",
+        json!({ "pattern": "match", "newest": true, "limit": 2, "show": "files" }),
+        "0.txt\n1.txt\n\n[left out: 3 more files (`limit`)]",
+    );
+}
+
+#[test]
+fn counting_stops_where_there_is_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    for file in 0..4 {
+        fs::write(directory.path().join(format!("{file}.txt")), "match\n".repeat(6_000)).unwrap();
+    }
+    let answer = call(directory.path(), "search_files", &json!({ "pattern": "match" })).unwrap();
+    let end = "[left out: at least 5980 matches in 1 file above (`per_file`), \
+               4020 matches in 1 more file (`limit`)]";
+    let arguments = json!({ "pattern": "match", "limit": 20 });
+    let cut = call(directory.path(), "search_files", &arguments).unwrap();
+    assert!(cut.ends_with(end), "{cut}");
+    assert!(answer.len() < 1_000, "{answer}");
+}
+
+#[test]
+fn a_long_line_is_cut_around_the_match() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = format!("{}needle{}\n", "ä".repeat(100_000), "ö".repeat(100_000));
+    fs::write(directory.path().join("a.txt"), line).unwrap();
+    let answer = call(directory.path(), "search_files", &json!({ "pattern": "needle" })).unwrap();
+    assert!(answer.contains("ääneedleöö") && answer.len() < 400, "{answer}");
+    assert!(answer.ends_with("ö… [400006 bytes]"), "{answer}");
+}
+
+#[test]
+fn links_are_not_followed_and_names_that_are_no_text_are_counted() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("o.txt"), "match").unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(".", directory.path().join("round")).unwrap();
+    fs::write(directory.path().join("a.txt"), "match").unwrap();
+    fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"\xff.txt")), "match").unwrap();
+    let check = |tool: &str, arguments: Value, expected: &str| {
+        assert_eq!(call(directory.path(), tool, &arguments).unwrap(), expected);
+    };
+    let end = "[passed over 1 name that is not UTF-8]";
+    check("search_files", json!({ "pattern": "match" }), &format!("a.txt\n1:match\n{end}"));
+    check("find_files", json!({}), &format!("a.txt\n{end}"));
+    check("find_files", json!({ "kind": "any" }), &format!("a.txt\nlink\nround\n{end}"));
+}
+
+/// Lines of ignore files that may meet the names below.
+const RULES: [&str; 14] = [
+    "a", "*.b", "!a", "!*.b", "/a", "c/", "a/c", "**/c", "c/**", "!/c/", "*", "!*/", "?.b",
+    "[ac].b",
+];
+
+/// A random tree with ignore files.
+fn trees() -> impl Strategy<Value = BTreeMap<String, String>> {
+    let directory = prop::sample::select(vec!["", "a/", "c/", "a/c/", "c/a/", ".d/", "a/.d/"]);
+    let name = prop::sample::select(vec!["a.b", "c.b", "x", ".h", "a.t", "c"]);
+    let content = prop::sample::select(vec!["", "q\n", "q\nx q\n", "z\n", "q\0\n", "Q"]);
+    let file = (directory.clone(), name, content.prop_map(String::from));
+    let kind =
+        prop::sample::select(vec![".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]);
+    let rules = prop::collection::vec(prop::sample::select(RULES.to_vec()), 1..4);
+    let ignores = (directory, kind, rules.prop_map(|rules| rules.join("\n")));
+    (prop::collection::vec(file, 1..20), prop::collection::vec(ignores, 0..5)).prop_map(
+        |(files, ignores)| {
+            let all = files.into_iter().chain(ignores);
+            // Without a repository ripgrep reads no `.gitignore`, which the tools do.
+            let mut tree = BTreeMap::from([(".git/HEAD".to_owned(), String::new())]);
+            for (directory, name, content) in all {
+                let path = format!("{directory}{name}");
+                // A name is a file or a directory.
+                let clashes = tree.keys().any(|other| {
+                    other.starts_with(&format!("{path}/")) || path.starts_with(&format!("{other}/"))
+                });
+                if !clashes {
+                    tree.insert(path, content);
+                }
+            }
+            tree
+        },
+    )
+}
+
+/// What ripgrep's own walk finds, in its order.
+fn walked(root: &Path, hidden: bool, ignored: bool) -> Vec<String> {
+    let mut builder = WalkBuilder::new(root);
+    builder.hidden(!hidden).ignore(!ignored).git_ignore(!ignored).git_exclude(!ignored);
+    builder.git_global(false).parents(false);
+    if !ignored {
+        builder.add_custom_ignore_filename(".rgignore");
+    }
+    let files = builder.build().map(Result::unwrap).filter(|it| it.file_type().unwrap().is_file());
+    let mut files: Vec<_> = files
+        .map(|it| it.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned())
+        .collect();
+    files.sort();
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_tree_is_walked_and_searched_as_ripgrep_does(
+        files in trees(),
+        hidden: bool,
+        ignored: bool,
+    ) {
+        let directory = tree(&files);
+        let arguments = json!({ "hidden": hidden, "ignored": ignored, "limit": 10_000 });
+        let found = call(directory.path(), "find_files", &arguments).unwrap();
+        let expected = walked(directory.path(), hidden, ignored);
+        prop_assert_eq!(&sorted(&found), &expected);
+
+        let mut arguments = arguments;
+        arguments["pattern"] = json!("q");
+        arguments["show"] = json!("counts");
+        let counted = call(directory.path(), "search_files", &arguments).unwrap();
+        let matches = |path: &String| {
+            let text = fs::read_to_string(directory.path().join(path)).unwrap();
+            let lines = text.lines().filter(|line| line.to_lowercase().contains('q')).count();
+            (lines > 0 && !text.contains('\0')).then(|| format!("{path}:{lines}"))
+        };
+        let mut expected: Vec<_> = expected.iter().filter_map(matches).collect();
+        expected.sort();
+        prop_assert_eq!(sorted(&counted), expected);
+    }
+}

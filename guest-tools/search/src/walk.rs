@@ -1,0 +1,208 @@
+//! The tree below a place, a directory at a time, without what is to be passed over.
+//!
+//! Of a directory the files come first, then what is below it, each by name: the same tree
+//! gives the same order. No link is followed.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use ignore::Match;
+use ignore::overrides::Override;
+use ignore::types::Types;
+use kitbag_workspace::Kind;
+
+use crate::entry::Entry;
+use crate::files::Directory;
+use crate::ignored::Level;
+use crate::place::{Place, in_words};
+
+/// How many paths are named that could not be read.
+const NAMED_FAILURES: usize = 3;
+
+/// What is passed over, as ripgrep decides it.
+pub(crate) struct Filter {
+    /// The globs of the arguments, which beat everything else.
+    pub(crate) globs: Override,
+    pub(crate) types: Types,
+    /// Whether what has a name with a dot in front is looked at.
+    pub(crate) hidden: bool,
+    /// Whether what ignore files name is looked at.
+    pub(crate) ignored: bool,
+    /// How many levels of directories are looked at. 1 is the place itself.
+    pub(crate) depth: usize,
+}
+
+/// What a walk has found.
+pub(crate) struct Found<'a> {
+    /// The directory in which it is.
+    pub(crate) directory: &'a Directory,
+    /// Its name in that, or its path where the walk began at a file.
+    pub(crate) name: &'a str,
+    /// Its path below the root.
+    pub(crate) path: &'a str,
+    pub(crate) kind: Kind,
+    /// The walk began at it.
+    pub(crate) is_named: bool,
+}
+
+/// What a walk passed over.
+#[derive(Default)]
+pub(crate) struct PassedOver {
+    /// Files and directories that look like secrets.
+    pub(crate) secrets: u64,
+    /// Names that are not UTF-8.
+    pub(crate) unnamed: u64,
+    /// What could not be read.
+    pub(crate) failures: u64,
+    /// The first of those, each with the reason.
+    pub(crate) named_failures: Vec<String>,
+}
+
+/// A directory that is still to be read.
+struct Pending {
+    path: String,
+    level: Option<Rc<Level>>,
+    depth: usize,
+}
+
+impl Filter {
+    /// What is said of an entry that is not hidden, or may be.
+    fn passes(&self, level: Option<&Level>, path: &str, name: &str, kind: Kind) -> bool {
+        let is_directory = kind == Kind::Directory;
+        match self.globs.matched(path, is_directory) {
+            Match::Ignore(_) => return false,
+            Match::Whitelist(_) => return true,
+            Match::None => {}
+        }
+        let mut is_wanted = false;
+        match level.map_or(Match::None, |level| level.matched(path, is_directory)) {
+            Match::Ignore(()) => return false,
+            Match::Whitelist(()) => is_wanted = true,
+            Match::None => {}
+        }
+        match self.types.matched(path, is_directory) {
+            Match::Ignore(_) => return false,
+            Match::Whitelist(_) => is_wanted = true,
+            Match::None => {}
+        }
+        is_wanted || self.hidden || !name.starts_with('.')
+    }
+
+    /// Whether globs and types, where there are any, name a directory itself.
+    fn names_directory(&self, path: &str) -> bool {
+        let by_glob =
+            self.globs.num_whitelists() == 0 || self.globs.matched(path, true).is_whitelist();
+        by_glob && self.types.is_empty()
+    }
+}
+
+impl PassedOver {
+    /// Notes what could not be read. What is gone by now is none of it.
+    pub(crate) fn failure(&mut self, path: &str, error: &io::Error) {
+        if error.kind() == io::ErrorKind::NotFound {
+            return;
+        }
+        self.failures += 1;
+        if self.named_failures.len() < NAMED_FAILURES {
+            self.named_failures.push(format!("{} {}", crate::answer::shown(path), in_words(error)));
+        }
+    }
+}
+
+/// Walks until `visit` breaks off. Files and what is no directory come if they pass,
+/// directories where globs and types name them.
+pub(crate) fn walk(
+    place: &Place,
+    filter: &Filter,
+    visit: &mut dyn FnMut(Found<'_>, &mut PassedOver) -> ControlFlow<()>,
+) -> io::Result<PassedOver> {
+    let mut passed = PassedOver::default();
+    if !place.is_directory {
+        let path = &*place.path;
+        let directory = &place.root;
+        let _ = visit(
+            Found { directory, name: path, path, kind: Kind::File, is_named: true },
+            &mut passed,
+        );
+        return Ok(passed);
+    }
+    let level = if filter.ignored { None } else { levels_above(place)? };
+    let mut pending = vec![Pending { path: place.path.clone(), level, depth: 1 }];
+    while let Some(Pending { path, level, depth }) = pending.pop() {
+        let is_start = depth == 1;
+        let (directory, mut entries) = match read(&place.root, &path, is_start) {
+            Ok(read) => read,
+            Err(error) if is_start => return Err(error),
+            Err(error) => {
+                passed.failure(&path, &error);
+                continue;
+            }
+        };
+        let level = match filter.ignored {
+            true => None,
+            false => Level::of(level, &directory, &path, &entries),
+        };
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let first_below = pending.len();
+        let mut entry_path = path;
+        if !entry_path.is_empty() {
+            entry_path.push('/');
+        }
+        let base = entry_path.len();
+        for entry in &entries {
+            let Some(name) = &entry.name else {
+                passed.unnamed += 1;
+                continue;
+            };
+            entry_path.truncate(base);
+            entry_path.push_str(name);
+            let path = &*entry_path;
+            if entry.kind == Kind::Secret {
+                passed.secrets += u64::from(!filter.globs.matched(path, false).is_ignore());
+                continue;
+            }
+            if !filter.passes(level.as_deref(), path, name, entry.kind) {
+                continue;
+            }
+            if entry.kind == Kind::Directory {
+                if depth < filter.depth {
+                    let path = path.to_owned();
+                    pending.push(Pending { path, level: level.clone(), depth: depth + 1 });
+                }
+                if !filter.names_directory(path) {
+                    continue;
+                }
+            }
+            let kind = entry.kind;
+            let found = Found { directory: &directory, name, path, kind, is_named: false };
+            if visit(found, &mut passed).is_break() {
+                return Ok(passed);
+            }
+        }
+        // The last one is taken first.
+        pending[first_below..].reverse();
+    }
+    Ok(passed)
+}
+
+/// Opens and lists a directory.
+fn read(root: &Directory, path: &str, follow: bool) -> io::Result<(Directory, Vec<Entry>)> {
+    let path = if path.is_empty() { "." } else { path };
+    let directory = root.directory(path, follow)?;
+    let entries = directory.entries()?;
+    Ok((directory, entries))
+}
+
+/// The ignore files of the directories above the place, from the root down.
+fn levels_above(place: &Place) -> io::Result<Option<Rc<Level>>> {
+    let ends = place.path.match_indices('/').map(|(end, _)| end);
+    let above = (!place.path.is_empty()).then_some(0).into_iter().chain(ends);
+    let mut level = None;
+    for end in above {
+        let path = &place.path[..end];
+        let (directory, entries) = read(&place.root, path, true)?;
+        level = Level::of(level, &directory, path, &entries);
+    }
+    Ok(level)
+}
