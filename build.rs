@@ -17,6 +17,11 @@ use kitbag_host::{ComponentSource, Host, HostOptions, Limits, RunContext};
 /// describes its tools, of which it may have several.
 const BUILTINS: [&str; 1] = ["learn"];
 
+/// The packages that are built together. Within one build cargo gives a crate the features
+/// that any of them asks for; `learn` and all that it is made of have to do without `std`.
+const GUEST_BUILDS: [&[&str]; 2] =
+    [&["--package=kitbag-learn"], &["--workspace", "--exclude=kitbag-learn"]];
+
 /// What guests are built for.
 const GUEST_TARGET: &str = "wasm32-wasip2";
 
@@ -167,13 +172,22 @@ fn find_target() -> Result<(), Failure> {
 fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
     // A directory of its own: cargo holds a lock on the outer one.
     let target_dir = out.join("guest-target");
+    for packages in GUEST_BUILDS {
+        build_packages(root, &target_dir, packages)?;
+    }
+    Ok(target_dir.join(GUEST_TARGET).join("release"))
+}
+
+/// Builds some packages of the guests' workspace.
+fn build_packages(root: &Path, target_dir: &Path, packages: &[&str]) -> Result<(), Failure> {
     let mut cargo = Command::new(variable("CARGO")?);
     cargo
         .args(["build", "--release", "--locked", "--target", GUEST_TARGET])
+        .args(packages)
         .arg("--manifest-path")
         .arg(root.join("guest-tools/Cargo.toml"))
         .arg("--target-dir")
-        .arg(&target_dir)
+        .arg(target_dir)
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
@@ -183,8 +197,11 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
         }
     }
     // The same sources give the same bytes, wherever they lie.
-    let remap =
-        [(root.to_owned(), "/kitbag"), (cargo_home(), "/cargo"), (target_dir.clone(), "/target")];
+    let remap = [
+        (root.to_owned(), "/kitbag"),
+        (cargo_home(), "/cargo"),
+        (target_dir.to_owned(), "/target"),
+    ];
     let flags: Vec<_> = remap
         .iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
@@ -195,7 +212,7 @@ fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
     if !status.success() {
         return Err("the guests in guest-tools/ cannot be built; see the output above".into());
     }
-    Ok(target_dir.join(GUEST_TARGET).join("release"))
+    Ok(())
 }
 
 /// Whether a variable belongs to the build of kitbag and would steer that of
