@@ -16,6 +16,9 @@ pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 /// How many hexadecimal digits of a digest are shown.
 const DIGEST_DIGITS: usize = 12;
 
+/// How many of them an `expect` needs at least.
+const EXPECTED_DIGITS: usize = 8;
+
 /// A file that is open for reading.
 pub(crate) struct Opened {
     pub(crate) location: Location,
@@ -116,10 +119,31 @@ fn full_digest(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How the names begin of what a call that was killed leaves behind. Listings pass over it.
-const LEFTOVER: &str = ".kitbag-";
-
-/// Whether a name is one of a file that a call has made for itself.
-pub(crate) fn is_leftover(name: &str) -> bool {
-    name.starts_with(LEFTOVER)
+/// Refuses to go on where a file is another one than the caller has read.
+pub(crate) fn check_expected(
+    location: &Location,
+    expect: Option<&str>,
+    content: Option<&[u8]>,
+) -> Result<(), ErrorInfo> {
+    let Some(expect) = expect else { return Ok(()) };
+    let given = &location.given;
+    let expect = expect.trim().to_ascii_lowercase();
+    if expect.len() < EXPECTED_DIGITS || !expect.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ErrorInfo::new(format!(
+            "`expect` is `{expect}`, which is no digest of a file; `read_file` gives it"
+        )));
+    }
+    let Some(content) = content else {
+        return Err(ErrorInfo::new(format!(
+            "`{given}` does not exist, and `expect` names a digest"
+        )));
+    };
+    let found = full_digest(content);
+    match found.starts_with(&expect) {
+        true => Ok(()),
+        false => Err(ErrorInfo::new(format!(
+            "`{given}` has changed: its digest is `{}`, not `{expect}`; read it again",
+            &found[..DIGEST_DIGITS]
+        ))),
+    }
 }

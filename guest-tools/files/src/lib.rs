@@ -4,12 +4,22 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
+mod change;
+mod diff;
+mod edit;
 mod file;
 mod info;
+mod leftover;
 mod list;
 mod media;
+mod mismatch;
+mod patch;
+mod paths;
 mod read;
 mod shown;
+mod text;
+mod write;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json, serde_json::Value};
 use serde::de::IgnoredAny;
@@ -22,11 +32,17 @@ kitbag_sdk::export!(Files);
 /// A tool: its name, what it says of itself, and how it serves a call.
 type Served = (&'static str, fn(&str) -> Description, fn(&Call) -> Result<String, Stop>);
 
-const TOOLS: [Served; 4] = [
+const TOOLS: [Served; 10] = [
     ("read_file", read::describe, read::run),
     ("list_dir", list::describe, list::run),
     ("file_info", info::describe, info::run),
     ("read_media", media::describe, media::run),
+    ("write_file", write::describe, write::run),
+    ("edit_file", edit::describe, edit::run),
+    ("apply_patch", apply::describe, apply::run),
+    ("make_dir", paths::describe_make, paths::make),
+    ("move_path", paths::describe_move, paths::rename),
+    ("remove_path", paths::describe_remove, paths::remove),
 ];
 
 impl Tool for Files {
@@ -50,6 +66,13 @@ fn reading(name: &str, description: &str, properties: Value, required: &[&str]) 
     tool(name, description, properties, required)
         .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
         .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+}
+
+/// A tool that changes the workspace.
+fn writing(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
+    tool(name, description, properties, required)
+        .annotations(json!({ "destructiveHint": true, "openWorldHint": false }))
+        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "rw" }] }))
 }
 
 fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {

@@ -8,7 +8,7 @@ use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
 use kitbag_workspace::{Kind, Location, explain, list, quoted, stat, stat_link};
 use serde::Deserialize;
 
-use crate::file::is_leftover;
+use crate::leftover::is_leftover;
 use crate::shown::{count, size};
 
 /// Directories whose content is not shown with that of those above them.

@@ -1,6 +1,9 @@
 //! The tools on a directory of the system, without a host.
 
+mod patching;
+mod paths;
 mod reading;
+mod writing;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,0 +1,396 @@
+//! Changing files: all of them, or none where one cannot be changed.
+//!
+//! The new content of each file is written beside it, to the disk, and then takes its place
+//! by a rename. So whenever a call is killed, each file is the old one or the new one.
+//!
+//! Between the moment when a file was read and the moment when its new content takes its
+//! place, another call may have changed it. So at that moment the file is locked, by another
+//! file beside it, and compared with what was read; where it differs, nothing is changed and
+//! the caller plans the change anew. A lock whose call was killed is taken over.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use kitbag_sdk::{ErrorInfo, Stop};
+use kitbag_workspace::{Kind, Location, explain, stat, stat_link};
+
+use crate::file::{Opened, WHOLE_BYTES};
+use crate::leftover::{Purpose, leftovers, lock_name, temporary_name};
+
+/// How many links are followed, as in Linux.
+const LINKS: usize = 40;
+
+/// How often a change is planned anew because another call was first.
+const ATTEMPTS: usize = 100;
+
+/// After how long a lock that stays the same is taken over. Its call needs it for a few
+/// operations, and for no write to the disk.
+const ABANDONED: Duration = Duration::from_secs(2);
+
+/// A file that is about to be changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// As the caller gave it.
+    pub(crate) location: Location,
+    /// Where the file is, behind symbolic links.
+    file: Location,
+    /// What is in it; `None` where it does not exist.
+    pub(crate) content: Option<Vec<u8>>,
+}
+
+/// A change of a file.
+pub(crate) struct Change {
+    pub(crate) target: Target,
+    /// Its new content; `None` to remove it.
+    pub(crate) content: Option<Vec<u8>>,
+    /// The file that it was until now, whose mode it keeps. Nothing is at the target then.
+    pub(crate) from: Option<Target>,
+}
+
+impl Change {
+    /// A change of the content, or a new file; with `None`, its removal.
+    pub(crate) fn new(target: Target, content: Option<Vec<u8>>) -> Self {
+        Self { target, content, from: None }
+    }
+
+    /// The paths that are other ones afterwards.
+    fn targets(&self) -> impl Iterator<Item = &Target> {
+        [Some(&self.target), self.from.as_ref()].into_iter().flatten()
+    }
+
+    /// Makes the change, with its new content beside the file.
+    fn make(&self, temporary: &str) -> io::Result<()> {
+        let path = &self.target.file.path;
+        match (&self.content, &self.from) {
+            (None, _) => fs::rename(path, temporary),
+            (Some(_), None) => fs::rename(temporary, path),
+            (Some(_), Some(from)) => {
+                fs::rename(&from.file.path, path)?;
+                let replaced = fs::rename(temporary, path);
+                if replaced.is_err() {
+                    let _ = fs::rename(path, &from.file.path);
+                }
+                replaced
+            }
+        }
+    }
+
+    /// Takes it back.
+    fn undo(&self, temporary: &str) -> io::Result<()> {
+        let path = &self.target.file.path;
+        let restore = |content: &[u8]| {
+            let mut file = File::create_new(temporary)?;
+            file.write_all(content)?;
+            synced(file.sync_all())?;
+            fs::rename(temporary, path)
+        };
+        match (&self.content, &self.from, &self.target.content) {
+            (None, ..) => fs::rename(temporary, path),
+            (Some(_), None, Some(content)) => restore(content),
+            (Some(_), None, None) => fs::remove_file(path),
+            (Some(_), Some(from), _) => {
+                restore(from.content.as_deref().unwrap_or_default())?;
+                fs::rename(path, &from.file.path)
+            }
+        }
+    }
+}
+
+impl Target {
+    /// Reads what is there, through symbolic links, and makes sure that it may be written.
+    pub(crate) fn read(location: Location) -> Result<Self, ErrorInfo> {
+        let file = follow(&location)?;
+        let found = match stat(&file.path) {
+            Ok(found) => Some(found.kind),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(explain(&location, "written", &error)),
+        };
+        if found.is_none() {
+            return Ok(Self { location, file, content: None });
+        }
+        let given = &location.given;
+        if found == Some(Kind::Directory) {
+            return Err(ErrorInfo::new(format!("`{given}` is a directory, not a file")));
+        }
+        let mut opened = Opened::at(Location { given: given.clone(), path: file.path.clone() })?;
+        if opened.size > WHOLE_BYTES {
+            return Err(opened.too_large("changing a file"));
+        }
+        // Its place could be taken even where its permissions forbid to write it.
+        let writable = OpenOptions::new().write(true).open(&file.path);
+        writable.map_err(|error| explain(&location, "written", &error))?;
+        let Some(content) = opened.read_whole()? else {
+            return Err(opened.too_large("changing a file"));
+        };
+        Ok(Self { location, file, content: Some(content) })
+    }
+
+    /// The directory that holds the file, and its name.
+    fn place(&self) -> (String, &str) {
+        match self.file.split() {
+            Some((directory, name)) => (directory.path, name),
+            None => ("/".into(), &self.file.path),
+        }
+    }
+
+    fn beside(&self, name: &str) -> String {
+        format!("{}/{name}", self.place().0.trim_end_matches('/'))
+    }
+
+    /// Whether the file still is what was read.
+    fn is_unchanged(&self) -> bool {
+        let Some(content) = &self.content else {
+            return stat_link(&self.file.path).is_err_and(|it| it.kind() == ErrorKind::NotFound);
+        };
+        let same = || -> io::Result<bool> {
+            let mut file = File::open(&self.file.path)?;
+            let mut rest = content.as_slice();
+            let mut chunk = vec![0; 64 << 10];
+            loop {
+                match file.read(&mut chunk)? {
+                    0 => return Ok(rest.is_empty()),
+                    read => match rest.split_at_checked(read) {
+                        Some((start, end)) if *start == chunk[..read] => rest = end,
+                        _ => return Ok(false),
+                    },
+                }
+            }
+        };
+        same().unwrap_or(false)
+    }
+}
+
+/// Where a path leads, its last component too. What it leads to need not exist.
+fn follow(location: &Location) -> Result<Location, ErrorInfo> {
+    let mut file = location.clone();
+    for _ in 0..LINKS {
+        match stat_link(&file.path) {
+            Ok(found) if found.kind == Kind::Link => {}
+            // What cannot be looked at is named when it is read.
+            _ => return Ok(file),
+        }
+        let link = fs::read_link(&file.path);
+        let link = link.map_err(|error| explain(location, "followed", &error))?;
+        let Some((directory, _)) = file.split() else { return Ok(file) };
+        file = directory.join(&link.to_string_lossy());
+    }
+    let circle = io::Error::from_raw_os_error(libc::ELOOP);
+    Err(explain(location, "followed", &circle))
+}
+
+/// Plans changes and makes them. Where another call was first, they are planned anew.
+///
+/// `plan` gives the changes and what is said of them.
+pub(crate) fn change(
+    dry_run: bool,
+    mut plan: impl FnMut() -> Result<(Vec<Change>, String), Stop>,
+) -> Result<String, Stop> {
+    for _ in 0..ATTEMPTS {
+        let (changes, answer) = plan()?;
+        if dry_run {
+            return Ok(format!("[dry run: nothing was changed]\n{answer}"));
+        }
+        let is_change = |it: &Change| it.target.content != it.content;
+        let changes: Vec<_> = changes.into_iter().filter(is_change).collect();
+        if commit(&changes)? {
+            return Ok(answer);
+        }
+    }
+    Err(ErrorInfo::new("other calls change the same files all the time").transient().into())
+}
+
+/// Makes changes. `false` where another call was first, and nothing was changed.
+fn commit(changes: &[Change]) -> Result<bool, ErrorInfo> {
+    let mut leavings: Vec<String> = Vec::new();
+    for target in changes.iter().flat_map(Change::targets) {
+        let (directory, name) = target.place();
+        leavings.extend(leftovers(&directory, name));
+    }
+    let mut staged = Staged::default();
+    for change in changes {
+        if let Err(error) = staged.write(change) {
+            staged.discard();
+            return Err(explain(&change.target.location, "written", &error));
+        }
+    }
+    let mut targets: Vec<&Target> = changes.iter().flat_map(Change::targets).collect();
+    // In one order, so that no two calls wait for each other.
+    targets.sort_by(|one, other| one.file.path.cmp(&other.file.path));
+    let mut locks = Locks::default();
+    for target in &targets {
+        if let Err(error) = locks.lock(target) {
+            locks.release();
+            staged.discard();
+            return Err(explain(&target.location, "written", &error));
+        }
+    }
+    if !targets.iter().all(|target| target.is_unchanged()) {
+        locks.release();
+        staged.discard();
+        return Ok(false);
+    }
+    let mut done = Vec::new();
+    for (change, temporary) in changes.iter().zip(&staged.files) {
+        if let Err(error) = change.make(temporary) {
+            let lost = undo(&done);
+            locks.release();
+            staged.discard();
+            let failed = explain(&change.target.location, "written", &error);
+            return Err(match lost {
+                Some(lost) => ErrorInfo::new(format!("{}; and {lost}", failed.message)),
+                None => failed,
+            });
+        }
+        done.push((change, temporary));
+    }
+    locks.release();
+    for (change, temporary) in &done {
+        if change.content.is_none() {
+            leavings.push((*temporary).clone());
+        }
+    }
+    leavings.iter().for_each(|path| remove(path));
+    for target in changes.iter().flat_map(Change::targets) {
+        // What a file system cannot do is no error: the names are there all the same.
+        let _ = File::open(format!("{}/.", target.place().0)).and_then(|it| it.sync_all());
+    }
+    Ok(true)
+}
+
+/// The new content of files, beside them.
+#[derive(Default)]
+struct Staged {
+    /// One for each change, in order: where its content is, or where a file goes that is
+    /// removed.
+    files: Vec<String>,
+    /// Directories that were made for them.
+    directories: Vec<String>,
+}
+
+impl Staged {
+    fn write(&mut self, change: &Change) -> io::Result<()> {
+        let target = &change.target;
+        let (directory, name) = target.place();
+        let purpose = match (&target.content, &change.content, &change.from) {
+            (_, None, _) => Purpose::Remove,
+            (Some(_), _, _) | (_, _, Some(_)) => Purpose::Replace,
+            (None, _, None) => Purpose::Create,
+        };
+        let temporary = target.beside(&temporary_name(purpose, name));
+        if let Some(content) = &change.content {
+            make_directories(&directory, &mut self.directories)?;
+            self.files.push(temporary.clone());
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            file.write_all(content)?;
+            synced(file.sync_all())?;
+        } else {
+            self.files.push(temporary);
+        }
+        Ok(())
+    }
+
+    fn discard(&self) {
+        self.files.iter().for_each(|file| remove(file));
+        for directory in self.directories.iter().rev() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// Not every file system can write to the disk when it is asked to.
+fn synced(result: io::Result<()>) -> io::Result<()> {
+    let is_missing = |code| matches!(code, Some(libc::EINVAL | libc::ENOTSUP));
+    result.or_else(|error| if is_missing(error.raw_os_error()) { Ok(()) } else { Err(error) })
+}
+
+/// Makes a directory and those above it. Those that were made are added to `made`.
+pub(crate) fn make_directories(path: &str, made: &mut Vec<String>) -> io::Result<()> {
+    match stat(path) {
+        Ok(found) if found.kind == Kind::Directory => return Ok(()),
+        Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    if let Some((above, _)) = path.rsplit_once('/')
+        && !above.is_empty()
+    {
+        make_directories(above, made)?;
+    }
+    match fs::create_dir(path) {
+        Ok(()) => made.push(path.to_owned()),
+        // Another call was first.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Takes changes back that were made, the last one first. Names what is lost by that.
+fn undo(done: &[(&Change, &String)]) -> Option<String> {
+    let mut lost = Vec::new();
+    for (change, temporary) in done.iter().rev() {
+        if change.undo(temporary).is_err() {
+            lost.push(format!("`{}`", change.target.location.given));
+        }
+    }
+    (!lost.is_empty()).then(|| format!("{} could not be changed back", lost.join(", ")))
+}
+
+/// Removes what a change left behind.
+fn remove(path: &str) {
+    if fs::remove_file(path).is_err() {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// Files that are locked.
+#[derive(Default)]
+struct Locks(Vec<String>);
+
+impl Locks {
+    fn lock(&mut self, target: &Target) -> io::Result<()> {
+        /// A lock is held for a fraction of that.
+        const PAUSE: Duration = Duration::from_millis(1);
+        let (directory, name) = target.place();
+        if stat(&directory).is_err() {
+            // A file that is removed, in a directory that is gone.
+            return Ok(());
+        }
+        let lock = target.beside(&lock_name(name));
+        if self.0.contains(&lock) {
+            return Ok(());
+        }
+        // What tells one lock from the next.
+        let token = temporary_name(Purpose::Replace, name);
+        let mut seen: Option<(String, Instant)> = None;
+        loop {
+            match File::create_new(&lock) {
+                Ok(mut file) => {
+                    self.0.push(lock);
+                    return file.write_all(token.as_bytes());
+                }
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                Err(_) => {}
+            }
+            let Ok(holder) = fs::read_to_string(&lock) else { continue };
+            match &seen {
+                Some((before, since)) if *before == holder => {
+                    if since.elapsed() >= ABANDONED {
+                        let _ = fs::remove_file(&lock);
+                        seen = None;
+                    }
+                }
+                _ => seen = Some((holder, Instant::now())),
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    fn release(&self) {
+        for lock in &self.0 {
+            let _ = fs::remove_file(lock);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a change is, in few lines.
+
+use std::time::Duration;
+
+use kitbag_workspace::cut;
+use similar::{ChangeTag, TextDiff};
+
+use crate::shown::count;
+
+/// How many lines are shown before and after what is changed.
+const CONTEXT: usize = 2;
+
+/// The most that is shown of one change.
+const SHOWN_BYTES: usize = 6 << 10;
+
+/// The most lines that are compared with each other.
+const COMPARED_LINES: usize = 20_000;
+
+/// How long that may take. What is found by then is a longer difference than it need be.
+const TIME: Duration = Duration::from_millis(500);
+
+/// The difference of two texts, as a unified diff without a head.
+pub(crate) fn diff(old: &str, new: &str) -> String {
+    // What is the same before and behind is not compared, and may have millions of lines.
+    let lines = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
+    let same = lines().take_while(|(one, other)| one == other);
+    let (same_lines, same_bytes) =
+        same.fold((0, 0), |(lines, bytes), (line, _)| (lines + 1, bytes + line.len()));
+    let [old_rest, new_rest] = [old, new].map(|text| &text[same_bytes..]);
+    let lines = || old_rest.split_inclusive('\n').rev().zip(new_rest.split_inclusive('\n').rev());
+    let end: usize =
+        lines().take_while(|(one, other)| one == other).map(|(line, _)| line.len()).sum();
+    let [old_lines, new_lines] =
+        [old_rest, new_rest].map(|rest| rest[..rest.len() - end].split_inclusive('\n').count());
+    if old_lines > COMPARED_LINES || new_lines > COMPARED_LINES {
+        let new_lines = count(new_lines as u64, "line", "lines");
+        let (first, last) = (same_lines + 1, same_lines + old_lines);
+        return format!("[lines {first}-{last} became {new_lines}]\n");
+    }
+    let context = || old[..same_bytes].split_inclusive('\n').rev().take(CONTEXT);
+    let start = same_bytes - context().map(str::len).sum::<usize>();
+    let tail = &old_rest[old_rest.len() - end..];
+    let tail: usize = tail.split_inclusive('\n').take(CONTEXT).map(str::len).sum();
+    let part = |text: &'_ str| text[start..text.len() - end + tail].to_owned();
+    let shown = hunks(&part(old), &part(new), same_lines - context().count());
+    let part = cut(&shown, SHOWN_BYTES);
+    if part.len() == shown.len() {
+        return shown;
+    }
+    let left = count(shown[part.len()..].lines().count() as u64, "line", "lines");
+    let end = if part.ends_with('\n') { "" } else { "\n" };
+    format!("{part}{end}[{left} of the diff left out]\n")
+}
+
+/// The hunks of two texts that have so many lines before them.
+fn hunks(old: &str, new: &str, before: usize) -> String {
+    let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
+    let mut shown = String::new();
+    for group in diff.grouped_ops(CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let range = |start: usize, end: usize| match end - start {
+            1 => format!("{}", before + start + 1),
+            0 => format!("{},0", before + start),
+            lines => format!("{},{lines}", before + start + 1),
+        };
+        let old = range(first.old_range().start, last.old_range().end);
+        let new = range(first.new_range().start, last.new_range().end);
+        shown.push_str(&format!("@@ -{old} +{new} @@\n"));
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            shown.push(match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            });
+            shown.push_str(change.value());
+            if change.missing_newline() {
+                shown.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    shown
+}

@@ -1,0 +1,128 @@
+//! `edit_file`.
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, json};
+use kitbag_workspace::Location;
+use serde::Deserialize;
+
+use crate::change::{Change, Target, change};
+use crate::diff::diff;
+use crate::file::{check_expected, text};
+use crate::mismatch::{mismatch, several_places};
+use crate::text::{Text, unix};
+use crate::write::answer;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    edits: Vec<Edit>,
+    expect: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    pub(crate) old_text: String,
+    pub(crate) new_text: String,
+    #[serde(default)]
+    pub(crate) all: bool,
+}
+
+pub(crate) fn describe(name: &str) -> Description {
+    crate::writing(
+        name,
+        "Replace exact passages of a text file: `old_text` as it stands there, with indentation, \
+         and long enough to be there once, or `all`. Edits apply in order, all or none. Answers a \
+         diff. Example: {\"path\":\"a.rs\",\"edits\":[{\"old_text\":\"x = 1\",\"new_text\":\"x = 2\"}]}",
+        json!({
+            "path": { "type": "string" },
+            "edits": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "old_text": { "type": "string" },
+                        "new_text": { "type": "string" },
+                        "all": { "type": "boolean", "default": false },
+                    },
+                    "required": ["old_text", "new_text"],
+                    "additionalProperties": false,
+                },
+            },
+            "expect": { "type": "string" },
+            "dry_run": { "type": "boolean", "default": false },
+        }),
+        &["path", "edits"],
+    )
+}
+
+pub(crate) fn run(call: &Call) -> Result<String, Stop> {
+    let arguments: Arguments = call.arguments()?;
+    let location = Location::new(call, &arguments.path)?;
+    change(arguments.dry_run, || {
+        let target = Target::read(location.clone())?;
+        let Some(content) = target.content.clone() else {
+            let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+            let missing = std::fs::metadata(&location.path).err().unwrap_or(missing);
+            return Err(kitbag_workspace::explain(&location, "edited", &missing).into());
+        };
+        check_expected(&location, arguments.expect.as_deref(), Some(&content))?;
+        let old = Text::from(text(&location, content)?);
+        let mut new = old.clone();
+        for (number, edit) in arguments.edits.iter().enumerate() {
+            apply(&mut new, edit).map_err(|why| {
+                let which = match arguments.edits.len() {
+                    1 => String::new(),
+                    _ => format!("`/edits/{number}`: "),
+                };
+                ErrorInfo::new(format!("{which}{why}\nNothing was changed."))
+            })?;
+        }
+        let content = new.to_bytes(&location)?;
+        let answer = answer(&target, &content, &diff(old.as_str(), new.as_str()));
+        Ok((vec![Change::new(target, Some(content))], answer))
+    })
+}
+
+/// Makes one edit; says why it cannot be made.
+pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
+    let (old, new) = (unix(&edit.old_text), unix(&edit.new_text));
+    let content = text.as_str();
+    if old == new {
+        return Err("`old_text` and `new_text` are the same".into());
+    }
+    if old.is_empty() {
+        return Err(match content.is_empty() {
+            true => "the file is empty; `write_file` fills it".into(),
+            false => "`old_text` is empty; name the text that the new one comes before or after, \
+                      or use `append` of `write_file`"
+                .into(),
+        });
+    }
+    let places: Vec<usize> = match edit.all {
+        true => content.match_indices(&old).map(|(at, _)| at).collect(),
+        false => first_two(content, &old),
+    };
+    match places.as_slice() {
+        [] => Err(mismatch("`old_text`", content, &old, &new)),
+        [_, _, ..] if !edit.all => Err(several_places(content, &old, &places)),
+        _ => {
+            let part = |at: &usize| (*at..*at + old.len(), new.as_str());
+            text.replace(&places.iter().map(part).collect::<Vec<_>>());
+            Ok(())
+        }
+    }
+}
+
+/// Where a text is: at most two places, which may overlap.
+fn first_two(content: &str, text: &str) -> Vec<usize> {
+    let Some(first) = content.find(text) else { return Vec::new() };
+    let next = first + content[first..].chars().next().map_or(1, char::len_utf8);
+    match content[next..].find(text) {
+        Some(second) => vec![first, next + second],
+        None => vec![first],
+    }
+}

@@ -1,0 +1,90 @@
+//! The names of the files that a change makes for itself, and of what is left of them where a
+//! call is killed.
+//!
+//! All begin with `.kitbag-`, then what the file is for, the digest of the name of the file
+//! that is changed, the time and a random number. A lock has neither time nor number.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::ControlFlow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kitbag_workspace::list;
+
+use crate::file::digest;
+
+/// How all of them begin. Listings pass over them.
+const START: &str = ".kitbag-";
+
+/// After how many seconds what lies there was left behind, whatever file it was for: no call
+/// runs that long.
+const OLD_SECONDS: u64 = 600;
+
+/// What such a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The new content of a file that exists. The host keeps others from reading it, and
+    /// gives it the mode of the file whose place it takes.
+    Replace,
+    /// The content of a file that does not exist yet.
+    Create,
+    /// What is being removed.
+    Remove,
+}
+
+/// Whether a name is one of those.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name.starts_with(START)
+}
+
+/// A name for a further file, for a change of the file of this name.
+pub(crate) fn temporary_name(purpose: Purpose, target: &str) -> String {
+    let purpose = match purpose {
+        Purpose::Replace => "tmp",
+        Purpose::Create => "new",
+        Purpose::Remove => "old",
+    };
+    let random = RandomState::new().build_hasher().finish();
+    format!("{START}{purpose}-{}-{:x}-{random:x}", short(target), now())
+}
+
+/// The name of the lock for the file of this name.
+pub(crate) fn lock_name(target: &str) -> String {
+    format!("{START}lock-{}", short(target))
+}
+
+/// What lies in a directory that calls left behind which changed a file of this name, or any
+/// file a while ago. A call that is about to change the same file may need it still: it is
+/// removed once that file is another one.
+pub(crate) fn leftovers(directory: &str, target: &str) -> Vec<String> {
+    let (target, now) = (short(target), now());
+    let mut found = Vec::new();
+    // A directory that cannot be listed keeps what is in it.
+    let _ = list(directory, |name, _| {
+        if let Some((of, time)) = parse(name)
+            && (of == target || now.saturating_sub(time) > OLD_SECONDS)
+        {
+            found.push(format!("{}/{name}", directory.trim_end_matches('/')));
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// The digest and the time in a name.
+fn parse(name: &str) -> Option<(&str, u64)> {
+    let rest = name.strip_prefix(START)?;
+    let (purpose, rest) = rest.split_once('-')?;
+    let (of, rest) = rest.split_once('-')?;
+    let (time, _) = rest.split_once('-')?;
+    let is_ours = matches!(purpose, "tmp" | "new" | "old");
+    is_ours.then_some((of, u64::from_str_radix(time, 16).ok()?))
+}
+
+/// A name in a few characters: the whole would be too long for some.
+fn short(name: &str) -> String {
+    digest(name.as_bytes())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,252 @@
+//! Why a text is not where it should be: the passage that is nearest to it and what is
+//! different, or the places where it is.
+
+use std::collections::HashMap;
+
+use kitbag_workspace::cut;
+
+use crate::shown::count;
+
+/// How many lines of a passage are shown.
+const SHOWN_LINES: usize = 12;
+
+/// How many lines are compared in words.
+const COMPARED_LINES: usize = 5;
+
+/// How much of a line is shown and compared.
+const LINE_BYTES: usize = 200;
+
+/// How many lines of a file are compared letter by letter.
+const LETTERS_LINES: usize = 20_000;
+
+/// How many lines with the same text vote for a place.
+const SAME_LINES: usize = 50;
+
+/// How similar a line has to be to be shown, of 1.
+const SIMILAR: f64 = 0.5;
+
+/// Says why a text is nowhere in a file. `what` is how the caller knows the text.
+pub(crate) fn mismatch(what: &str, content: &str, old: &str, new: &str) -> String {
+    let missing = format!("{what} is not in the file");
+    if let Some(why) = miswritten(content, old) {
+        return format!("{missing}: {why}");
+    }
+    if let Some(at) = content.find(new)
+        && new.trim().len() > 3
+    {
+        let line = line_of(content, at);
+        return format!("{missing}, and the new text is there already, in line {line}");
+    }
+    let lines: Vec<&str> = content.lines().collect();
+    let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
+    let Some(start) = nearest(&lines, &wanted) else {
+        return format!("{missing}, nor anything like it; read the file again");
+    };
+    let end = (start + wanted.len()).min(lines.len());
+    let passage = passage(&lines, start, end);
+    let range = match end - start {
+        1 => format!("line {}", start + 1),
+        _ => format!("lines {}-{end}", start + 1),
+    };
+    let found = lines[start..end].iter().map(Some).chain(std::iter::repeat(None));
+    let mut differences: Vec<String> = Vec::new();
+    let mut left = 0;
+    for (number, (wanted, found)) in (start + 1..).zip(wanted.iter().zip(found)) {
+        // A passage may begin within a line.
+        let is_within = number == start + 1 && wanted.trim_start().len() == wanted.len();
+        let found = found.map(|found| if is_within { found.trim_start() } else { found });
+        let Some(difference) = difference(wanted, found) else { continue };
+        match differences.len() < COMPARED_LINES {
+            true => differences.push(format!("line {number}: {difference}")),
+            false => left += 1,
+        }
+    }
+    if left > 0 {
+        differences.push(format!("and {}", count(left, "more line", "more lines")));
+    }
+    if differences.is_empty() {
+        differences.push("the end of the last line".into());
+    }
+    format!("{missing}. Nearest, {range}:\n{passage}Different: {}", differences.join("\n"))
+}
+
+/// Names the places of a text that is there several times.
+pub(crate) fn several_places(content: &str, old: &str, places: &[usize]) -> String {
+    let all = content.matches(old).count().max(places.len());
+    let lines: Vec<&str> = content.lines().collect();
+    let shown = places.iter().take(2).map(|at| {
+        let start = line_of(content, *at) - 1;
+        let end = start + old.trim_end_matches('\n').matches('\n').count() + 1;
+        passage(&lines, start.saturating_sub(1), (end + 1).min(lines.len()))
+    });
+    let shown: Vec<_> = shown.collect();
+    format!(
+        "`old_text` is in the file {all} times, so give more lines around it, or `all`. The first \
+         two:\n{}",
+        shown.join("…\n")
+    )
+}
+
+/// The line of a place, from 1.
+pub(crate) fn line_of(content: &str, at: usize) -> usize {
+    content[..at].matches('\n').count() + 1
+}
+
+/// Lines with their numbers.
+fn passage(lines: &[&str], start: usize, end: usize) -> String {
+    let mut shown = String::new();
+    for (number, line) in (start + 1..).zip(&lines[start..end]).take(SHOWN_LINES) {
+        shown.push_str(&format!("{number}\t{}\n", short(line)));
+    }
+    if end - start > SHOWN_LINES {
+        shown.push_str("…\n");
+    }
+    shown
+}
+
+fn short(line: &str) -> String {
+    let part = cut(line, LINE_BYTES);
+    if part.len() < line.len() { format!("{part}…") } else { line.to_owned() }
+}
+
+/// What a model has done to a text that would be in the file otherwise.
+fn miswritten(content: &str, old: &str) -> Option<String> {
+    let numbered = |line: &&str| {
+        let rest = line.trim_start().trim_start_matches(|it: char| it.is_ascii_digit());
+        rest.len() < line.trim_start().len() && rest.starts_with(['\t', ':', '|'])
+    };
+    if old.lines().all(|line| numbered(&line)) && old.contains(['\t', ':', '|']) {
+        let bare = |line: &str| {
+            let rest = line.trim_start().trim_start_matches(|it: char| it.is_ascii_digit());
+            rest[1..].to_owned()
+        };
+        let bare: Vec<_> = old.lines().map(bare).collect();
+        if content.contains(&bare.join("\n")) {
+            return Some("leave the line numbers out".into());
+        }
+    }
+    let unescaped = old.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
+    if unescaped != old && content.contains(&unescaped) {
+        return Some("it is without the backslashes; escape once".into());
+    }
+    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    let decoded = entities.iter().fold(old.to_owned(), |text, (from, to)| text.replace(from, to));
+    (decoded != old && content.contains(&decoded))
+        .then(|| "it is without the HTML entities (`&lt;`)".into())
+}
+
+/// Where the passage begins that is nearest: the one with the most lines that are the same
+/// but for what [`plain`] takes away, else the line that is most similar.
+fn nearest(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for (offset, line) in wanted.iter().enumerate() {
+        let line = plain(line);
+        if !line.is_empty() {
+            places.entry(line).or_default().push(offset);
+        }
+    }
+    let mut votes: HashMap<usize, usize> = HashMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        for offset in places.get(&plain(line)).into_iter().flatten().take(SAME_LINES) {
+            if let Some(start) = at.checked_sub(*offset) {
+                *votes.entry(start).or_default() += 1;
+            }
+        }
+    }
+    let best = votes.into_iter().max_by_key(|(start, votes)| (*votes, usize::MAX - start));
+    if let Some((start, _)) = best {
+        return Some(start);
+    }
+    let (offset, line) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
+    let asked = plain(cut(line, LINE_BYTES));
+    if asked.is_empty() {
+        return None;
+    }
+    let part = lines.iter().take(LETTERS_LINES).position(|line| plain(line).contains(&asked));
+    let similar = || {
+        let all = lines.iter().take(LETTERS_LINES).enumerate();
+        let all = all
+            .map(|(at, line)| (strsim::sorensen_dice(&asked, &plain(cut(line, LINE_BYTES))), at));
+        let best = all.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+        (best.0 >= SIMILAR).then_some(best.1)
+    };
+    Some(part.or_else(similar)?.saturating_sub(offset))
+}
+
+/// A line without what is easily written differently: whitespace, quotes, dashes and case.
+fn plain(line: &str) -> String {
+    let words: Vec<_> = line.split_whitespace().collect();
+    words.join(" ").chars().map(straight).flat_map(char::to_lowercase).collect()
+}
+
+/// Quotes and dashes as keyboards have them.
+fn straight(char: char) -> char {
+    match char {
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        char => char,
+    }
+}
+
+/// What is different between a line as it was given and that of the file.
+fn difference(wanted: &str, found: Option<&str>) -> Option<String> {
+    let Some(found) = found else { return Some("the file ends before".into()) };
+    if wanted == found {
+        return None;
+    }
+    let mut kinds = Vec::new();
+    let indent = |line: &str| line[..line.len() - line.trim_start().len()].to_owned();
+    let end = |line: &str| line.trim_end().len() < line.len();
+    let (wanted_indent, found_indent) = (indent(wanted), indent(found));
+    if wanted_indent != found_indent {
+        let [file, given] = [&found_indent, &wanted_indent].map(|it| blanks(it));
+        kinds.push(format!("indentation (file: {file}; given: {given})"));
+    }
+    if end(wanted) != end(found) {
+        let whose = if end(found) { "file" } else { "given text" };
+        kinds.push(format!("whitespace at the end of the line in the {whose}"));
+    }
+    let [wanted_inner, found_inner] = [wanted.trim(), found.trim()];
+    let straightened = |text: &str| text.chars().map(straight).collect::<String>();
+    let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if plain(wanted) != plain(found) {
+        let [file, given] = [found_inner, wanted_inner].map(short);
+        kinds.push(format!("text (file: `{file}`; given: `{given}`)"));
+        return Some(kinds.join(", "));
+    }
+    let [wanted_straight, found_straight] = [wanted_inner, found_inner].map(straightened);
+    if (wanted_straight == found_straight) != (wanted_inner == found_inner)
+        || wanted_inner.chars().filter(|it| straight(*it) != *it).count()
+            != found_inner.chars().filter(|it| straight(*it) != *it).count()
+    {
+        let odd = |text: &str| {
+            text.chars()
+                .filter(|it| straight(*it) != *it || "'\"-".contains(*it))
+                .collect::<String>()
+        };
+        let [file, given] = [found_inner, wanted_inner].map(odd);
+        kinds.push(format!("quotes or dashes (file: {file}; given: {given})"));
+    }
+    let [wanted_spaced, found_spaced] = [&wanted_straight, &found_straight].map(|it| spaced(it));
+    if (wanted_spaced == found_spaced) != (wanted_straight == found_straight) {
+        kinds.push("whitespace within the line".into());
+    }
+    if wanted_spaced != found_spaced {
+        kinds.push("upper and lower case".into());
+    }
+    if kinds.is_empty() {
+        kinds.push("whitespace at the end of the line".into());
+    }
+    Some(kinds.join(", "))
+}
+
+/// Whitespace in words.
+fn blanks(text: &str) -> String {
+    let tabs = text.chars().filter(|it| *it == '\t').count() as u64;
+    let spaces = text.chars().filter(|it| *it == ' ').count() as u64;
+    let parts = [(tabs, "tab", "tabs"), (spaces, "space", "spaces")];
+    let parts: Vec<_> =
+        parts.into_iter().filter(|it| it.0 > 0).map(|(n, one, many)| count(n, one, many)).collect();
+    if parts.is_empty() { "none".into() } else { parts.join(" and ") }
+}

@@ -1,0 +1,302 @@
+//! `make_dir`, `move_path` and `remove_path`.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::ControlFlow;
+
+use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
+use kitbag_workspace::{Kind, Location, explain, list, stat, stat_link};
+use serde::Deserialize;
+
+use crate::change::make_directories;
+use crate::leftover::{Purpose, leftovers, temporary_name};
+use crate::shown::{count, size};
+
+/// How many entries of a directory are counted before it is removed.
+const COUNTED: u64 = 100_000;
+
+/// Names of what no tool removes.
+const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Make {
+    path: String,
+}
+
+pub(crate) fn describe_make(name: &str) -> Description {
+    crate::writing(
+        name,
+        "Make a directory and those above it. `write_file` needs none made before.",
+        json!({ "path": { "type": "string" } }),
+        &["path"],
+    )
+}
+
+pub(crate) fn make(call: &Call) -> Result<String, Stop> {
+    let arguments: Make = call.arguments()?;
+    let location = Location::new(call, &arguments.path)?;
+    let mut made = Vec::new();
+    let failed = |error| match stat(&location.path) {
+        Ok(found) if found.kind != Kind::Directory => {
+            ErrorInfo::new(format!("`{}` exists already and is no directory", location.given))
+        }
+        _ => explain(&location, "made", &error),
+    };
+    make_directories(&location.path, &mut made).map_err(failed)?;
+    Ok(match made.len() {
+        0 => "[exists already]\n".into(),
+        1 => "[made]\n".into(),
+        more => format!("[made, with {} above it]\n", count(more as u64 - 1, "other", "others")),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Move {
+    path: String,
+    to: String,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+pub(crate) fn describe_move(name: &str) -> Description {
+    crate::writing(
+        name,
+        "Move or rename a file or a directory; `to` is its whole new path. A person is asked \
+         before `overwrite` replaces a file. Example: {\"path\":\"a.txt\",\"to\":\"old/a.txt\"}",
+        json!({
+            "path": { "type": "string" },
+            "to": { "type": "string" },
+            "overwrite": { "type": "boolean", "default": false },
+        }),
+        &["path", "to"],
+    )
+}
+
+pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
+    let arguments: Move = call.arguments()?;
+    let from = Location::new(call, &arguments.path)?;
+    let to = Location::new(call, &arguments.to)?;
+    let found = stat_link(&from.path).map_err(|error| explain(&from, "moved", &error))?;
+    let [from_name, to_name] = [&from, &to].map(|it| it.split().map(|(_, name)| name.to_owned()));
+    let (Some(from_name), Some(_)) = (from_name, to_name) else {
+        return Err(
+            ErrorInfo::new("a path that is moved ends with a name, not with `.` or `/`").into()
+        );
+    };
+    match stat_link(&to.path) {
+        Ok(there) if there.kind == Kind::Directory => {
+            let inside = to.join(&from_name).given;
+            return Err(ErrorInfo::new(format!(
+                "`{}` is a directory; to move `{}` into it, name `{inside}`",
+                to.given, from.given
+            ))
+            .into());
+        }
+        Ok(_) if from.path == to.path => return Ok("[it is there already]\n".into()),
+        Ok(_) if found.kind == Kind::Directory => {
+            return Err(ErrorInfo::new(format!(
+                "`{}` is a file, and `{}` a directory",
+                to.given, from.given
+            ))
+            .into());
+        }
+        Ok(there) => {
+            if !arguments.overwrite {
+                let message = format!(
+                    "`{}` exists already ({}); `overwrite` replaces it",
+                    to.given,
+                    size(there.size)
+                );
+                return Err(ErrorInfo::new(message).into());
+            }
+            let question = format!(
+                "Replace `{}` ({}) by `{}` ({})?",
+                to.given,
+                size(there.size),
+                from.given,
+                size(found.size)
+            );
+            if !call.ask(Ask::consent("overwrite", question))? {
+                return Err(refused("replacing"));
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(explain(&to, "written", &error).into()),
+    }
+    let mut made = Vec::new();
+    if let Some((above, _)) = to.split() {
+        make_directories(&above.path, &mut made)
+            .map_err(|error| explain(&above, "made", &error))?;
+    }
+    if let Err(error) = fs::rename(&from.path, &to.path) {
+        for directory in made.iter().rev() {
+            let _ = fs::remove_dir(directory);
+        }
+        return Err(match error.raw_os_error() {
+            Some(libc::EINVAL) => {
+                ErrorInfo::new(format!("`{}` cannot be moved into itself", from.given))
+            }
+            // Which of the two the host refuses is seen by what it says of each.
+            Some(libc::EPERM) if stat(&from.path).is_ok_and(|it| it.kind != Kind::Secret) => {
+                explain(&to, &format!("what `{}` is moved to", from.given), &error)
+            }
+            _ => explain(&from, "moved", &error),
+        }
+        .into());
+    }
+    for above in [from.split(), to.split()].into_iter().flatten() {
+        sync(&above.0);
+    }
+    Ok("[moved]\n".into())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remove {
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+}
+
+pub(crate) fn describe_remove(name: &str) -> Description {
+    crate::writing(
+        name,
+        "Remove a file, a link or a directory, for good; a person is asked first. A directory \
+         that is not empty needs `recursive`.",
+        json!({
+            "path": { "type": "string" },
+            "recursive": { "type": "boolean", "default": false },
+        }),
+        &["path"],
+    )
+}
+
+pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
+    let arguments: Remove = call.arguments()?;
+    let location = Location::new(call, &arguments.path)?;
+    let given = &location.given;
+    let failed = |error: io::Error| explain(&location, "removed", &error);
+    let found = stat_link(&location.path).map_err(failed)?;
+    let Some((above, name)) = location.split() else {
+        return Err(ErrorInfo::new(format!(
+            "`{given}` is the directory to work in, or one above; name another"
+        ))
+        .into());
+    };
+    let inside = match found.kind {
+        Kind::Directory => Some(look_into(&location)?),
+        _ => None,
+    };
+    let what = match (&inside, found.kind) {
+        (Some(inside), _) if inside.entries == 0 => "an empty directory".to_owned(),
+        (Some(inside), _) => format!("a directory with {}", inside.shown()),
+        (None, Kind::Link) => "a link; what it leads to stays".to_owned(),
+        (None, _) => size(found.size),
+    };
+    if let Some(inside) = &inside {
+        if let Some(sealed) = &inside.sealed {
+            let message = format!("`{given}` holds `{sealed}`, which no tool removes");
+            return Err(ErrorInfo::new(message).into());
+        }
+        if inside.entries > 0 && !arguments.recursive {
+            let message = format!("`{given}` is {what}; `recursive` removes it with all of that");
+            return Err(ErrorInfo::new(message).into());
+        }
+    }
+    if !call.ask(Ask::consent("remove", format!("Remove `{given}` ({what})?")))? {
+        return Err(refused("removing"));
+    }
+    let rests = leftovers(&above.path, name);
+    if inside.is_some() {
+        // Out of the way at once, and then piece by piece: what is left of it where the call
+        // is killed has a name that the next one removes.
+        let away = format!(
+            "{}/{}",
+            above.path.trim_end_matches('/'),
+            temporary_name(Purpose::Remove, name)
+        );
+        fs::rename(&location.path, &away).map_err(failed)?;
+        if let Err(error) = fs::remove_dir_all(&away) {
+            let _ = fs::rename(&away, &location.path);
+            return Err(failed(error).into());
+        }
+    } else {
+        fs::remove_file(&location.path).map_err(failed)?;
+    }
+    for rest in rests {
+        if fs::remove_file(&rest).is_err() {
+            let _ = fs::remove_dir_all(&rest);
+        }
+    }
+    sync(&above);
+    Ok(format!("[removed: {what}]\n"))
+}
+
+fn refused(what: &str) -> Stop {
+    ErrorInfo::new(format!("{what} was refused; nothing was changed")).into()
+}
+
+fn sync(directory: &Location) {
+    // What a file system cannot do is no error: the names are there all the same.
+    let _ = File::open(format!("{}/.", directory.path)).and_then(|it| it.sync_all());
+}
+
+/// What is in a directory that is to be removed.
+#[derive(Default)]
+struct Inside {
+    entries: u64,
+    bytes: u64,
+    /// There is more than was counted.
+    is_more: bool,
+    /// The path of something in it that no tool removes.
+    sealed: Option<String>,
+}
+
+impl Inside {
+    fn shown(&self) -> String {
+        let more = if self.is_more { "more than " } else { "" };
+        format!("{more}{}, {}", count(self.entries, "entry", "entries"), size(self.bytes))
+    }
+}
+
+fn look_into(top: &Location) -> Result<Inside, ErrorInfo> {
+    let mut inside = Inside::default();
+    let mut directories = vec![top.clone()];
+    while let Some(directory) = directories.pop() {
+        let mut files = Vec::new();
+        let listed = list(&directory.path, |name, kind| {
+            inside.entries += 1;
+            let is_sealed = SEALED.contains(&name.to_lowercase().as_str());
+            if is_sealed || kind == Kind::Secret {
+                inside.sealed.get_or_insert_with(|| directory.join(name).given);
+            }
+            match kind {
+                Kind::Directory => directories.push(directory.join(name)),
+                Kind::File => files.push(directory.join(name).path),
+                Kind::Link | Kind::Secret | Kind::Other => {}
+            }
+            inside.is_more = inside.entries >= COUNTED;
+            match inside.is_more || inside.sealed.is_some() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        let listed = listed.map_err(|error| explain(&directory, "removed", &error))?;
+        if listed.unnamed > 0 {
+            let message = format!(
+                "`{}` holds a name that is not Unicode, which no tool can remove",
+                directory.given
+            );
+            return Err(ErrorInfo::new(message));
+        }
+        for file in files {
+            inside.bytes += stat_link(&file).map_or(0, |found| found.size);
+        }
+        if inside.is_more || inside.sealed.is_some() {
+            break;
+        }
+    }
+    Ok(inside)
+}
