@@ -6,21 +6,21 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
-use std::fs;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
+use std::{fs, io, thread};
 
-use kitbag_host::{ComponentSource, Host, HostOptions, Limits, RunContext};
+use kitbag_contract::{Description, ToolDescription};
+use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
+use kitbag_policy::{Access, Request, RequestedGrants};
 
 /// The components that are part of the binary, by the name of their directory. Each
-/// describes its tools, of which it may have several.
+/// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
 const BUILTINS: [&str; 1] = ["learn"];
 
-/// The packages that are built together. Within one build cargo gives a crate the features
-/// that any of them asks for; `learn` and all that it is made of have to do without `std`.
-const GUEST_BUILDS: [&[&str]; 2] =
-    [&["--package=kitbag-learn"], &["--workspace", "--exclude=kitbag-learn"]];
+/// The component that is in every build: the host asks it for knowledge.
+const ALWAYS: &str = "learn";
 
 /// What guests are built for.
 const GUEST_TARGET: &str = "wasm32-wasip2";
@@ -41,10 +41,10 @@ fn run() -> Result<(), Failure> {
     watch(&root);
     link_statically(&out)?;
     find_target()?;
-    let guests = build_guests(&root, &out)?;
+    let guests = Guests::new(&root, &out)?;
     // For the tests, which load guests that are no part of the binary. `cargo run`
     // sets such variables too, so none may look like one of kitbag's own.
-    println!("cargo::rustc-env=TEST_GUESTS={}", guests.display());
+    println!("cargo::rustc-env=TEST_GUESTS={}", guests.components().display());
     embed(&guests, &out)
 }
 
@@ -168,51 +168,66 @@ fn find_target() -> Result<(), Failure> {
     }
 }
 
-/// Builds the guests' workspace and returns where its components are.
-fn build_guests(root: &Path, out: &Path) -> Result<PathBuf, Failure> {
-    // A directory of its own: cargo holds a lock on the outer one.
-    let target_dir = out.join("guest-target");
-    for packages in GUEST_BUILDS {
-        build_packages(root, &target_dir, packages)?;
-    }
-    Ok(target_dir.join(GUEST_TARGET).join("release"))
+/// The guests' workspace, as it is built for this build of kitbag.
+struct Guests {
+    root: PathBuf,
+    /// Shared by all profiles of kitbag. A directory of its own: cargo holds a lock on the
+    /// outer one.
+    target_dir: PathBuf,
+    /// As in `guest-tools/Cargo.toml`.
+    profile: &'static str,
 }
 
-/// Builds some packages of the guests' workspace.
-fn build_packages(root: &Path, target_dir: &Path, packages: &[&str]) -> Result<(), Failure> {
-    let mut cargo = Command::new(variable("CARGO")?);
-    cargo
-        .args(["build", "--release", "--locked", "--target", GUEST_TARGET])
-        .args(packages)
-        .arg("--manifest-path")
-        .arg(root.join("guest-tools/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target_dir)
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    for (name, _) in env::vars_os() {
-        if is_of_outer_build(&name) {
-            cargo.env_remove(name);
+impl Guests {
+    fn new(root: &Path, out: &Path) -> Result<Self, Failure> {
+        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`.
+        let target = out.ancestors().nth(4).unwrap_or(out);
+        let profile = match variable("PROFILE")?.as_str() {
+            "release" => "release",
+            _ => "quick",
+        };
+        Ok(Self { root: root.to_owned(), target_dir: target.join("guests"), profile })
+    }
+
+    /// Builds some packages with nothing but the features that they ask for themselves, so
+    /// that the bytes of a component do not depend on the others.
+    fn build(&self, packages: &[String]) -> Result<(), Failure> {
+        let mut cargo = Command::new(variable("CARGO")?);
+        cargo
+            .args(["build", "--profile", self.profile, "--locked", "--target", GUEST_TARGET])
+            .args(packages)
+            .arg("--manifest-path")
+            .arg(self.root.join("guest-tools/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&self.target_dir)
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        for (name, _) in env::vars_os() {
+            if is_of_outer_build(&name) {
+                cargo.env_remove(name);
+            }
         }
+        // The same sources give the same bytes, wherever they lie.
+        let remap =
+            [(&self.root, "/kitbag"), (&cargo_home(), "/cargo"), (&self.target_dir, "/target")];
+        let flags: Vec<_> = remap
+            .iter()
+            .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+            .collect();
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        // Standard error is the build script's own, which cargo shows when it fails.
+        let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
+        if !status.success() {
+            return Err("the guests in guest-tools/ cannot be built; see the output above".into());
+        }
+        Ok(())
     }
-    // The same sources give the same bytes, wherever they lie.
-    let remap = [
-        (root.to_owned(), "/kitbag"),
-        (cargo_home(), "/cargo"),
-        (target_dir.to_owned(), "/target"),
-    ];
-    let flags: Vec<_> = remap
-        .iter()
-        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
-        .collect();
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    // Standard error is the build script's own, which cargo shows when it fails.
-    let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
-    if !status.success() {
-        return Err("the guests in guest-tools/ cannot be built; see the output above".into());
+
+    /// Where the components are.
+    fn components(&self) -> PathBuf {
+        self.target_dir.join(GUEST_TARGET).join(self.profile)
     }
-    Ok(())
 }
 
 /// Whether a variable belongs to the build of kitbag and would steer that of
@@ -238,52 +253,41 @@ fn is_of_outer_build(name: &OsString) -> bool {
     NAMES.contains(&&*name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Compiles the built-ins and writes the file that the library includes.
-fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
-    let target = variable("TARGET")?;
-    // A second engine, since only this machine's can be asked to run something.
-    let host = Host::new(HostOptions::default());
+/// Builds the built-ins and writes the file that the library includes. While one is
+/// compiled to native code, cargo builds the next.
+fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
+    let is_wanted = |name: &&&str| {
+        let feature = format!("CARGO_FEATURE_TOOL_{}", name.to_uppercase());
+        **name == ALWAYS || env::var_os(feature).is_some()
+    };
+    let names: Vec<_> = BUILTINS.iter().filter(is_wanted).copied().collect();
+    let built = thread::scope(|scope| {
+        let mut compiling = Vec::new();
+        for name in &names {
+            guests.build(&["--package".into(), format!("kitbag-{name}")])?;
+            let wasm = guests.components().join(format!("kitbag_{name}.wasm"));
+            compiling.push(scope.spawn(move || Built::new(name, &wasm, out)));
+        }
+        // What the tests load, and the archive of a release is tried with.
+        let others = BUILTINS.iter().map(|name| format!("--exclude=kitbag-{name}"));
+        guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
+        let finished = compiling.into_iter().map(|built| {
+            built.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
+        });
+        finished.collect::<Result<Vec<_>, Failure>>()
+    })?;
+
     let mut entries = String::new();
-    let mut tools: Vec<String> = Vec::new();
-    for name in BUILTINS {
-        let wasm = guests.join(format!("kitbag_{name}.wasm"));
-        let failed = |what: &str, error: &dyn std::fmt::Display| {
-            format!("the built-in `{name}` cannot be {what}: {error}")
-        };
-        let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
-        let artifact = Host::precompile(&wasm, &content, &target)
-            .map_err(|error| failed("compiled", &error))?;
-        let native = out.join(format!("{name}.artifact"));
-        fs::write(&native, artifact).map_err(|error| failed("written", &error))?;
-        let component = host
-            .component(
-                &ComponentSource::File(wasm.clone().into()),
-                &Limits::default(),
-                &RunContext::default(),
-            )
-            .map_err(|error| failed("described", &error))?;
-        let description = component
-            .description()
-            .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
-        let names: Vec<_> = description.tools.iter().map(|tool| tool.name.clone()).collect();
-        if names.is_empty() {
-            return Err(failed("described", &"it has no tool"));
+    let mut tools: Vec<&str> = Vec::new();
+    for (name, built) in names.iter().zip(&built) {
+        if let Some(tool) = built.tools.iter().find(|tool| tools.contains(&tool.name.as_str())) {
+            return Err(format!("two built-ins have a tool `{}`, one is `{name}`", tool.name));
         }
-        if let Some(taken) = names.iter().find(|name| tools.contains(name)) {
-            return Err(failed("described", &format!("another one has a tool `{taken}`, too")));
-        }
-        let json =
-            serde_json::to_string(description).map_err(|error| failed("described", &error))?;
-        let mut declared = Vec::new();
-        for tool in &description.tools {
-            let grants = serde_json::to_string(&tool.grants.clone().unwrap_or_default());
-            let grants = grants.map_err(|error| failed("described", &error))?;
-            declared.push(format!("{}: {grants:?}", tool.name));
-        }
-        let declared = declared.join(", ");
-        writeln!(entries, "    {name}: {native:?}, {wasm:?}, {json:?}, [{declared}];")
+        let declared: Vec<_> = built.tools.iter().map(ToString::to_string).collect();
+        let (native, packed) = (&built.native, &built.packed);
+        writeln!(entries, "    {name}: {native:?}, {packed:?}, [{}];", declared.join(", "))
             .expect("a string grows");
-        tools.extend(names);
+        tools.extend(built.tools.iter().map(|tool| tool.name.as_str()));
     }
     let names = tools.join(" ");
     let text = format!(
@@ -295,6 +299,115 @@ fn embed(guests: &Path, out: &Path) -> Result<(), Failure> {
          builtins! {{\n{entries}}}\n"
     );
     fs::write(out.join("builtins.rs"), text).map_err(|error| format!("builtins.rs: {error}"))
+}
+
+/// A built-in component, as the library includes it.
+struct Built {
+    /// The file of its native code.
+    native: PathBuf,
+    /// The file of the component, packed.
+    packed: PathBuf,
+    tools: Vec<Declared>,
+}
+
+/// One tool of a built-in component.
+struct Declared {
+    name: String,
+    /// As JSON.
+    description: String,
+    workspace: Option<Access>,
+    /// The guest paths of the directories that each call is given.
+    given_by_call: Vec<String>,
+}
+
+impl Built {
+    fn new(name: &str, wasm: &Path, out: &Path) -> Result<Self, Failure> {
+        let failed = |what: &str, error: &dyn fmt::Display| {
+            format!("the built-in `{name}` cannot be {what}: {error}")
+        };
+        let file = |extension: &str| out.join(format!("{name}.{extension}"));
+        let [native, packed, described] = ["artifact", "packed", "json"].map(file);
+        let content = fs::read(wasm).map_err(|error| failed("read", &error))?;
+        // What was made from this component by this very build script is made already.
+        let key = made_by(&content).map_err(|error| failed("compiled", &error))?;
+        if fs::read(file("key")).ok().as_ref() != Some(&key) {
+            let _ = fs::remove_file(file("key"));
+            let target = variable("TARGET")?;
+            let artifact = Host::precompile(wasm, &content, &target)
+                .map_err(|error| failed("compiled", &error))?;
+            // Another engine, since only this machine's can be asked to run something.
+            let host = Host::new(HostOptions::default());
+            let source = ComponentSource::File(wasm.to_owned().into());
+            let component = host
+                .component(&source, &Limits::default(), &RunContext::default())
+                .map_err(|error| failed("described", &error))?;
+            let description = component
+                .description()
+                .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
+            let json =
+                serde_json::to_vec(description).map_err(|error| failed("described", &error))?;
+            let files = [
+                (&native, artifact),
+                (&packed, EmbeddedArtifact::pack(&content)),
+                (&described, json),
+                (&file("key"), key),
+            ];
+            for (path, bytes) in files {
+                fs::write(path, bytes).map_err(|error| failed("written", &error))?;
+            }
+        }
+        let json = fs::read(&described).map_err(|error| failed("read", &error))?;
+        let description: Description =
+            serde_json::from_slice(&json).map_err(|error| failed("described", &error))?;
+        if description.tools.is_empty() {
+            return Err(failed("described", &"it has no tool"));
+        }
+        if !description.prompts.is_empty() || !description.resources.is_empty() {
+            return Err(failed("described", &"only tools can be built in"));
+        }
+        let declared = |tool: &ToolDescription| {
+            let requested = RequestedGrants::read(&tool.grants.clone().unwrap_or_default());
+            let requested = requested.map_err(|error| failed("described", &error))?;
+            let mut declared = Declared {
+                name: tool.name.clone(),
+                description: serde_json::to_string(tool)
+                    .map_err(|error| failed("described", &error))?,
+                workspace: None,
+                given_by_call: Vec::new(),
+            };
+            for Request::Path(request) in requested.requests() {
+                if !request.is_workspace() {
+                    declared.given_by_call.push(request.guest.to_string());
+                } else if declared.workspace != Some(Access::ReadWrite) {
+                    declared.workspace = Some(request.access);
+                }
+            }
+            Ok(declared)
+        };
+        let tools = description.tools.iter().map(declared).collect::<Result<_, Failure>>()?;
+        Ok(Self { native, packed, tools })
+    }
+}
+
+/// What identifies the artifact of a component: the component, and this build script, which
+/// holds the compiler.
+fn made_by(content: &[u8]) -> io::Result<Vec<u8>> {
+    let script = env::current_exe()?.metadata()?;
+    let mut key = format!("{:?} {}\n", script.modified()?, script.len()).into_bytes();
+    key.extend_from_slice(content);
+    Ok(key)
+}
+
+impl fmt::Display for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, description, workspace, given_by_call } = self;
+        let workspace = match workspace {
+            None => "none",
+            Some(Access::ReadOnly) => "ro",
+            Some(Access::ReadWrite) => "rw",
+        };
+        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}")
+    }
 }
 
 fn cargo_home() -> PathBuf {

@@ -18,14 +18,15 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
     let loaded = host
         .component(&ComponentSource::File(path.into()), &Limits::default(), &RunContext::default())
         .unwrap();
-    let description = serde_json::to_string(loaded.description().unwrap()).unwrap().leak();
+    let described = loaded.description().unwrap();
     let artifact = EmbeddedArtifact::uncompiled("several", content);
     let tool = |name: &&'static str| Builtin {
         name,
         toolset: "several",
         artifact,
-        description,
-        grants: "{}",
+        description: serde_json::to_string(described.tool(name).unwrap()).unwrap().leak(),
+        workspace: None,
+        given_by_call: &[],
     };
     tools.iter().map(tool).collect::<Vec<_>>().leak()
 }

@@ -1,6 +1,8 @@
 //! The tools inside this binary, as `build.rs` made them.
 
 use kitbag_host::EmbeddedArtifact;
+#[allow(unused_imports, reason = "a build may hold no tool of files")]
+use kitbag_policy::Access;
 use kitbag_toolbox::Builtin;
 
 /// Bytes that start at a page boundary, so that their text can be made
@@ -10,22 +12,21 @@ use kitbag_toolbox::Builtin;
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
 struct Aligned<T: ?Sized>(T);
 
-/// Declares the components, each with its native code, its bytes, its description and its
-/// tools, and makes the table of all tools of them.
+/// Declares the components, each with its native code, its bytes and its tools, and makes
+/// the table of all tools of them. Nothing of a description is read before it is asked for.
 macro_rules! builtins {
-    ($($component:ident: $native:literal, $wasm:literal, $description:literal, [
-        $($tool:ident: $grants:literal),*
+    ($($component:ident: $native:literal, $packed:literal, [
+        $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*]),*
     ];)*) => {
         $(mod $component {
             use super::Aligned;
 
             static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
-            pub(super) static COMPONENT: &[u8] = include_bytes!($wasm);
-            pub(super) static DESCRIPTION: &str = $description;
+            pub(super) static PACKED: &[u8] = include_bytes!($packed);
             pub(super) static CODE: &[u8] = &NATIVE.0;
         })*
 
-        /// The tools that are part of this binary, by name.
+        /// The tools that are part of this binary, by component.
         pub(crate) static BUILTINS: &[Builtin] = &[$($(Builtin {
             name: stringify!($tool),
             toolset: stringify!($component),
@@ -33,12 +34,16 @@ macro_rules! builtins {
             // `Host::precompile` from this component, and `Aligned` puts it on a page
             // boundary.
             artifact: unsafe {
-                EmbeddedArtifact::new(stringify!($component), $component::CODE, $component::COMPONENT)
+                EmbeddedArtifact::new(stringify!($component), $component::CODE, $component::PACKED)
             },
-            description: $component::DESCRIPTION,
-            grants: $grants,
+            description: $description,
+            workspace: builtins!(@ $workspace),
+            given_by_call: &[$($guest),*],
         },)*)*];
     };
+    (@ none) => { None };
+    (@ ro) => { Some(Access::ReadOnly) };
+    (@ rw) => { Some(Access::ReadWrite) };
 }
 
 #[expect(unsafe_code, reason = "vouching for the artifacts that this build embedded")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::ToolName;
-use kitbag_policy::RequestedGrants;
+use kitbag_policy::Access;
 
 use crate::limit_set::LimitFlags;
 use crate::origin::Sourced;
@@ -80,9 +80,11 @@ pub struct BuiltinTool<'a> {
     /// The group that `[toolsets]` switches it with: one of [`TOOLSETS`](crate::TOOLSETS).
     /// One that is none of them is always on.
     pub toolset: &'a str,
-    /// What it asks to be granted. Without configuration it gets the workspace as it asks
-    /// for it, where it is on; what lies elsewhere is given to its calls.
-    pub requested: RequestedGrants,
+    /// What it asks of the workspace, which it gets where it is on and configuration says
+    /// nothing.
+    pub workspace: Option<Access>,
+    /// Guest paths of the directories that are given to each of its calls.
+    pub given_by_call: &'a [&'a str],
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {

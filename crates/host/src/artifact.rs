@@ -1,5 +1,6 @@
 //! Native code that comes with the binary.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::fd::AsFd;
@@ -33,16 +34,31 @@ pub struct EmbeddedArtifact {
     /// For calls without fuel. `None`: compiled at the first use, and kept in the cache.
     native: Option<&'static [u8]>,
     /// What it was made from: calls with fuel need other native code.
-    component: &'static [u8],
+    component: Source,
+}
+
+/// The bytes of an embedded component.
+#[derive(Clone, Copy)]
+enum Source {
+    /// As they are.
+    Plain(&'static [u8]),
+    /// As [`EmbeddedArtifact::pack`] made them.
+    Packed(&'static [u8]),
 }
 
 impl EmbeddedArtifact {
-    /// Names an embedded component and its native code.
+    /// Compresses a component, for [`new`](Self::new).
+    pub fn pack(component: &[u8]) -> Vec<u8> {
+        // The smallest that it gives; a build does this once for each component.
+        miniz_oxide::deflate::compress_to_vec_zlib(component, 9)
+    }
+
+    /// Names an embedded component, as [`pack`](Self::pack) made it, and its native code.
     ///
     /// # Safety
     ///
     /// `native` is, unchanged, what [`Host::precompile`] of this version of kitbag
-    /// returned for `component`, and starts at a page boundary. It is native code, run
+    /// returned for that component, and starts at a page boundary. It is native code, run
     /// without any further check.
     ///
     /// [`Host::precompile`]: crate::Host::precompile
@@ -50,15 +66,15 @@ impl EmbeddedArtifact {
     pub const unsafe fn new(
         name: &'static str,
         native: &'static [u8],
-        component: &'static [u8],
+        packed: &'static [u8],
     ) -> Self {
-        Self { name, native: Some(native), component }
+        Self { name, native: Some(native), component: Source::Packed(packed) }
     }
 
     /// Names an embedded component without native code, which is compiled like that of
     /// a file: at its first use, and kept in the cache.
     pub const fn uncompiled(name: &'static str, component: &'static [u8]) -> Self {
-        Self { name, native: None, component }
+        Self { name, native: None, component: Source::Plain(component) }
     }
 
     /// The name of the component.
@@ -71,9 +87,22 @@ impl EmbeddedArtifact {
         self.native.map_or(0, <[u8]>::len)
     }
 
-    /// What it was made from.
-    pub(crate) fn component(&self) -> &'static [u8] {
-        self.component
+    /// The component that it was made from, as it is in a file.
+    pub fn component(&self) -> Cow<'static, [u8]> {
+        match self.component {
+            Source::Plain(bytes) => bytes.into(),
+            Source::Packed(bytes) => {
+                let unpacked = miniz_oxide::inflate::decompress_to_vec_zlib(bytes);
+                unpacked.expect("the build packed it").into()
+            }
+        }
+    }
+
+    /// What tells it from another one: where its bytes lie.
+    fn bytes(&self) -> &'static [u8] {
+        match self.component {
+            Source::Plain(bytes) | Source::Packed(bytes) => bytes,
+        }
     }
 
     /// Turns the native code into a component, the first time without copying it.
@@ -143,7 +172,7 @@ impl fmt::Debug for EmbeddedArtifact {
 
 impl PartialEq for EmbeddedArtifact {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.component, other.component)
+        std::ptr::eq(self.bytes(), other.bytes())
     }
 }
 
@@ -151,6 +180,6 @@ impl Eq for EmbeddedArtifact {}
 
 impl std::hash::Hash for EmbeddedArtifact {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.component.as_ptr().hash(state);
+        self.bytes().as_ptr().hash(state);
     }
 }

@@ -103,11 +103,11 @@ impl Content for EmbeddedArtifact {
     }
 
     fn digest(&mut self) -> Result<Digest, LoadError> {
-        Ok(Digest::of_bytes(self.component()))
+        Ok(Digest::of_bytes(&self.component()))
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
-        Ok(self.component().to_vec())
+        Ok(self.component().into_owned())
     }
 }
 

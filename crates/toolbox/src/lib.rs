@@ -32,6 +32,7 @@ use kitbag_host::{
     CallError, Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact,
     EventSink, Host, LoadError, Metering, RunContext,
 };
+use kitbag_policy::Access;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
@@ -59,20 +60,20 @@ pub struct Builtin {
     pub toolset: &'static str,
     /// Its component, which may have other tools, too.
     pub artifact: EmbeddedArtifact,
-    /// What the component says of itself, as the JSON of
-    /// [`kitbag_contract::Description`].
+    /// What it says of itself, as the JSON of [`kitbag_contract::ToolDescription`].
     pub description: &'static str,
-    /// What the tool asks to be granted, as the JSON of
-    /// [`kitbag_policy::RequestedGrants`]. Of the workspace it gets what it asks for where
-    /// configuration says nothing and it is on.
-    pub grants: &'static str,
+    /// What it asks of the workspace, which it gets where configuration says nothing and it
+    /// is on.
+    pub workspace: Option<Access>,
+    /// Guest paths of the directories that are given to each of its calls.
+    pub given_by_call: &'static [&'static str],
 }
 
 impl Builtin {
     /// The tool as configuration has to know it.
     pub fn declaration(&self) -> BuiltinTool<'static> {
-        let requested = serde_json::from_str(self.grants).unwrap_or_default();
-        BuiltinTool { name: self.name, toolset: self.toolset, requested }
+        let Self { name, toolset, workspace, given_by_call, .. } = *self;
+        BuiltinTool { name, toolset, workspace, given_by_call }
     }
 }
 
@@ -444,8 +445,7 @@ impl Inner {
     fn shares_component(&self, name: &str) -> bool {
         let own = self.builtins.iter().find(|builtin| builtin.name == name);
         own.is_some_and(|own| {
-            // A component describes all of its tools at once.
-            let same = |other: &&Builtin| other.description == own.description;
+            let same = |other: &&Builtin| other.artifact == own.artifact;
             self.builtins.iter().filter(same).count() > 1
         })
     }

@@ -8,9 +8,11 @@ use kitbag_config::{
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
-use kitbag_contract::{Annotations, Description, ToolDescription, ToolName};
+use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
-use kitbag_policy::{Grants, MissingGrant, RefusedSecret, Request, RequestedGrants};
+use kitbag_policy::{
+    Access, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request, RequestedGrants,
+};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
@@ -241,8 +243,10 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
         ToolSource::Builtin { name } => inner.builtin(&name.value).ok(),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     };
-    let requested = builtin.map(|builtin| builtin.declaration().requested).unwrap_or_default();
-    let per_call: Vec<_> = requested.requests().filter(Request::is_given_by_call).collect();
+    let per_call = builtin.into_iter().flat_map(|builtin| builtin.given_by_call);
+    let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
+    let per_call = per_call.map(|guest| PathRequest { guest, access: Access::ReadOnly });
+    let per_call: Vec<_> = per_call.map(Request::Path).collect();
     let configured = tool.description.as_ref().map(|description| description.value.clone());
     let description = configured.or_else(|| says.flatten().and_then(|says| says.description));
     Summary {
@@ -441,8 +445,7 @@ fn leaves_open(tool: &kitbag_config::Tool) -> bool {
 
 /// What a built-in says of itself; `build.rs` has checked the form.
 fn describe_builtin(builtin: &Builtin) -> ToolDescription {
-    let description: Description = serde_json::from_str(builtin.description).unwrap_or_default();
-    description.tool(builtin.name).cloned().unwrap_or_default()
+    serde_json::from_str(builtin.description).unwrap_or_default()
 }
 
 /// Derives from the grants what they tell, whatever the tool claims.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use kitbag_policy::Access;
 
-use super::grants::filesystem::workspace_access;
 use super::grants::{GrantsConfig, names_directories, writes};
 use super::resolver::Resolver;
 use crate::config::{DIRECTORY, FILE};
@@ -88,7 +87,7 @@ impl Resolver<'_> {
         if let (None, Some(disabled)) = (enable, toolsets.disabled(builtin.toolset)) {
             return Some(disabled);
         }
-        let access = workspace_access(builtin);
+        let access = builtin.workspace;
         let has_default = access.is_some() && !names_directories(grants);
         let is_asked = enable.is_some() || toolsets.switches.contains_key(builtin.toolset);
         if has_default && !is_asked && (!place.is_chosen || place.is_home) {

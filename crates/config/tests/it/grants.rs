@@ -1,7 +1,7 @@
 //! What a local tool may reach.
 
 use kitbag_config::{BuiltinTool, Config, Sourced, Sources, load};
-use kitbag_policy::RequestedGrants;
+use kitbag_policy::Access;
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows, problems};
 
@@ -327,19 +327,17 @@ fn a_built_in_takes_grants_like_any_tool() {
 
 #[test]
 fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_where_you_say_so() {
-    let grants = |requested: serde_json::Value, config: &str| {
-        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-        let builtins = [BuiltinTool { name: "edit", toolset: "files", requested }];
+    let grants = |workspace: Access, config: &str| {
+        let builtins = [BuiltinTool { workspace: Some(workspace), .."edit".into() }];
         let fixture = Fixture::new(config);
         let sources = Sources { builtins: &builtins, ..fixture.sources() };
         let config = load(&sources).unwrap();
         fixture.redact(&config.tools["edit"].grants.value.lines(&[]).join("; "))
     };
-    let reads = serde_json::json!({ "filesystem": [{ "guest": "/workspace" }] });
-    let writes = serde_json::json!({ "filesystem": [{ "guest": "/workspace", "mode": "rw" }] });
+    let (reads, writes) = (Access::ReadOnly, Access::ReadWrite);
     let (none, read) = ("no directory, no environment, no network", "ro  /workspace ← /t/w");
-    assert_eq!(grants(reads.clone(), ""), format!("{read}; no environment, no network"));
-    assert_eq!(grants(writes.clone(), ""), none);
+    assert_eq!(grants(reads, ""), format!("{read}; no environment, no network"));
+    assert_eq!(grants(writes, ""), none);
     assert_eq!(grants(reads, "[tools.edit]\ngrants.filesystem = []\n"), none);
     assert_eq!(
         grants(

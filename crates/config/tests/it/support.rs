@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use kitbag_config::{BuiltinTool, Config, ConfigErrors, Sources, load};
-use kitbag_policy::RequestedGrants;
 use tempfile::TempDir;
 
 /// The built-in tools of every test: one that is given a directory by each call, and one
 /// that asks for nothing.
 pub(crate) static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
-    let requested = serde_json::json!({ "filesystem": [{ "guest": "/subjects" }] });
-    let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-    [BuiltinTool { name: "learn", toolset: "learn", requested }, "notes".into()]
+    [BuiltinTool { given_by_call: &["/subjects"], .."learn".into() }, "notes".into()]
 });
 
 /// A temporary directory with a workspace `w`, a home directory `h` and

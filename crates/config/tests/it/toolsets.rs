@@ -1,22 +1,22 @@
 //! Which built-in tools are on.
 
 use kitbag_config::{BuiltinTool, Config, Origin, Sourced, Sources, TOOLSETS, json_schema, load};
-use kitbag_policy::RequestedGrants;
-use serde_json::json;
+use kitbag_policy::Access;
 
 use crate::support::{Fixture, check_problems, check_rows};
 
 /// A tool that reads the workspace, one that changes it, and one that touches no file.
 fn builtins() -> [BuiltinTool<'static>; 3] {
-    let tool = |name, toolset, requested: serde_json::Value| {
-        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
-        BuiltinTool { name, toolset, requested }
+    let tool = |name, toolset, workspace| BuiltinTool {
+        name,
+        toolset,
+        workspace,
+        ..BuiltinTool::default()
     };
-    let workspace = |mode| json!({ "filesystem": [{ "guest": "/workspace", "mode": mode }] });
     [
-        tool("read", "files", workspace("ro")),
-        tool("edit", "files", workspace("rw")),
-        tool("now", "time", json!({})),
+        tool("read", "files", Some(Access::ReadOnly)),
+        tool("edit", "files", Some(Access::ReadWrite)),
+        tool("now", "time", None),
     ]
 }
 

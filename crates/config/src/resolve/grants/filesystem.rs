@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, GuardedPaths, repository_above};
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError, RequestedDirectory};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -163,7 +163,7 @@ impl Resolver<'_> {
             let Some(builtin) = builtin else {
                 return Sourced::default(vec![self.workspace_grant(Access::ReadOnly)]);
             };
-            let access = workspace_access(builtin).filter(|_| is_enabled);
+            let access = builtin.workspace.filter(|_| is_enabled);
             let grants = access.map(|access| self.workspace_grant(access)).into_iter().collect();
             return Sourced { value: grants, origin: Origin::Tool };
         };
@@ -308,13 +308,6 @@ impl From<DirectoryProblem> for Problem {
     }
 }
 
-/// What a built-in asks of the workspace: the most where it asks more than once.
-pub(in crate::resolve) fn workspace_access(builtin: &BuiltinTool<'_>) -> Option<Access> {
-    let requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
-    let asked = requests.filter(|request| request.is_workspace()).map(|request| request.access);
-    asked.reduce(|a, b| if a.includes(b) { a } else { b })
-}
-
 /// Whether some of these grants are for writing.
 pub(super) fn writes(grants: &[Written<DirectoryGrantConfig>]) -> bool {
     let mut modes = grants.iter().filter_map(|grant| grant.value.mode.as_ref());
@@ -323,8 +316,7 @@ pub(super) fn writes(grants: &[Written<DirectoryGrantConfig>]) -> bool {
 
 /// Where a built-in finds what its calls are given.
 fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
-    let requests = builtin.requested.directories.iter().filter_map(RequestedDirectory::request);
-    requests.filter(|request| !request.is_workspace()).map(|request| request.guest)
+    builtin.given_by_call.iter().flat_map(|guest| GuestPath::new(*guest))
 }
 
 impl Grant<'_> {

@@ -3,7 +3,7 @@
 //! This file is the one list of kinds in this crate. The form of a kind, and what its
 //! values mean, is a file beside it.
 
-pub(super) mod filesystem;
+mod filesystem;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
