@@ -28,6 +28,11 @@ fn check(file: &str) {
 }
 
 #[test]
+fn arguments_that_do_not_fit_are_refused() {
+    check("arguments.txt");
+}
+
+#[test]
 fn what_is_rational_is_exact() {
     check("exact.txt");
 }

@@ -28,6 +28,11 @@ fn check(file: &str) {
 }
 
 #[test]
+fn arguments_that_do_not_fit_are_refused() {
+    check("arguments.txt");
+}
+
+#[test]
 fn times_are_read_in_the_forms_that_people_write() {
     check("parse_time.txt");
 }
