@@ -8,6 +8,7 @@ use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, RunCont
 use kitbag::toolbox::Builtin;
 use kitbag::{Arguments, CallContext, Invocation, NoAnswers, Outcome, Toolbox, ToolboxError};
 
+use crate::support::mcp::Client;
 use crate::support::{Workspace, guest};
 
 /// The tools of a guest, as if its component were part of the binary.
@@ -109,4 +110,98 @@ fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_
     );
     let check = workspace.run(&["check"]);
     assert_eq!((check.code, &*check.stderr), (0, ""), "{}", check.shown());
+}
+
+#[test]
+fn an_ejected_tool_replaces_the_built_in_with_the_same_grants() {
+    let workspace = Workspace::new();
+    workspace.file("notes/rules.md", "Be kind.\n");
+    let run = workspace.run(&["eject", "learn"]);
+    let (wasm, manifest) = (".kitbag/tools/learn.wasm", ".kitbag/tools/learn.toml");
+    assert_eq!(run.success(), format!("<workspace>/{wasm}\n<workspace>/{manifest}\n"));
+    let ejected = fs::read(workspace.path(wasm)).unwrap();
+    assert!(ejected == fs::read(guest("learn")).unwrap(), "another component");
+    let text = fs::read_to_string(workspace.path(manifest)).unwrap();
+    assert_eq!(
+        text,
+        "replaces = \"learn\"\n\n[grants]\n\
+         # Each call of the built-in is given a directory here; a local tool is granted one:\n\
+         # filesystem = [{ host = \"DIRECTORY\", guest = \"/subjects\", mode = \"ro\" }]\n\
+         filesystem = []\n"
+    );
+    let list = workspace.run(&["list"]).success();
+    assert!(list.contains("learn.wasm, replaces `learn`"), "{list}");
+    // With the directory that it says.
+    let granted = text.replace("filesystem = []\n", "").replace("# filesystem", "filesystem");
+    workspace.file(manifest, granted.replace("DIRECTORY", "notes"));
+    let described = workspace.run(&["describe", "learn"]).success();
+    assert!(described.contains("  ro  /subjects ← <workspace>/notes"), "{described}");
+    // Nothing is written over.
+    let again = workspace.run(&["eject", "learn"]);
+    assert_eq!(again.code, 2, "{}", again.shown());
+    assert!(again.stderr.contains("learn.wasm` exists already"), "{}", again.shown());
+    let elsewhere = workspace.run(&["eject", "learn", "--to", "mine", "--json"]).json();
+    assert_eq!(elsewhere["wasm"], "mine/learn.wasm");
+    let unknown = workspace.run(&["eject", "lern"]);
+    assert_eq!(unknown.code, 2, "{}", unknown.shown());
+    assert!(unknown.stderr.contains("did you mean `learn`?"), "{}", unknown.shown());
+}
+
+#[test]
+fn a_local_tool_takes_no_name_of_a_built_in_by_accident() {
+    let workspace = Workspace::new();
+    workspace.file(".kitbag/tools/learn.wasm", fs::read(guest("probe")).unwrap());
+    let list = workspace.run(&["list"]);
+    assert_eq!(list.code, 4, "{}", list.shown());
+    let line = "replace the built-in with `replaces = \"learn\"` in `tools.learn`";
+    assert!(list.stderr.contains(line), "{}", list.shown());
+    workspace.config("[tools.learn]\nreplaces = \"learn\"\n");
+    assert!(workspace.run(&["list"]).success().contains("replaces `learn`"));
+}
+
+#[test]
+fn what_a_model_reads_of_a_tool_of_files_names_its_directories() {
+    let workspace = Workspace::new();
+    let mut tools = builtins("conformance", &["test_simple_text", "test_error_handling"]).to_vec();
+    tools[0].workspace = Some(kitbag::policy::Access::ReadOnly);
+    let tools = tools.leak();
+    let description = |config: &str| {
+        workspace.config(config);
+        let tool = toolbox(&workspace, tools).tool("test_simple_text").unwrap();
+        tool.description.unwrap().value
+    };
+    assert_eq!(description(""), "A text.\nDirectories: /workspace (read-only)");
+    assert_eq!(
+        description(
+            "[tools.test_simple_text.grants]\n\
+             filesystem = [{ host = \".\", guest = \"/w\", mode = \"rw\" }]\n"
+        ),
+        "A text.\nDirectories: /w (writable)"
+    );
+    let ejected = toolbox(&workspace, tools).eject("test_simple_text").unwrap();
+    assert!(ejected.component == fs::read(guest("conformance")).unwrap(), "another component");
+    assert_eq!(
+        ejected.manifest,
+        "replaces = \"test_simple_text\"\n\n[grants]\n\
+         filesystem = [{ host = \".\", guest = \"/w\", mode = \"rw\" }]\n"
+    );
+    let untouched = toolbox(&workspace, tools).tool("test_error_handling").unwrap();
+    assert_eq!(untouched.description.unwrap().value, "An error.");
+}
+
+#[test]
+fn a_server_offers_the_tools_that_were_chosen() {
+    let workspace = Workspace::with_probe("");
+    let client = |arguments: &[&str]| {
+        let mut client =
+            Client::start(&workspace, arguments).after_handshake(serde_json::json!({}));
+        let list = client.request("tools/list", serde_json::json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(client(&[]), ["learn", "probe"]);
+    assert_eq!(client(&["--tools", "pro*"]), ["probe"]);
+    let unknown = workspace.run(&["serve", "--tools", "prob"]);
+    assert_eq!(unknown.code, 4, "{}", unknown.shown());
+    assert!(unknown.stderr.contains("did you mean `probe`?"), "{}", unknown.shown());
 }

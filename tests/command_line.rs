@@ -13,6 +13,7 @@ fn the_help_of_every_command_is_reviewed() {
         "run",
         "list",
         "describe",
+        "eject",
         "inspect",
         "check",
         "prompt",

@@ -62,12 +62,16 @@ enum Command {
     /// that connect to http://ADDRESS/mcp.
     #[cfg(feature = "serve")]
     Serve(commands::serve::Args),
-    /// List the tools: name, source, one line
+    /// List the tools by toolset: what each may reach, which are off, and why
     ///
     /// Nothing is compiled and nothing runs.
     List(commands::list::Args),
     /// Show a tool: its arguments, grants and limits, and where each came from
     Describe(commands::describe::Args),
+    /// Write a built-in tool as a local one: its component, and a manifest with its grants
+    ///
+    /// In .kitbag/tools, the default, it takes the place of the built-in.
+    Eject(commands::eject::Args),
     /// Read a component: what it imports and exports, and what it would need
     ///
     /// Nothing runs and nothing is compiled. The exit code says whether kitbag can
@@ -147,6 +151,7 @@ fn run(cli: Cli) -> Exit {
         Command::Serve(args) => args.run(global),
         Command::List(args) => args.run(global),
         Command::Describe(args) => args.run(global),
+        Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),
         Command::Prompt(args) => args.run(global),

@@ -84,6 +84,7 @@ pub struct Builder {
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
+    served_tools: Option<Sourced<Vec<String>>>,
     memory: Option<ByteSize>,
     concurrency: Option<Concurrency>,
     compiler: Option<PathBuf>,
@@ -326,10 +327,19 @@ impl Builder {
     }
 
     /// Bounds what calls, components and messages may take together, as
-    /// `[serve] memory` of the configuration says. Default: no bound.
+    /// `[serve] memory` of the configuration says, and offers the tools that
+    /// `[serve] tools` says. Default: no bound, and every tool that is on.
     #[must_use]
     pub fn server(mut self) -> Self {
         self.is_server = true;
+        self
+    }
+
+    /// Offers the tools whose names fit one of these names or globs, and no others,
+    /// whatever `[serve] tools` says; for a [`server`](Self::server).
+    #[must_use]
+    pub fn served_tools(mut self, patterns: Sourced<Vec<String>>) -> Self {
+        self.served_tools = Some(patterns);
         self
     }
 
@@ -472,6 +482,8 @@ impl Builder {
                 .iter()
                 .flat_map(|(name, _)| ToolName::new(name))
                 .collect(),
+            is_server: self.is_server,
+            served_tools: self.served_tools.clone(),
             protected: self.places.own().into_iter().chain(self.protected.clone()).collect(),
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod describe;
+pub(crate) mod eject;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod list;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
+use kitbag::config::{Origin, Sourced};
 use kitbag::contract::{ByteSize, LEAST_SERVER_MEMORY};
 use kitbag::mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
@@ -62,6 +63,10 @@ pub(crate) struct Args {
     /// together, such as 4GiB; at least 384MiB [default: as configured, else 2GiB]
     #[arg(long, value_name = "SIZE")]
     total_memory: Option<ByteSize>,
+    /// Offer the tools of these names or globs and no others, such as
+    /// 'search_*,python' [default: as configured, else every tool that is on]
+    #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
+    tools: Vec<String>,
     #[command(flatten)]
     limits: Limits,
     #[cfg(feature = "otlp")]
@@ -132,7 +137,16 @@ impl Args {
         let _log = self.start_log(None::<Identity>);
         let limits = self.limits;
         let secrets = self.secret_files()?;
-        let mut builder = global.builder().limits(limits.into()).protect(secrets.clone()).server();
+        let tools = (!self.tools.is_empty())
+            .then(|| Sourced { value: self.tools.clone(), origin: Origin::flag("--tools") });
+        let begin = move || {
+            let builder = global.builder().limits(limits.into()).protect(secrets.clone()).server();
+            match &tools {
+                Some(tools) => builder.served_tools(tools.clone()),
+                None => builder,
+            }
+        };
+        let mut builder = begin();
         if let Some(memory) = self.total_memory {
             if memory < LEAST_SERVER_MEMORY {
                 return Err(CliError::Usage(format!(
@@ -149,13 +163,9 @@ impl Args {
             tracing::warn!("{ignored}");
         }
         let host = toolbox.host().clone();
-        let load: Load = Box::new(move || {
-            let builder = global.builder().limits(limits.into()).host(host.clone());
-            let builder = builder.protect(secrets.clone());
-            match builder.build() {
-                Ok(kitbag) => Ok(kitbag.toolbox().clone()),
-                Err(errors) => Err(CliError::from(errors).report()),
-            }
+        let load: Load = Box::new(move || match begin().host(host.clone()).build() {
+            Ok(kitbag) => Ok(kitbag.toolbox().clone()),
+            Err(errors) => Err(CliError::from(errors).report()),
         });
         let key = self.state_key_file.as_deref().map(read_key).transpose()?;
         let server = Server::new(toolbox, load, key.as_deref())

@@ -144,6 +144,8 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The component; absolute. It was not looked at and need not exist.
     pub wasm: Sourced<PathBuf>,
+    /// The built-in that it replaces, which is there no longer.
+    pub replaces: Option<Sourced<String>>,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
 }

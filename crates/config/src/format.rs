@@ -40,7 +40,7 @@ pub(crate) struct ConfigFile {
     /// them unless its grant includes them.
     #[schemars(title = "Files that look like secrets")]
     pub(crate) secret_files: Option<SecretFilesConfig>,
-    /// What `kitbag serve` may take.
+    /// What `kitbag serve` may take, and what it offers.
     #[schemars(title = "Server")]
     pub(crate) serve: Option<ServeConfig>,
     /// The built-in tools, switched on and off by groups.
@@ -67,6 +67,10 @@ pub(crate) struct ToolConfig {
     /// The built-in that this name stands for, which it then has no longer
     /// under its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,
+    /// The built-in tool that a local tool replaces, most often the one of its own name.
+    /// Without this key no local tool has a built-in's name.
+    #[schemars(extend("examples" = ["search_files"]))]
+    pub(crate) replaces: Option<Written<String>>,
     /// The component of a local tool: a path, relative to the workspace. It
     /// starts with `~/` where it is in your home directory.
     #[schemars(extend("examples" = [".kitbag/tools/word_count.wasm"]))]
@@ -182,7 +186,7 @@ pub(crate) struct SecretFilesConfig {
     pub(crate) except: Option<Written<Vec<Written<String>>>>,
 }
 
-/// What `kitbag serve` may take.
+/// What `kitbag serve` may take, and what it offers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Server")]
@@ -192,6 +196,11 @@ pub(crate) struct ServeConfig {
     /// workspace may only lower it.
     #[schemars(extend("default" = "2GiB"))]
     pub(crate) memory: Option<Written<String>>,
+    /// The tools that clients are offered: names, or globs such as `search_*`. Where your
+    /// own file and that of a workspace both have a list, both count. Default: every tool
+    /// that is on.
+    #[schemars(extend("examples" = [["search_*", "python"]]))]
+    pub(crate) tools: Option<Written<Vec<Written<String>>>>,
 }
 
 /// The built-in tools, switched on and off by groups. `enable` in the table of a tool is

@@ -135,6 +135,26 @@ pub enum Problem {
         /// The name of the tool.
         tool: String,
     },
+    /// Something else than a local tool is to replace a built-in.
+    #[error("tool `{tool}` takes no `replaces`: only a local tool replaces a built-in; remove it")]
+    ReplacesNothing {
+        /// The name of the tool.
+        tool: String,
+    },
+    /// Two tools are to replace one built-in.
+    #[error("`{builtin}` is replaced by `{other}` already; remove one `replaces`")]
+    ReplacedTwice {
+        /// The built-in.
+        builtin: String,
+        /// The other tool.
+        other: String,
+    },
+    /// A pattern of `[serve] tools` or `--tools` matches no tool.
+    #[error("`{}` matches no tool", shown(pattern))]
+    NoSuchTools {
+        /// The pattern.
+        pattern: String,
+    },
     /// There is no such built-in.
     #[error("no built-in tool is named `{}`", shown(name))]
     UnknownBuiltin {
@@ -142,7 +162,10 @@ pub enum Problem {
         name: String,
     },
     /// A local tool has the name of a built-in.
-    #[error("local tool `{tool}` has the name of a built-in tool; give it another one")]
+    #[error(
+        "local tool `{tool}` has the name of a built-in tool; give it another one, or replace the \
+         built-in with `replaces = \"{tool}\"` in `tools.{tool}`"
+    )]
     ShadowsBuiltin {
         /// The name of both.
         tool: String,

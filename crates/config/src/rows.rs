@@ -93,6 +93,7 @@ impl Rows {
             }
             ToolSource::Local(local) => {
                 self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
+                self.text(key.key("replaces"), &local.replaces);
             }
             ToolSource::Bytes(_) | ToolSource::Native => {}
         }

@@ -56,6 +56,12 @@ pub struct Sources<'a> {
     /// The tools whose components the embedding program brings as bytes. Tables of their
     /// names configure them; no other tool has such a name.
     pub bytes_tools: Vec<ToolName>,
+    /// Whether the tools are for a server: then `[serve] tools` chooses those that its
+    /// clients are offered.
+    pub is_server: bool,
+    /// The tools that a server offers, by names or globs, and by what. Instead of what is
+    /// configured.
+    pub served_tools: Option<Sourced<Vec<String>>>,
     /// Directories and files that no tool may change, such as the compile cache
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.

@@ -78,6 +78,14 @@ pub enum Disabled {
         /// The user's own file, where it is known.
         file: Option<Arc<Path>>,
     },
+    /// A server does not offer it.
+    #[error("not served: no pattern of `{key}` ({origin}) matches it")]
+    NotServed {
+        /// `[serve] tools` or `--tools`.
+        key: &'static str,
+        /// Where the patterns stand.
+        origin: Origin,
+    },
     /// It changes files, which it cannot in this workspace.
     #[error("disabled: it changes files, and {reason}")]
     NeverWritable {

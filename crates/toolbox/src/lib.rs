@@ -10,6 +10,7 @@ mod context;
 mod deadline;
 pub mod definitions;
 mod edge;
+mod eject;
 mod error;
 mod invocation;
 mod knowledge;
@@ -40,6 +41,7 @@ use crate::pipeline::drive;
 use crate::program::ProgramTools;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
+pub use eject::Ejected;
 pub use error::ToolboxError;
 pub use invocation::{Completed, Ended, Invocation, OpenState, Problems, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
@@ -216,6 +218,12 @@ impl Toolbox {
             && let Some(description) = &mut tool.description
         {
             adapter.describe(&self.0.config, &mut description.value);
+        }
+        if let ToolSource::Builtin { name } = &configured.source.value
+            && self.0.builtin(&name.value).is_ok_and(|builtin| builtin.workspace.is_some())
+            && let Some(description) = &mut tool.description
+        {
+            description.value.push_str(&tool::directories_line(&tool.grants.value));
         }
         tool
     }

@@ -11,7 +11,8 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{
-    Access, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request, RequestedGrants,
+    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
+    RequestedGrants,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
@@ -222,10 +223,13 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             let shown = match source {
                 ToolSource::Local(local) => {
                     let path = &local.wasm.value;
-                    path.strip_prefix(&inner.config.root.value)
-                        .unwrap_or(path)
-                        .display()
-                        .to_string()
+                    let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+                    match &local.replaces {
+                        None => path.display().to_string(),
+                        Some(builtin) => {
+                            format!("{}, replaces `{}`", path.display(), builtin.value)
+                        }
+                    }
                 }
                 _ => "bytes".to_owned(),
             };
@@ -441,6 +445,19 @@ fn by_tool_text(value: String) -> Sourced<String> {
 fn leaves_open(tool: &kitbag_config::Tool) -> bool {
     let source = &tool.source.value;
     source.is_component() && (tool.description.is_none() || source.parameters().is_none())
+}
+
+/// What a model reads of the directories that a tool of files is granted.
+pub(crate) fn directories_line(grants: &Grants) -> String {
+    let directory = |grant: &DirectoryGrant| match grant.access {
+        Access::ReadOnly => format!("{} (read-only)", grant.guest),
+        Access::ReadWrite => format!("{} (writable)", grant.guest),
+    };
+    let directories: Vec<_> = grants.directories.iter().map(directory).collect();
+    match directories.is_empty() {
+        true => "\nDirectories: none".to_owned(),
+        false => format!("\nDirectories: {}", directories.join(", ")),
+    }
 }
 
 /// What a built-in says of itself; `build.rs` has checked the form.

@@ -8,6 +8,7 @@ mod limits;
 mod parameters;
 mod resolver;
 mod secret_files;
+mod served;
 mod tools;
 mod toolsets;
 mod topics;
@@ -82,8 +83,12 @@ pub(crate) fn resolve(
         wasm: settled(&sources.start.join(&component.wasm)),
         ..component.clone()
     });
-    let tools = resolver.tools(&configs, &found, component, &limits);
+    let mut tools = resolver.tools(&configs, &found, component, &limits);
     resolver.check_links(&tools);
+    let mut warnings = overrides.unknown.clone();
+    if sources.is_server {
+        served::choose(&mut tools, &configs, sources, &mut warnings, resolver.report);
+    }
     let topics = resolver.topics(&configs);
     let toolsets = resolver.switches.toolsets;
     let limits = limits.under(&overrides.limits);
@@ -94,7 +99,7 @@ pub(crate) fn resolve(
         has_workspace: exists,
         ignored,
         trust,
-        warnings: overrides.unknown.clone(),
+        warnings,
         state: sources.state.clone(),
         files,
         ceiling,

@@ -75,12 +75,13 @@ impl<'a> Resolver<'a> {
         }
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
-            let local = ToolSource::Local(LocalTool { wasm, parameters: None });
+            let local = ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None });
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(Vec::new(), true, None);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
             tools.insert(name, Tool { grants, ..tool });
         }
+        self.check_replaced_once(&tools);
         self.add_builtins(&mut tools, limits);
         tools
     }
@@ -95,13 +96,15 @@ impl<'a> Resolver<'a> {
     }
 
     /// Adds the built-ins that no file mentions. One that was given another
-    /// name has it instead of its own, also where it is then taken away.
+    /// name has it instead of its own, and one that is replaced has none, also where that
+    /// tool is then taken away.
     fn add_builtins(&mut self, tools: &mut BTreeMap<ToolName, Tool>, limits: &EffectiveLimits) {
         let renamed: HashSet<String> = tools
             .values()
             .filter_map(|tool| match &tool.source.value {
                 ToolSource::Builtin { name } => Some(name.value.clone()),
-                ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+                ToolSource::Local(local) => Some(local.replaces.as_ref()?.value.clone()),
+                ToolSource::Bytes(_) | ToolSource::Native => None,
             })
             .collect();
         let builtins = self.builtins;
@@ -190,9 +193,11 @@ impl<'a> Resolver<'a> {
 
     /// Whether the tool is built in, and who says so.
     fn kind(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Sourced<SourceConfig> {
-        let Candidate { name, found, tables, .. } = candidate;
+        let Candidate { name, found, tables, parts, .. } = candidate;
         let tool = name.to_string();
-        let is_builtin = self.named(name.as_str()).is_some();
+        let replaces = last(parts, |tool| tool.replaces.as_ref());
+        let is_builtin = self.named(name.as_str()).is_some()
+            && replaces.is_none_or(|replaces| *replaces.value != tool);
         let source = last(tables, |tool| tool.source.as_ref());
         if let Some(found) = found {
             let origin = Origin::Found { path: found.shown.clone() };
@@ -227,6 +232,9 @@ impl<'a> Resolver<'a> {
         let Candidate { name, tables, parts, .. } = candidate;
         self.fixed(parts, "parameters", candidate, |tool| tool.parameters.as_ref());
         self.fixed(parts, "wasm", candidate, |tool| tool.wasm.as_ref());
+        for at in all(parts, |tool| tool.replaces.as_ref()) {
+            self.report.at(at, Problem::ReplacesNothing { tool: name.to_string() });
+        }
 
         let written = last(tables, |tool| tool.builtin.as_ref());
         let builtin = written.map_or(name.as_str(), |at| at.value.as_str());
@@ -267,6 +275,22 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Refuses two tools in the place of one built-in.
+    fn check_replaced_once(&mut self, tools: &BTreeMap<ToolName, Tool>) {
+        let mut replaced: BTreeMap<&str, &ToolName> = BTreeMap::new();
+        for (name, tool) in tools {
+            let ToolSource::Local(LocalTool { replaces: Some(builtin), .. }) = &tool.source.value
+            else {
+                continue;
+            };
+            if let Some(other) = replaced.insert(&builtin.value, name) {
+                let (builtin, origin) = (&builtin.value, builtin.origin.clone());
+                let (builtin, other) = (builtin.clone(), other.to_string());
+                self.report.origin(origin, Problem::ReplacedTwice { builtin, other }, None);
+            }
+        }
+    }
+
     /// A tool whose component the embedding program brings: no file says where it is.
     fn bytes(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> BytesTool {
         let Candidate { name, found, tables, parts, .. } = candidate;
@@ -302,8 +326,21 @@ impl<'a> Resolver<'a> {
             self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
         }
         let wasm = self.wasm(candidate, path);
+        let replaces = self.replaces(parts);
         let parameters = self.component_parameters(parts, path);
-        Some(LocalTool { wasm: wasm?, parameters })
+        Some(LocalTool { wasm: wasm?, replaces, parameters })
+    }
+
+    /// The built-in that a local tool replaces on purpose.
+    fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
+        let at = last(parts, |tool| tool.replaces.as_ref())?;
+        if self.named(at.value).is_none() {
+            let hint = did_you_mean(nearest(at.value, self.builtin_names()))
+                .or_else(|| known_words("built-in tools", self.builtin_names()));
+            self.report.at_with(at, Problem::UnknownBuiltin { name: at.value.clone() }, hint);
+            return None;
+        }
+        Some(at.sourced(at.value.clone()))
     }
 
     fn wasm(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<Sourced<PathBuf>> {

@@ -139,7 +139,7 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
             &[
                 &format!("C:1:1: {refused}"),
                 "C:2:1: unknown key `speed` at the top level; known keys: `limits`, `secret_files`, `serve`, \
-                 `tools`, `knowledge`",
+                 `toolsets`, `tools`, `knowledge`",
             ],
         );
         check_problems_of(
@@ -151,8 +151,8 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
         &Fixture::new("[ceilling]\n[tools.learn.ceiling]\n"),
         &[
             "C:1:2: unknown key `ceilling` at the top level; known keys: `limits`, `secret_files`, `serve`, \
-             `tools`, `knowledge`",
-            "C:2:14: unknown key `ceiling` in `tools.learn`; known keys: `source`, `builtin`, `wasm`, \
+             `toolsets`, `tools`, `knowledge`",
+            "C:2:14: unknown key `ceiling` in `tools.learn`; known keys: `source`, `builtin`, `replaces`, `wasm`, \
              `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `answers`",
         ],
     );

@@ -1,8 +1,9 @@
 //! What a server may take.
 
+use kitbag_config::{Origin, Sourced, Sources, load};
 use kitbag_contract::ByteSize;
 
-use crate::support::{Fixture, check_problems_of};
+use crate::support::{Fixture, check_problems_of, problems};
 
 #[test]
 fn a_workspace_lowers_the_memory_of_a_server() {
@@ -30,5 +31,62 @@ fn a_workspace_that_raises_it_is_refused() {
     check_problems_of(
         &Fixture::new("[serve]\nmemory = \"much\"\n"),
         &["C:2:10: `much` is not a size; write a number and a unit, such as `64MiB`"],
+    );
+}
+
+/// The tools that a server offers, and why it does not offer the others.
+#[track_caller]
+fn check_served(fixture: &Fixture, flag: &[&str], expected: &[&str]) {
+    let patterns = flag.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
+    let served_tools = (!patterns.is_empty())
+        .then(|| Sourced { value: patterns, origin: Origin::flag("--tools") });
+    let config = load(&Sources { is_server: true, served_tools, ..fixture.sources() }).unwrap();
+    let tools = config.tools.values().map(|tool| match &tool.disabled {
+        None => tool.name.to_string(),
+        Some(reason) => fixture.redact(&format!("{}: {reason}", tool.name)),
+    });
+    let warnings = config.warnings.iter().map(|warning| {
+        let hint = warning.hint.as_deref().unwrap_or_default();
+        fixture.redact(&format!("{}: {}; {hint}", warning.origin, warning.problem))
+    });
+    assert_eq!(tools.chain(warnings).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_server_offers_the_tools_that_every_list_names() {
+    let fixture = Fixture::new("[serve]\ntools = [\"n*\"]\n");
+    let left =
+        "learn: not served: no pattern of `[serve] tools` (.kitbag/config.toml:2:9) matches it";
+    check_served(&fixture, &[], &[left, "notes"]);
+    let both = Fixture::new("[serve]\ntools = [\"*\"]\n").user("[serve]\ntools = [\"notes\"]\n");
+    let left = "learn: not served: no pattern of `[serve] tools` (/t/h/config.toml:2:9) matches it";
+    check_served(&both, &[], &[left, "notes"]);
+    // Other commands have all tools.
+    assert!(both.load().tools["learn"].is_enabled());
+    // The command line counts instead.
+    let left = "notes: not served: no pattern of `--tools` (flag --tools) matches it";
+    check_served(&both, &["l*n", "learn"], &["learn", left]);
+}
+
+#[test]
+fn a_pattern_that_matches_no_tool_is_named_with_the_nearest() {
+    let fixture = Fixture::new("[serve]\ntools = [\"note\", \"learn\"]\n");
+    check_served(
+        &fixture,
+        &[],
+        &[
+            "learn",
+            "notes: not served: no pattern of `[serve] tools` (.kitbag/config.toml:2:9) matches it",
+            ".kitbag/config.toml:2:10: `note` matches no tool; did you mean `notes`?",
+        ],
+    );
+    let value = vec!["lern".to_owned(), "[".to_owned()];
+    let served_tools = Some(Sourced { value, origin: Origin::flag("--tools") });
+    let sources = Sources { is_server: true, served_tools, ..fixture.sources() };
+    let errors = problems(&load(&sources), &fixture);
+    assert_eq!(
+        errors,
+        "flag --tools: `lern` matches no tool; did you mean `learn`?\n\
+         flag --tools: `[` is not a glob: invalid range pattern\n"
     );
 }

@@ -108,13 +108,15 @@ fn the_name_of_a_built_in_stands_for_that_one_only() {
         &[
             "C:2:11: tool `learn` stands for the built-in `notes`, but has the name of another built-in; \
              give it another one",
-            "C:4:10: local tool `notes` has the name of a built-in tool; give it another one",
+            "C:4:10: local tool `notes` has the name of a built-in tool; give it another one, or replace the \
+             built-in with `replaces = \"notes\"` in `tools.notes`",
         ],
     );
     check_problems_of(
         &Fixture::empty().file("w/.kitbag/tools/learn.wasm", ""),
         &[
-            ".kitbag/tools/learn.wasm: local tool `learn` has the name of a built-in tool; give it another one",
+            ".kitbag/tools/learn.wasm: local tool `learn` has the name of a built-in tool; give it another one, or replace the \
+             built-in with `replaces = \"learn\"` in `tools.learn`",
         ],
     );
 }
@@ -270,7 +272,8 @@ fn a_manifest_does_not_say_what_the_file_beside_it_says() {
         "3:11: `builtin` has no place in a manifest: it describes `a.wasm` beside it; remove it";
     let keys = "source = \"local\"\nwasm = \"other.wasm\"\nbuiltin = \"learn\"\n";
     check(keys, &[source, wasm, builtin]);
-    let known = "`title`, `description`, `enable`, `parameters`, `grants`, `limits`, `answers`";
+    let known =
+        "`replaces`, `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `answers`";
     check(
         &format!("{keys}titel = \"A\"\nzzz = 1\nwsam = 1\n"),
         &[
@@ -335,6 +338,52 @@ fn answers_become_json() {
             "C:3:5: `-inf` cannot be handed to a tool: JSON has no such number",
             "C:4:5: number `9223372036854775808` is out of range",
             "C:5:5: number `1e999` is out of range",
+        ],
+    );
+}
+
+#[test]
+fn a_local_tool_replaces_a_built_in_on_purpose() {
+    let replacing = "[tools.notes]\nsource = \"local\"\nwasm = \"n.wasm\"\nreplaces = \"notes\"\n";
+    check(&Fixture::new(replacing), &["learn: builtin learn", "notes: /t/w/n.wasm"]);
+    // By another name it takes the built-in away all the same, and also where it is off.
+    let renamed = replacing.replace("[tools.notes]", "[tools.other]");
+    check(&Fixture::new(&renamed), &["learn: builtin learn", "other: /t/w/n.wasm"]);
+    let disabled = format!("{replacing}enable = false\n");
+    check(&Fixture::new(&disabled), &["learn: builtin learn", "!notes: /t/w/n.wasm"]);
+    // A manifest beside the component says it, too.
+    let found = Fixture::empty()
+        .file("w/.kitbag/tools/notes.wasm", "")
+        .file("w/.kitbag/tools/notes.toml", "replaces = \"notes\"\n");
+    check(&found, &["learn: builtin learn", "notes: /t/w/.kitbag/tools/notes.wasm"]);
+}
+
+#[test]
+fn what_replaces_nothing_is_refused() {
+    check_problems(
+        r#"
+[tools.learn]
+replaces = "notes"
+[tools.a]
+source = "local"
+wasm = "a.wasm"
+replaces = "note"
+[tools.b]
+source = "local"
+wasm = "b.wasm"
+replaces = "learn"
+[tools.notes]
+source = "local"
+wasm = "n.wasm"
+replaces = "learn"
+"#,
+        &[
+            "C:3:12: tool `learn` takes no `replaces`: only a local tool replaces a built-in; \
+             remove it",
+            "C:7:12: no built-in tool is named `note`; did you mean `notes`?",
+            "C:13:10: local tool `notes` has the name of a built-in tool; give it another one, or \
+             replace the built-in with `replaces = \"notes\"` in `tools.notes`",
+            "C:15:12: `learn` is replaced by `b` already; remove one `replaces`",
         ],
     );
 }

@@ -1,0 +1,86 @@
+//! `[serve] tools` and `--tools`: which tools a server offers.
+
+use std::collections::BTreeMap;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::nearest;
+use kitbag_glob::Glob;
+
+use crate::config::Tool;
+use crate::error::{Diagnostic, Report};
+use crate::excerpt::Excerpt;
+use crate::file::SourceFile;
+use crate::format::ConfigFile;
+use crate::origin::Origin;
+use crate::problem::Problem;
+use crate::sources::Sources;
+use crate::text::did_you_mean;
+use crate::toolsets::Disabled;
+
+/// One list of patterns.
+struct Patterns<'a> {
+    key: &'static str,
+    origin: Origin,
+    /// Each with its place, where that is in a file.
+    texts: Vec<(&'a str, Origin, Option<Excerpt>)>,
+}
+
+/// Takes away what a server does not offer. Each list has to match a tool: the files of a
+/// workspace offer nothing that the user's own file leaves out. Those of the command line
+/// count instead of both.
+///
+/// A pattern of a file that matches no tool is a warning, since the file is for other
+/// workspaces and builds as well; one of the command line is an error.
+pub(super) fn choose(
+    tools: &mut BTreeMap<ToolName, Tool>,
+    layers: &[(&SourceFile, &ConfigFile)],
+    sources: &Sources<'_>,
+    warnings: &mut Vec<Diagnostic>,
+    report: &mut Report,
+) {
+    let lists = match &sources.served_tools {
+        Some(patterns) => vec![Patterns {
+            key: "--tools",
+            origin: patterns.origin.clone(),
+            texts: patterns
+                .value
+                .iter()
+                .map(|text| (text.as_str(), patterns.origin.clone(), None))
+                .collect(),
+        }],
+        None => layers.iter().filter_map(|(file, layer)| of_file(file, layer)).collect(),
+    };
+    for Patterns { key, origin, texts } in lists {
+        let mut globs = Vec::new();
+        for (text, origin, excerpt) in texts {
+            let problem = match Glob::new(text) {
+                Ok(glob) if tools.keys().any(|name| glob.matches(name.as_str())) => {
+                    globs.push(glob);
+                    continue;
+                }
+                Ok(_) => Problem::NoSuchTools { pattern: text.to_owned() },
+                Err(reason) => Problem::Glob { glob: text.to_owned(), reason: reason.to_owned() },
+            };
+            let hint = did_you_mean(nearest(text, tools.keys().map(|name| name.as_str())));
+            match excerpt {
+                None => report.origin(origin, problem, hint),
+                Some(_) => warnings.push(Diagnostic { origin, problem, excerpt, hint }),
+            }
+        }
+        for (name, tool) in tools.iter_mut().filter(|(_, tool)| tool.is_enabled()) {
+            if !globs.iter().any(|glob| glob.matches(name.as_str())) {
+                tool.disabled = Some(Disabled::NotServed { key, origin: origin.clone() });
+            }
+        }
+    }
+}
+
+fn of_file<'a>(file: &SourceFile, layer: &'a ConfigFile) -> Option<Patterns<'a>> {
+    let written = layer.serve.as_ref()?.tools.as_ref()?;
+    let at = written.at(file);
+    let texts = written.value.iter().map(|text| {
+        let at = text.at(file);
+        (text.value.as_str(), at.origin(), Some(Excerpt::new(file.text(), at.span)))
+    });
+    Some(Patterns { key: "[serve] tools", origin: at.origin(), texts: texts.collect() })
+}

@@ -1,0 +1,86 @@
+//! A built-in tool as a local one: its component, and the configuration that gives it the
+//! same grants.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use kitbag_config::{Tool as ConfiguredTool, ToolSource};
+use kitbag_contract::WORKSPACE_GUEST_PATH;
+use kitbag_policy::Access;
+
+use crate::{Builtin, Toolbox, ToolboxError};
+
+/// What makes a built-in tool a local one.
+#[derive(Clone, Debug)]
+pub struct Ejected {
+    /// The own name of the tool, by which its component knows it.
+    pub name: &'static str,
+    /// The component, as it is in a file.
+    pub component: Cow<'static, [u8]>,
+    /// The text of the manifest beside it, `NAME.toml`: `replaces` and the grants.
+    pub manifest: String,
+}
+
+impl Toolbox {
+    /// A built-in tool, by the name that it is called by, as a local tool would be. It need
+    /// not be enabled.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::UnknownTool`] where there is no built-in tool of that name.
+    pub fn eject(&self, name: &str) -> Result<Ejected, ToolboxError> {
+        let configured = self.0.config.tools.get(name);
+        let own = match configured.map(|tool| &tool.source.value) {
+            Some(ToolSource::Builtin { name }) => name.value.as_str(),
+            _ => name,
+        };
+        let builtin = self.0.builtin(own)?;
+        let configured = configured.filter(|tool| tool.is_enabled());
+        Ok(Ejected {
+            name: builtin.name,
+            component: builtin.artifact.component(),
+            manifest: manifest(builtin, configured, &self.0.config.root.value),
+        })
+    }
+}
+
+fn manifest(builtin: &Builtin, configured: Option<&ConfiguredTool>, root: &Path) -> String {
+    let string = |text: &str| toml::Value::from(text).to_string();
+    let entry = |host: &str, guest: &str, access: Access, more: &str| {
+        let (host, guest) = (string(host), string(guest));
+        format!("{{ host = {host}, guest = {guest}, mode = \"{access}\"{more} }}")
+    };
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let granted = configured.into_iter().flat_map(|tool| &tool.grants.value.directories);
+    let mut grants: Vec<_> = granted
+        .map(|grant| {
+            let host = match grant.host.strip_prefix(&root) {
+                Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
+                Ok(inside) => inside,
+                Err(_) => &grant.host,
+            };
+            let include = grant.include.iter().map(|glob| string(glob)).collect::<Vec<_>>();
+            let more = match include.is_empty() {
+                true => String::new(),
+                false => format!(", include = [{}]", include.join(", ")),
+            };
+            entry(&host.to_string_lossy(), grant.guest.as_str(), grant.access, &more)
+        })
+        .collect();
+    if configured.is_none() {
+        let workspace = |access| entry(".", WORKSPACE_GUEST_PATH, access, "");
+        grants.extend(builtin.workspace.map(workspace));
+    }
+    let mut text = format!("replaces = {}\n\n[grants]\n", string(builtin.name));
+    for guest in builtin.given_by_call {
+        let _ = writeln!(
+            text,
+            "# Each call of the built-in is given a directory here; a local tool is granted one:\n\
+             # filesystem = [{}]",
+            entry("DIRECTORY", guest, Access::ReadOnly, "")
+        );
+    }
+    let _ = writeln!(text, "filesystem = [{}]", grants.join(", "));
+    text
+}
