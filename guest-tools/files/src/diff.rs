@@ -16,6 +16,9 @@ const SHOWN_BYTES: usize = 6 << 10;
 /// The most lines that are compared with each other.
 const COMPARED_LINES: usize = 20_000;
 
+/// The most that is compared: lines may be long.
+const COMPARED_BYTES: usize = 1 << 20;
+
 /// How long that may take. What is found by then is a longer difference than it need be.
 const TIME: Duration = Duration::from_millis(500);
 
@@ -32,16 +35,17 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
         lines().take_while(|(one, other)| one == other).map(|(line, _)| line.len()).sum();
     let [old_lines, new_lines] =
         [old_rest, new_rest].map(|rest| rest[..rest.len() - end].split_inclusive('\n').count());
-    if old_lines > COMPARED_LINES || new_lines > COMPARED_LINES {
-        let new_lines = count(new_lines as u64, "line", "lines");
-        let (first, last) = (same_lines + 1, same_lines + old_lines);
-        return format!("[lines {first}-{last} became {new_lines}]\n");
-    }
     let context = || old[..same_bytes].split_inclusive('\n').rev().take(CONTEXT);
     let start = same_bytes - context().map(str::len).sum::<usize>();
     let tail = &old_rest[old_rest.len() - end..];
     let tail: usize = tail.split_inclusive('\n').take(CONTEXT).map(str::len).sum();
     let part = |text: &'_ str| text[start..text.len() - end + tail].to_owned();
+    let size = old.len().max(new.len()) - start - end + tail;
+    if old_lines.max(new_lines) > COMPARED_LINES || size > COMPARED_BYTES {
+        let new_lines = count(new_lines as u64, "line", "lines");
+        let (first, last) = (same_lines + 1, same_lines + old_lines);
+        return format!("[lines {first}-{last} became {new_lines}]\n");
+    }
     let shown = hunks(&part(old), &part(new), same_lines - context().count());
     let part = cut(&shown, SHOWN_BYTES);
     if part.len() == shown.len() {

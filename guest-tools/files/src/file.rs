@@ -44,9 +44,7 @@ impl Opened {
                 )));
             }
             Kind::Other => {
-                return Err(ErrorInfo::new(format!(
-                    "`{given}` is a FIFO, a socket or a device, which no tool reads"
-                )));
+                return Err(failed(io::Error::from_raw_os_error(libc::ENOTSUP)));
             }
             // The host refuses a secret, and says what would allow it.
             Kind::File | Kind::Link | Kind::Secret => {}

@@ -138,10 +138,8 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
             Some(libc::EINVAL) => {
                 ErrorInfo::new(format!("`{}` cannot be moved into itself", from.given))
             }
-            // Which of the two the host refuses is seen by what it says of each.
-            Some(libc::EPERM) if stat(&from.path).is_ok_and(|it| it.kind != Kind::Secret) => {
-                explain(&to, &format!("what `{}` is moved to", from.given), &error)
-            }
+            // What is not moved from its place is known by its name; else it is the new place.
+            Some(libc::EPERM) if !is_kept(&from) => explain(&to, "made", &error),
             _ => explain(&from, "moved", &error),
         }
         .into());
@@ -150,6 +148,16 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
         sync(&above.0);
     }
     Ok("[moved]\n".into())
+}
+
+/// Whether a path is one that no tool changes, as far as its names say.
+fn is_kept(location: &Location) -> bool {
+    location.path.split('/').any(is_sealed)
+        || stat(&location.path).is_ok_and(|found| found.kind == Kind::Secret)
+}
+
+fn is_sealed(name: &str) -> bool {
+    SEALED.contains(&name.to_lowercase().as_str())
 }
 
 #[derive(Deserialize)]
@@ -268,8 +276,7 @@ fn look_into(top: &Location) -> Result<Inside, ErrorInfo> {
         let mut files = Vec::new();
         let listed = list(&directory.path, |name, kind| {
             inside.entries += 1;
-            let is_sealed = SEALED.contains(&name.to_lowercase().as_str());
-            if is_sealed || kind == Kind::Secret {
+            if is_sealed(name) || kind == Kind::Secret {
                 inside.sealed.get_or_insert_with(|| directory.join(name).given);
             }
             match kind {

@@ -40,7 +40,7 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
         Some(libc::EDQUOT) => failed("the quota of the disk is used up"),
         Some(libc::EFBIG) => failed("the file would be larger than the system allows"),
         Some(libc::EBUSY) => failed("it is in use").transient(),
-        Some(libc::ENOTSUP) => failed("it is no file and no directory"),
+        Some(libc::ENOTSUP) => failed("it is a FIFO, a socket or a device"),
         Some(libc::EINVAL) => failed("the system does not take such a path"),
         _ => failed(&error.to_string()),
     }
@@ -80,8 +80,8 @@ fn refused(location: &Location) -> String {
     let sealed = |name: &str| SEALED.contains(&name.to_lowercase().as_str());
     match location.path.split('/').find(|name| sealed(name)) {
         Some(name) => format!("no tool changes `{name}`"),
-        None => "it is part of a repository, of the configuration of kitbag or of what that \
-                 names, which no tool changes"
+        None => "it has the name of a secret, or belongs to a repository, to the configuration \
+                 of kitbag or to what that names, which no tool changes"
             .to_owned(),
     }
 }

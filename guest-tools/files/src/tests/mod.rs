@@ -1,5 +1,6 @@
 //! The tools on a directory of the system, without a host.
 
+mod definitions;
 mod patching;
 mod paths;
 mod reading;
