@@ -4,7 +4,7 @@ use std::io;
 
 use kitbag_sdk::ErrorInfo;
 
-use crate::entries::{Kind, granted, stat, stat_link};
+use crate::entries::{Granted, Kind, granted, stat, stat_link};
 use crate::location::Location;
 use crate::nearest::nearest_paths;
 
@@ -23,6 +23,8 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
     let failed = |why: &str| ErrorInfo::new(format!("`{given}` cannot be {action}: {why}"));
     match error.raw_os_error() {
         Some(libc::EPERM) => failed(&refused(location)),
+        // The C library of the guest knows the granted directories, and finds no other.
+        Some(libc::ENOENT) if !is_granted(location) => failed(&refused(location)),
         Some(libc::ENOENT) => missing(location),
         Some(libc::EACCES) => failed("the permissions of the file system do not allow it"),
         Some(libc::EEXIST) => ErrorInfo::new(format!("`{given}` exists already")),
@@ -46,13 +48,20 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
     }
 }
 
+/// Whether a path lies in a directory that the tool is granted.
+pub fn is_granted(location: &Location) -> bool {
+    granted().iter().any(|directory| is_inside(location, directory))
+}
+
+fn is_inside(location: &Location, directory: &Granted) -> bool {
+    let rest = location.path.strip_prefix(directory.path.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Why the host refuses a path.
 fn refused(location: &Location) -> String {
     let directories = granted();
-    let inside = |directory: &&crate::Granted| {
-        let rest = location.path.strip_prefix(directory.path.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
+    let inside = |directory: &&Granted| is_inside(location, directory);
     let paths: Vec<_> = directories.iter().map(|it| format!("`{}`", it.path)).collect();
     let paths = match paths.as_slice() {
         [] => "nothing".to_owned(),

@@ -18,6 +18,6 @@ mod nearest;
 pub use crate::cut::{cut, quoted};
 pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
 pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_link};
-pub use crate::error::explain;
+pub use crate::error::{explain, is_granted};
 pub use crate::location::Location;
 pub use crate::nearest::{nearest, nearest_paths};

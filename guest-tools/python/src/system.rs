@@ -1,0 +1,334 @@
+//! What a script asks of the system: files, variables, the time.
+//!
+//! The guest's own file system answers, which holds what the tool is granted and nothing
+//! else. Paths are as in Python, relative to the directory that the call works in.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::ops::ControlFlow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, Datelike, FixedOffset, Timelike, Utc};
+use kitbag_sdk::Call;
+use kitbag_workspace::{Kind, Location, explain, is_granted, list, stat, stat_link};
+use monty_types::{
+    ExcType, ExtFunctionResult, FileMode, MontyDate, MontyDateTime, MontyException,
+    MontyFileHandle, MontyObject, MontyTimeZone, OsFunctionCall, StringRepr, UnicodeErrorData,
+    dir_stat, file_stat, unicode_decode_error_msg, utf8_error_reason,
+};
+
+/// The system as one call sees it.
+pub(crate) struct System {
+    /// The directory that relative paths start from.
+    root: String,
+}
+
+type Answer = Result<MontyObject, MontyException>;
+
+impl System {
+    pub(crate) fn new(call: &Call) -> Self {
+        Self { root: call.root().to_owned() }
+    }
+
+    /// Does what a script asks for.
+    pub(crate) fn answer(&self, call: OsFunctionCall) -> ExtFunctionResult {
+        match self.perform(call) {
+            Ok(value) => ExtFunctionResult::Return(value),
+            Err(exception) => ExtFunctionResult::Error(exception),
+        }
+    }
+
+    fn perform(&self, call: OsFunctionCall) -> Answer {
+        let has_nul = |path: Option<&str>| path.is_some_and(|path| path.contains('\0'));
+        let (source, target) = (call.fs_primary_path(), call.rename_destination());
+        if has_nul(source) || has_nul(target) {
+            if call.is_existence_check() {
+                return Ok(MontyObject::Bool(false));
+            }
+            let message = call.embedded_null_message(!has_nul(source));
+            return Err(MontyException::new(ExcType::ValueError, Some(message.to_owned())));
+        }
+        match call {
+            OsFunctionCall::Exists(path) => Ok(MontyObject::Bool(self.kind(&path).is_some())),
+            OsFunctionCall::IsFile(path) => {
+                Ok(MontyObject::Bool(self.kind(&path) == Some(Kind::File)))
+            }
+            OsFunctionCall::IsDir(path) => {
+                Ok(MontyObject::Bool(self.kind(&path) == Some(Kind::Directory)))
+            }
+            OsFunctionCall::IsSymlink(path) => {
+                let found = stat_link(&self.locate(&path).path);
+                Ok(MontyObject::Bool(found.is_ok_and(|it| it.kind == Kind::Link)))
+            }
+            OsFunctionCall::ReadText(path) => text(self.read(&path)?).map(MontyObject::String),
+            OsFunctionCall::ReadBytes(path) => self.read(&path).map(MontyObject::Bytes),
+            OsFunctionCall::Stat(path) => self.stat(&path),
+            OsFunctionCall::Iterdir(path) => self.entries(&path),
+            // There is no working directory but the root, and a link stays a link.
+            OsFunctionCall::Resolve(path) | OsFunctionCall::Absolute(path) => {
+                Ok(MontyObject::Path(self.locate(&path).path))
+            }
+            OsFunctionCall::WriteText(it) => {
+                self.write(&it.path, it.data.as_bytes(), Opening::Truncate)?;
+                Ok(count(it.data.chars().count()))
+            }
+            OsFunctionCall::AppendText(it) => {
+                self.write(&it.path, it.data.as_bytes(), Opening::Append)?;
+                Ok(count(it.data.chars().count()))
+            }
+            OsFunctionCall::WriteBytes(it) => {
+                self.write(&it.path, &it.data, Opening::Truncate)?;
+                Ok(count(it.data.len()))
+            }
+            OsFunctionCall::AppendBytes(it) => {
+                self.write(&it.path, &it.data, Opening::Append)?;
+                Ok(count(it.data.len()))
+            }
+            OsFunctionCall::Open(it) => self.open(it.path.into_string(), it.mode),
+            OsFunctionCall::Mkdir(it) => self.make_directory(&it.path, it.parents, it.exist_ok),
+            OsFunctionCall::Unlink(path) => {
+                self.done(&path, "removed", |path| fs::remove_file(path))
+            }
+            OsFunctionCall::Rmdir(path) => self.done(&path, "removed", |path| fs::remove_dir(path)),
+            OsFunctionCall::Rename(it) => {
+                let target = self.locate(&it.dst);
+                self.done(&it.src, "renamed", |path| fs::rename(path, &target.path))
+            }
+            OsFunctionCall::Getenv(it) => {
+                let found = variables().find(|(name, _)| *name == it.key);
+                Ok(found.map_or(it.default, |(_, value)| MontyObject::String(value)))
+            }
+            OsFunctionCall::GetEnviron => {
+                let text = MontyObject::String;
+                let pairs = variables().map(|(name, value)| (text(name), text(value)));
+                Ok(MontyObject::dict(pairs.collect::<Vec<_>>()))
+            }
+            OsFunctionCall::DateToday => {
+                let now = now();
+                Ok(MontyObject::Date(MontyDate {
+                    year: now.year(),
+                    month: now.month() as u8,
+                    day: now.day() as u8,
+                }))
+            }
+            OsFunctionCall::DateTimeNow(zone) => Ok(MontyObject::DateTime(now_in(zone))),
+        }
+    }
+
+    /// The path that a script means: absolute, without `.` and `..`.
+    fn locate(&self, given: &str) -> Location {
+        let path = match given.starts_with('/') {
+            true => given.to_owned(),
+            false => format!("{}/{given}", self.root),
+        };
+        let mut names = Vec::new();
+        for name in path.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => drop(names.pop()),
+                name => names.push(name),
+            }
+        }
+        Location { given: given.to_owned(), path: format!("/{}", names.join("/")) }
+    }
+
+    /// What is there, through links; `None` where nothing is, or nothing that can be seen.
+    fn kind(&self, path: &str) -> Option<Kind> {
+        stat(&self.locate(path).path).ok().map(|it| it.kind)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, MontyException> {
+        let location = self.locate(path);
+        let mut content = Vec::new();
+        File::open(&location.path)
+            .and_then(|mut file| file.read_to_end(&mut content))
+            .map_err(|error| failed(&location, "read", &error))?;
+        Ok(content)
+    }
+
+    fn write(&self, path: &str, data: &[u8], opening: Opening) -> Result<(), MontyException> {
+        let location = self.locate(path);
+        opening
+            .open(&location.path)
+            .and_then(|mut file| file.write_all(data))
+            .map_err(|error| failed(&location, "written", &error))
+    }
+
+    /// Opens a file for what its mode does at once: look whether it is there, empty it, or
+    /// make it. Each later use opens it again.
+    fn open(&self, path: String, mode: FileMode) -> Answer {
+        let location = self.locate(&path);
+        let opening = match mode {
+            FileMode::Read(_) | FileMode::ReadUpdate(_) => Opening::Read,
+            FileMode::Write(_) | FileMode::WriteUpdate(_) => Opening::Truncate,
+            FileMode::Append(_) | FileMode::AppendUpdate(_) => Opening::Append,
+        };
+        let is_directory = |_: &File| match stat(&location.path) {
+            Ok(found) if found.kind == Kind::Directory => Err(ErrorKind::IsADirectory.into()),
+            _ => Ok(()),
+        };
+        opening
+            .open(&location.path)
+            .and_then(|file| is_directory(&file))
+            .map_err(|error| failed(&location, "opened", &error))?;
+        Ok(MontyObject::FileHandle(MontyFileHandle { path, mode, position: 0 }))
+    }
+
+    fn stat(&self, path: &str) -> Answer {
+        let location = self.locate(path);
+        let found = stat(&location.path).map_err(|error| failed(&location, "looked at", &error))?;
+        let modified = found.modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.unwrap_or_default().as_secs_f64();
+        Ok(match found.kind {
+            Kind::Directory => dir_stat(0o755, modified),
+            _ => file_stat(0o644, i64::try_from(found.size).unwrap_or(i64::MAX), modified),
+        })
+    }
+
+    /// The entries of a directory, by name. Those whose names are not Unicode are left out.
+    fn entries(&self, path: &str) -> Answer {
+        let location = self.locate(path);
+        let mut names = Vec::new();
+        list(&location.path, |name, _| {
+            names.push(name.to_owned());
+            ControlFlow::Continue(())
+        })
+        .map_err(|error| failed(&location, "listed", &error))?;
+        names.sort();
+        let prefix = match path {
+            "." => String::new(),
+            path => format!("{}/", path.trim_end_matches('/')),
+        };
+        let entry = |name| MontyObject::Path(format!("{prefix}{name}"));
+        Ok(MontyObject::List(names.into_iter().map(entry).collect()))
+    }
+
+    fn make_directory(&self, path: &str, parents: bool, exist_ok: bool) -> Answer {
+        let location = self.locate(path);
+        if self.kind(path) == Some(Kind::Directory) && exist_ok {
+            return Ok(MontyObject::None);
+        }
+        self.done(path, "made", |path| {
+            if let (true, Some((above, _))) = (parents, location.split()) {
+                fs::create_dir_all(above.path)?;
+            }
+            fs::create_dir(path)
+        })
+    }
+
+    fn done(&self, path: &str, verb: &str, act: impl FnOnce(&str) -> io::Result<()>) -> Answer {
+        let location = self.locate(path);
+        match act(&location.path) {
+            Ok(()) => Ok(MontyObject::None),
+            Err(error) => Err(failed(&location, verb, &error)),
+        }
+    }
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy)]
+enum Opening {
+    /// To be read; it has to exist.
+    Read,
+    /// To be written; what was in it is gone.
+    Truncate,
+    /// To be written behind what is in it.
+    Append,
+}
+
+impl Opening {
+    fn open(self, path: &str) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        match self {
+            Self::Read => options.read(true),
+            Self::Truncate => options.write(true).create(true).truncate(true),
+            Self::Append => options.append(true).create(true),
+        };
+        options.open(path)
+    }
+}
+
+/// The exception that Python raises, with its number and words. Where something is not
+/// allowed, what is granted stands behind them.
+fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException {
+    let words = |number: u32, words: &str| {
+        format!("[Errno {number}] {words}: {}", StringRepr(&location.given))
+    };
+    let (kind, message) = match error.kind() {
+        ErrorKind::NotFound if is_granted(location) => {
+            (ExcType::FileNotFoundError, words(2, "No such file or directory"))
+        }
+        ErrorKind::AlreadyExists => (ExcType::FileExistsError, words(17, "File exists")),
+        ErrorKind::NotADirectory => (ExcType::NotADirectoryError, words(20, "Not a directory")),
+        ErrorKind::IsADirectory => (ExcType::IsADirectoryError, words(21, "Is a directory")),
+        ErrorKind::DirectoryNotEmpty => (ExcType::OSError, words(39, "Directory not empty")),
+        ErrorKind::InvalidFilename => (ExcType::OSError, words(36, "File name too long")),
+        kind => {
+            let explained = explain(location, verb, error).message;
+            let subject = format!("`{}` cannot be {verb}: ", location.given);
+            let why = explained.strip_prefix(&subject).unwrap_or(&explained);
+            match kind {
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => {
+                    let denied = words(13, "Permission denied");
+                    (ExcType::PermissionError, format!("{denied}: {why}"))
+                }
+                _ => (ExcType::OSError, explained),
+            }
+        }
+    };
+    MontyException::new(kind, Some(message))
+}
+
+/// The content of a file as text, which has to be UTF-8.
+fn text(content: Vec<u8>) -> Result<String, MontyException> {
+    String::from_utf8(content).map_err(|error| {
+        let (wrong, content) = (error.utf8_error(), error.as_bytes());
+        let start = wrong.valid_up_to();
+        let end = wrong.error_len().map_or(content.len(), |length| start + length);
+        let reason = utf8_error_reason(content[start], wrong.error_len());
+        let message = unicode_decode_error_msg("utf-8", content[start], start, end, reason);
+        MontyException::new(ExcType::UnicodeDecodeError, Some(message))
+            .with_data(UnicodeErrorData::decode("utf-8", content, start, end, reason))
+    })
+}
+
+fn count(number: usize) -> MontyObject {
+    MontyObject::Int(number as i64)
+}
+
+/// The variables that are granted.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// The time. A call knows no zone but UTC.
+fn now() -> DateTime<Utc> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let micros = i64::try_from(now.as_micros()).unwrap_or_default();
+    DateTime::from_timestamp_micros(micros).unwrap_or_default()
+}
+
+/// The time in a zone, or without one, which is that of UTC.
+fn now_in(zone: Option<MontyTimeZone>) -> MontyDateTime {
+    let offset = zone.as_ref().and_then(|zone| FixedOffset::east_opt(zone.offset_seconds));
+    let local = match offset {
+        Some(offset) => now().with_timezone(&offset).naive_local(),
+        None => now().naive_utc(),
+    };
+    let (offset_seconds, timezone_name) = match zone {
+        Some(zone) => (Some(zone.offset_seconds), zone.name),
+        None => (None, None),
+    };
+    MontyDateTime {
+        year: local.year(),
+        month: local.month() as u8,
+        day: local.day() as u8,
+        hour: local.hour() as u8,
+        minute: local.minute() as u8,
+        second: local.second() as u8,
+        microsecond: local.nanosecond() / 1_000 % 1_000_000,
+        offset_seconds,
+        timezone_name,
+    }
+}
