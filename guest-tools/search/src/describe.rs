@@ -16,13 +16,13 @@ fn search_files() -> Description {
         "globs": list("*.rs, !test/**"),
         "types": list("rust, !md"),
         "case": { "enum": ["smart", "sensitive", "insensitive"], "default": "smart" },
-        "context": { "type": "integer", "minimum": 0, "maximum": 50, "default": 0 },
+        "context": { "type": "integer", "maximum": 50, "default": 0 },
         "show": { "enum": ["lines", "files", "counts"], "default": "lines" },
         "hidden": { "type": "boolean", "default": false },
         "ignored": { "type": "boolean", "default": false },
         "newest": { "type": "boolean", "default": false },
-        "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 100 },
-        "per_file": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 20 },
+        "limit": { "type": "integer", "default": 100 },
+        "per_file": { "type": "integer", "default": 20 },
     });
     described("search_files", properties, &["pattern"]).description(
         "Search what is in files, as ripgrep does: not in hidden, ignored (.gitignore) and binary \
@@ -37,11 +37,11 @@ fn find_files() -> Description {
         "globs": list("*.rs, src/**/*.ts, !test/**"),
         "types": list("rust, !md"),
         "kind": { "enum": ["file", "directory", "any"], "default": "file" },
-        "depth": { "type": "integer", "minimum": 1 },
+        "depth": { "type": "integer" },
         "hidden": { "type": "boolean", "default": false },
         "ignored": { "type": "boolean", "default": false },
         "newest": { "type": "boolean", "default": false },
-        "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 200 },
+        "limit": { "type": "integer", "default": 200 },
     });
     described("find_files", properties, &[]).description(
         "Find files by name in a whole tree, without hidden and ignored ones. Answers paths, one \

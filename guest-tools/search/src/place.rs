@@ -27,7 +27,11 @@ impl Place {
         let failed = |error: &io::Error| explain(&location, "searched", error);
         let kind = stat(&location.path).map_err(|error| failed(&error))?.kind;
         if !matches!(kind, Kind::File | Kind::Directory) {
-            let why = if kind == Kind::Secret { "looks like a secret" } else { "is no file" };
+            // The host tells the type of neither.
+            let why = match kind {
+                Kind::Secret => "looks like a secret, or is no file",
+                _ => "is no file",
+            };
             return Err(ErrorInfo::new(format!("`{path}` cannot be searched: it {why}")));
         }
         let root = root_of(call, &location.path);
@@ -73,6 +77,10 @@ pub(crate) fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "may not be read: no permission, or it looks like a secret".into()
+        }
+        // What `grep-searcher` says at the limit that it is given.
+        _ if error.to_string().contains("allocation limit") => {
+            "has a line of more than 16 MiB, or a pattern with \\n meets more than that".into()
         }
         _ => format!("cannot be read: {error}"),
     }

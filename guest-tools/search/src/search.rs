@@ -136,7 +136,7 @@ impl Search<'_> {
         let mut collector = Collector {
             matcher: &self.matcher,
             show: self.arguments.show,
-            room: room.min(self.arguments.per_file),
+            room: room.min(self.arguments.per_file).min(COUNTED),
             // All files have to be looked at for the newest of them.
             countable: if self.arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
             hits: Hits::default(),
