@@ -2,6 +2,7 @@
 //! real library, and snapshots under `snapshots/`.
 
 pub(crate) mod crafted;
+pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod mcp;
 

@@ -13,6 +13,7 @@ mod bindings;
 mod change;
 mod granted;
 mod listing;
+mod mode;
 mod quota;
 mod resolve;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::ENTRY_BYTES;
 use kitbag_files::Change;
-use rustix::fs::{FileType, Mode, OFlags, ftruncate, openat};
+use rustix::fs::{FileType, OFlags, ftruncate, openat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
@@ -22,6 +22,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoEr
 use super::change::{Guarded, above};
 use super::granted::Place;
 use super::listing::Listing;
+use super::mode;
 use super::quota::{self, CountedStream};
 use super::resolve::{Found, from_errno, resolve};
 
@@ -59,10 +60,10 @@ impl Guarded<'_> {
 fn open_ordinary(
     parent: BorrowedFd<'_>,
     name: &str,
-    mode: OpenMode,
+    open_mode: OpenMode,
     oflags: OpenFlags,
 ) -> FsResult<Found> {
-    let access = match (mode.contains(OpenMode::READ), mode.contains(OpenMode::WRITE)) {
+    let access = match (open_mode.contains(OpenMode::READ), open_mode.contains(OpenMode::WRITE)) {
         (true, true) => OFlags::RDWR,
         (false, true) => OFlags::WRONLY,
         (_, false) => OFlags::RDONLY,
@@ -73,7 +74,7 @@ fn open_ordinary(
     let is_exclusive = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
     flags.set(OFlags::EXCL, is_exclusive);
     flags.set(OFlags::DIRECTORY, oflags.contains(OpenFlags::DIRECTORY));
-    let opened = openat(parent, name, flags, Mode::from_raw_mode(0o666));
+    let opened = openat(parent, name, flags, mode::of_new_file(name));
     let opened = opened.map_err(|error| match error {
         // A FIFO that is written and that nothing reads, or a socket.
         Errno::NXIO => ErrorCode::Unsupported.into(),
@@ -181,6 +182,9 @@ impl HostDescriptor for Guarded<'_> {
             {
                 return Err(ErrorCode::NotPermitted.into());
             }
+            if kind.is_none() && !is_directory {
+                self.granted.made(opened.id());
+            }
             if oflags.contains(OpenFlags::TRUNCATE) {
                 ftruncate(&opened.handle, 0).map_err(from_errno)?;
             }
@@ -245,6 +249,7 @@ impl HostDescriptor for Guarded<'_> {
         // would be a way to write it.
         self.quota.take(ENTRY_BYTES)?;
         let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
+        let (old, new) = (self.place_of(old)?, self.place_of(new)?);
         let (from, to) = (old.parent(), new.parent());
         let result = self.wasi.link_at(from, old_path_flags, old.name(), to, new.name()).await;
         let result = self.leave(new, result);
@@ -258,7 +263,7 @@ impl HostDescriptor for Guarded<'_> {
         new_fd: Resource<Descriptor>,
         new_path: String,
     ) -> FsResult<()> {
-        let (old, new) = self.moving((&fd, &old_path), (&new_fd, &new_path)).await?;
+        let (old, new) = self.renaming((&fd, &old_path), (&new_fd, &new_path)).await?;
         let result = self.wasi.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
         let result = self.leave(new, result);
         self.leave(old, result)

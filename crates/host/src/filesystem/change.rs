@@ -16,6 +16,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::granted::{Granted, Place};
+use super::mode;
 use super::quota::Quota;
 use super::resolve::{Found, Target, from_errno, leads_out, resolve};
 
@@ -131,12 +132,12 @@ impl Guarded<'_> {
         Ok(Position { _lock: changing.lock, ..place })
     }
 
-    /// The same for what is moved, or gets a second name, and where to.
+    /// Resolves what is moved, or gets a second name, and where to.
     pub(super) async fn moving(
         &mut self,
         (fd, path): (&Resource<Descriptor>, &str),
         (new_fd, new_path): (&Resource<Descriptor>, &str),
-    ) -> FsResult<(Position, Position)> {
+    ) -> FsResult<(Changing, Changing)> {
         // Only one of them is locked, so that no two calls wait for each other.
         let old = self.changing(fd, path, false, Change::Remove).await?;
         let new = self.changing(new_fd, new_path, false, Change::Put).await?;
@@ -145,7 +146,27 @@ impl Guarded<'_> {
         if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
             return Err(ErrorCode::NotPermitted.into());
         }
-        Ok((self.place_of(old)?, self.place_of(new)?))
+        Ok((old, new))
+    }
+
+    /// The same for what is moved. A file that was made in this call gets the mode of the
+    /// one whose place it takes.
+    pub(super) async fn renaming(
+        &mut self,
+        from: (&Resource<Descriptor>, &str),
+        to: (&Resource<Descriptor>, &str),
+    ) -> FsResult<(Position, Position)> {
+        let (from, to) = self.moving(from, to).await?;
+        let is_file = |found: &&Found| found.kind() == FileType::RegularFile;
+        let [new, old] = [&from, &to].map(|it| it.target.found.as_ref().filter(is_file));
+        if let (Some(new), Some(old)) = (new, old)
+            && self.granted.has_made(new.id())
+        {
+            let old = (to.parent(), &*to.target.name, &old.stat);
+            let new = (from.parent(), &*from.target.name, &new.stat);
+            mode::copy(old, new).map_err(from_errno)?;
+        }
+        Ok((self.place_of(from)?, self.place_of(to)?))
     }
 
     /// The same for what is only looked at.
@@ -195,6 +216,16 @@ pub(super) struct Changing {
     target: Target,
     place: Place,
     lock: Option<SystemFile>,
+}
+
+impl Changing {
+    /// The directory that holds what is changed.
+    fn parent(&self) -> BorrowedFd<'_> {
+        match self.target.directories.last() {
+            Some(parent) => parent.handle.as_fd(),
+            None => self.dir.dir.as_fd(),
+        }
+    }
 }
 
 /// A checked place in a directory.

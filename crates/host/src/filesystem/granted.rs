@@ -1,7 +1,7 @@
 //! The directories of a call: opened once, without links, and checked. What in them looks
 //! like a secret is opened and changed only where a grant names it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(crate) struct Granted {
     open: HashMap<u32, Place>,
     /// The secrets that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedSecret>,
+    /// The files that were made in this call.
+    made: HashSet<FileId>,
     /// Those of the granted directories that it may write.
     writable: Vec<(PathBuf, FileId)>,
     guard: Arc<Guard>,
@@ -155,6 +157,16 @@ impl Granted {
     /// Forgets what the guest has closed.
     pub(super) fn closed(&mut self, handle: &Resource<Descriptor>) {
         self.open.remove(&handle.rep());
+    }
+
+    /// Notes a file that was made in this call.
+    pub(super) fn made(&mut self, file: FileId) {
+        self.made.insert(file);
+    }
+
+    /// Whether a file was made in this call.
+    pub(super) fn has_made(&self, file: FileId) -> bool {
+        self.made.contains(&file)
     }
 
     /// Where an open directory lies. Every handle of one is made with its place.

@@ -1,0 +1,121 @@
+//! Calls that change files and are killed in the middle: each file is the old one or the new
+//! one, and the next call removes what was left.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+use crate::support::files::names;
+
+/// Kills a call as soon as a name that begins so is in the directory, or it has ended.
+fn kill_at(workspace: &Workspace, call: &Call, name: &str) -> bool {
+    let mut child = workspace.start(call.tool, &call.arguments, call.answers);
+    loop {
+        let is_there = names(&workspace.root()).iter().any(|it| it.starts_with(name));
+        let has_ended = child.try_wait().unwrap().is_some();
+        if is_there || has_ended {
+            // One that has just ended is not there to be killed.
+            let _ = child.kill();
+            child.wait().unwrap();
+            return is_there;
+        }
+    }
+}
+
+struct Call {
+    tool: &'static str,
+    arguments: Value,
+    answers: &'static [&'static str],
+    /// The contents that a file may have: before and after.
+    expected: Vec<(&'static str, [Option<String>; 2])>,
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+#[test]
+fn each_file_is_old_or_new_and_the_next_call_removes_what_was_left() {
+    let [old, new] = ["old\n", "new\n"].map(|line| line.repeat(20_000));
+    let contents = || [Some(old.clone()), Some(new.clone())];
+    let calls = [
+        Call {
+            tool: "write_file",
+            arguments: json!({ "path": "a", "content": new }),
+            answers: &[],
+            expected: vec![("a", contents())],
+        },
+        Call {
+            tool: "edit_file",
+            arguments: json!({
+                "path": "a",
+                "edits": [{ "old_text": "old", "new_text": "new", "all": true }],
+            }),
+            answers: &[],
+            expected: vec![("a", contents())],
+        },
+        Call {
+            tool: "apply_patch",
+            arguments: json!({
+                "patch": "*** Begin Patch\n*** Update File: c\n@@\n-1\n+2\n*** Delete File: b\n\
+                          *** End Patch",
+            }),
+            answers: &["remove=true"],
+            expected: vec![
+                ("b", [Some(old.clone()), None]),
+                ("c", [Some("1\n".into()), Some("2\n".into())]),
+            ],
+        },
+        Call {
+            tool: "remove_path",
+            arguments: json!({ "path": "in", "recursive": true }),
+            answers: &["remove=true"],
+            expected: vec![],
+        },
+    ];
+    let mut killed = HashSet::new();
+    for call in &calls {
+        for name in [".kitbag-tmp-", ".kitbag-lock-", ".kitbag-old-"] {
+            for _ in 0..4 {
+                let workspace = Workspace::of_files();
+                workspace.file("a", &old);
+                workspace.file("b", &old);
+                workspace.file("c", "1\n");
+                for number in 0..50 {
+                    workspace.file(&format!("in/{number}"), "x");
+                }
+                if kill_at(&workspace, call, name) {
+                    killed.insert((call.tool, name));
+                }
+                for (path, expected) in &call.expected {
+                    let found = read(&workspace.path(path));
+                    assert!(expected.contains(&found), "{} {name} {path}", call.tool);
+                }
+                if call.tool == "remove_path" {
+                    // Whole, or out of the way.
+                    let left = fs::read_dir(workspace.path("in")).map_or(50, Iterator::count);
+                    assert_eq!(left, 50);
+                    workspace.file("in/again", "");
+                } else if call.tool == "apply_patch" {
+                    workspace.file("b", &old);
+                    workspace.file("c", "1\n");
+                } else {
+                    workspace.file("a", &old);
+                }
+                workspace.tool(call.tool, &call.arguments, call.answers).success();
+                let left = names(&workspace.root());
+                assert!(
+                    !left.iter().any(|it| it.starts_with(".kitbag-")),
+                    "{} {left:?}",
+                    call.tool
+                );
+            }
+        }
+    }
+    // Where it was killed depends on the system; that it was, does not.
+    assert!(killed.contains(&("write_file", ".kitbag-tmp-")), "{killed:?}");
+    assert!(killed.contains(&("edit_file", ".kitbag-tmp-")), "{killed:?}");
+}
