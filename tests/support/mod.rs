@@ -1,6 +1,7 @@
 //! The harness: a workspace of its own for each test, the real binary and the
 //! real library, and snapshots under `snapshots/`.
 
+pub(crate) mod cases;
 pub(crate) mod crafted;
 pub(crate) mod files;
 pub(crate) mod http;

@@ -1,0 +1,49 @@
+//! `calculate`, through the real component. Numbers in detail are tested in
+//! `guest-tools/calc`.
+
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::cases::{call, check_cases, check_concurrent};
+
+#[test]
+fn expressions_are_calculated() {
+    check_cases("calc", &["exact.txt", "inexact.txt", "percent.txt", "errors.txt"]);
+}
+
+#[test]
+fn huge_and_deep_expressions_end_with_a_clear_error() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    let kitbag = workspace.kitbag();
+    for (expression, expected) in [
+        ("(".repeat(100_000), "the expression has 100000 bytes; at most 65536 are calculated"),
+        (
+            "(".repeat(60_000),
+            "column 66: more than 64 parentheses, powers and signs are in each other",
+        ),
+        (
+            "2^(2^64)".to_owned(),
+            "a power has about 10^19 digits; at most 100,000 are calculated",
+        ),
+        (
+            "7^100000/3^100000+".repeat(3_000) + "1",
+            "the calculation takes too long; split it, or ask for fewer digits",
+        ),
+    ] {
+        let found = call(&kitbag, "calculate", json!({ "expression": expression }));
+        assert_eq!(found, Err(expected.to_owned()));
+    }
+    // As deep as it may be, in the stack that a call has.
+    for open in ["(", "abs(", "1^(", "-(", "√("] {
+        let expression = format!("{}1{}", open.repeat(32), ")".repeat(32));
+        call(&kitbag, "calculate", json!({ "expression": expression })).unwrap();
+    }
+}
+
+#[test]
+fn calls_at_once_do_not_disturb_each_other() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    let kitbag = workspace.kitbag();
+    let calls = ["2^100", "sqrt(2)", "1/0", "15% of 80"];
+    check_concurrent(&kitbag, &calls.map(|it| ("calculate", json!({ "expression": it }))));
+}

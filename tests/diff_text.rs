@@ -1,0 +1,24 @@
+//! `diff_text`, through the real component.
+
+use serde_json::json;
+
+use crate::support::Workspace;
+use crate::support::cases::{call, check_cases};
+
+#[test]
+fn differences_are_a_unified_diff() {
+    check_cases("text", &["diff_text.txt"]);
+}
+
+#[test]
+fn large_files_without_a_common_line_are_compared_in_the_memory_of_a_call() {
+    let workspace = Workspace::with_toolsets(&["text"]);
+    let lines = |from: usize| (from..from + 200_000).map(|it| format!("{it}\n")).collect::<String>();
+    workspace.file("old", lines(0));
+    workspace.file("new", lines(1_000_000));
+    let arguments = json!({ "old_path": "old", "new_path": "new", "max_bytes": 60 });
+    let diff = call(&workspace.kitbag(), "diff_text", arguments).unwrap();
+    let expected = "[cut: 200000 lines removed and 200000 added in all; a larger max_bytes gives \
+                    the rest]\n";
+    assert!(diff.starts_with("--- old\n+++ new\n@@") && diff.ends_with(expected), "{diff}");
+}
