@@ -124,7 +124,13 @@ fn the_commands_of_readme_are_those_that_there_are() {
 
 #[test]
 fn every_promise_of_the_security_model_names_a_test_that_there_is() {
-    let pages = ["docs/security.md", "docs/advisories.md", "docs/mcp.md", "docs/performance.md"];
+    let pages = [
+        "docs/security.md",
+        "docs/advisories.md",
+        "docs/mcp.md",
+        "docs/performance.md",
+        "docs/python.md",
+    ];
     let document: String = pages.map(read).concat();
     let mut sources = String::new();
     let mut directories = vec![repository().join("tests"), repository().join("crates")];

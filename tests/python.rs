@@ -1,0 +1,295 @@
+//! `python`, through the real binary: what a script answers, reaches and is limited to. The
+//! rules in detail are tested in `guest-tools/python`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::mcp::Client;
+use crate::support::{CallInTest, Workspace, repository, snapshot};
+
+fn workspace() -> Workspace {
+    Workspace::with_toolsets(&["python"])
+}
+
+/// A workspace that scripts may change.
+fn writable() -> Workspace {
+    let workspace = workspace();
+    workspace.config(
+        "[tools.python.grants]\n\
+         filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n",
+    );
+    workspace
+}
+
+#[test]
+fn a_script_answers_what_it_printed_and_its_value_or_its_traceback() {
+    let workspace = workspace();
+    workspace.file("data.csv", "name,size\nä,3\nb,4\n");
+    let sum = "code=rows = [line.strip().split(',') for line in open('data.csv').readlines()]\n\
+               print(rows[0])\nsum(int(size) for _, size in rows[1:])";
+    snapshot!(
+        "answers",
+        &workspace.session(&[
+            &["run", "python", sum],
+            &["run", "python", "code=words", r#"inputs:={"words":["é",1.50,null]}"#],
+            &["run", "python", "code=x = 1"],
+            &["run", "python", "code="],
+            &["run", "python", "code=print('before')\n{}['key']"],
+            &["run", "python", "code=import requests"],
+            &["run", "python", "code=class A(B): pass"],
+            &["run", "python", "code=x", r#"inputs:={"a b":1}"#],
+            &["run", "python"],
+            &["describe", "python"],
+        ]),
+    );
+}
+
+#[test]
+fn a_script_reads_what_is_granted_and_nothing_else() {
+    let workspace = workspace();
+    workspace.file("notes.txt", "inside\n");
+    workspace.file(".env", "TOKEN=1\n");
+    fs::write(workspace.outside().join("outside.txt"), "outside\n").unwrap();
+    symlink(workspace.outside().join("outside.txt"), workspace.path("leaving")).unwrap();
+    let tries = [
+        "open('notes.txt').read()",
+        "from pathlib import Path\nsorted(p.name for p in Path('/workspace').iterdir())",
+        "open('/etc/passwd').read()",
+        "open('../outside.txt').read()",
+        "open('leaving').read()",
+        "from pathlib import Path\nPath('/').iterdir()",
+        "from pathlib import Path\n[Path(p).exists() for p in ('/etc', '..', '/proc/self')]",
+        "open('.env').read()",
+        "open('notes.txt', 'w')",
+        "from pathlib import Path\nPath('notes.txt').unlink()",
+        "from pathlib import Path\nPath('made').mkdir()",
+        "import os\ndict(os.environ)",
+    ];
+    let mut shown = String::new();
+    for code in tries {
+        let answer = workspace.call("python", json!({ "code": code }));
+        // The last lines say what became of it; those before are the traceback.
+        let end = answer.lines().position(|line| line.contains("Error: ")).unwrap_or(0);
+        let answer: Vec<_> = answer.lines().skip(end).collect();
+        shown.push_str(&format!("{code}\n=> {}\n\n", answer.join("\n   ")));
+    }
+    snapshot!("reach", &shown);
+    assert_eq!(fs::read_to_string(workspace.path("notes.txt")).unwrap(), "inside\n");
+}
+
+#[test]
+fn a_script_changes_files_where_its_grant_is_writable_only() {
+    let workspace = writable();
+    workspace.file("a.txt", "one\n");
+    let code = "from pathlib import Path\n\
+                open('a.txt', 'a').write('zwei ü\\n')\n\
+                Path('new/deep').mkdir(parents=True)\n\
+                Path('new/deep/b.bin').write_bytes(b'\\x00\\xff')\n\
+                Path('new/deep/b.bin').rename('b.bin')\n\
+                open('a.txt').read()";
+    let answer = workspace.call("python", json!({ "code": code }));
+    assert_eq!(answer, r#""one\nzwei ü\n""#);
+    assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "one\nzwei ü\n");
+    assert_eq!(fs::read(workspace.path("b.bin")).unwrap(), b"\0\xff");
+    let sealed = "open('.kitbag/config.toml', 'w').write('')";
+    let answer = workspace.call("python", json!({ "code": sealed }));
+    assert!(answer.contains("Permission denied: '.kitbag/config.toml'"), "{answer}");
+}
+
+#[test]
+fn what_does_not_end_or_takes_too_much_ends_as_a_named_limit() {
+    let workspace = workspace();
+    let check = |code: &str, expected: &str| {
+        let answer = workspace.run(&["run", "python", "--time", "3s", &format!("code={code}")]);
+        let shown = answer.shown();
+        let line = shown.lines().find(|line| line.contains(expected));
+        assert!(line.is_some(), "{code}: {shown}");
+        assert!(!shown.contains("panicked") && !shown.contains("unreachable"), "{code}: {shown}");
+    };
+    check("while True: pass", "error: limit: time (3s)");
+    check("while True: print('x')", "error: limit: time (3s)");
+    check("import re\nre.sub('(x+x+)+y', '', 'x' * 40)", "");
+    check("x = []\nwhile True: x.append('a' * 100_000)", "error: limit: memory (64 MiB)");
+    check("[0] * 10 ** 7", "error: limit: memory (64 MiB)");
+    check("[0] * 10 ** 9", "MemoryError: memory limit exceeded");
+    check("2 ** 10 ** 9", "error: limit: memory (64 MiB)");
+    check("'a' * 10 ** 10", "OverflowError");
+    check("def f(n): return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth exceeded");
+    check("int('9' * 5000)", "ValueError: Exceeds the limit (4300 digits)");
+    let nested = "(".repeat(5000) + "1" + &")".repeat(5000);
+    check(&nested, "SyntaxError: Source is too deeply nested");
+    check(&["1"; 50_000].join("+"), "error: limit: stack (512 KiB)");
+    check("a = 1\nfor _ in range(100_000): a = [a]\na", "deeper than 200");
+}
+
+#[test]
+fn a_huge_input_is_read_and_a_huge_answer_is_cut() {
+    let workspace = workspace();
+    let text = "ü".repeat(400_000);
+    let answer = workspace.call("python", json!({ "code": "len(t)", "inputs": { "t": text } }));
+    assert_eq!(answer, "400000");
+    let answer = workspace.call("python", json!({ "code": "print('ü' * 1_000_000)\n'b' * 10 ** 6" }));
+    assert!(answer.len() < (64 << 10) + 300, "{}", answer.len());
+    assert!(answer.contains("\n[1967233 more bytes were printed: print less"), "{}", answer.len());
+    assert!(answer.ends_with("\n[967234 more bytes of the value: end with a part of it]"));
+    workspace.file("big.txt", "a\n".repeat(5 << 20));
+    let code = "open('big.txt').read().count('\\n')";
+    let answer = workspace.run(&["run", "python", &format!("code={code}"), "--memory", "512MiB"]);
+    assert_eq!(answer.success(), format!("{}\n", 5 << 20));
+}
+
+#[test]
+fn calls_at_once_and_after_each_other_share_nothing() {
+    let workspace = workspace();
+    let kitbag = workspace.kitbag();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let kitbag = &kitbag;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let code = "try:\n    seen\n    kept = True\nexcept NameError:\n    \
+                                kept = False\nseen = n\n(n * n, kept)";
+                    let n = thread * 100 + round;
+                    let arguments = json!({ "code": code, "inputs": { "n": n } });
+                    let answer = kitbag.call_in_test("python", arguments);
+                    assert_eq!(answer, format!("[{},false]", n * n));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn clients_of_both_eras_run_scripts() {
+    let workspace = workspace();
+    let old = Client::with_handshake(&workspace, json!({}));
+    let new = Client::stateless(&workspace, json!({}));
+    for mut client in [old, new] {
+        let tools = client.request("tools/list", json!({}));
+        let tools = tools["result"]["tools"].as_array().unwrap();
+        let python = tools.iter().find(|tool| tool["name"] == "python").unwrap();
+        assert_eq!(python["annotations"]["readOnlyHint"], true, "{python}");
+        // Four characters a token: the name, the description and the schema of the arguments.
+        let description = python["description"].as_str().unwrap();
+        let size = "python".len() + description.len() + python["inputSchema"].to_string().len();
+        assert!(size <= 1_000, "{size}");
+        let answer = client.call("python", json!({ "code": "print('ü')\n6 * 7" }));
+        assert_eq!(answer["content"][0]["text"], "ü\n42");
+        let error = client.call("python", json!({ "code": "1 / 0" }));
+        assert_eq!(error["isError"], true);
+        let text = error["content"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("ZeroDivisionError: division by zero"), "{text}");
+    }
+}
+
+/// The test cases of the crate that the component is made of, by name. They lie in its
+/// package, which the guests' lock file pins and the build has fetched.
+fn cases() -> Vec<(String, String)> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .args(["--filter-platform", "wasm32-wasip2", "--manifest-path"])
+        .arg(repository().join("guest-tools/Cargo.toml"));
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut packages = metadata["packages"].as_array().unwrap().iter();
+    let monty = packages.find(|package| package["name"] == "monty").unwrap();
+    let manifest = PathBuf::from(monty["manifest_path"].as_str().unwrap());
+    let cases = fs::read_dir(manifest.with_file_name("test_cases")).unwrap();
+    let mut cases: Vec<_> = cases
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (name_of(&path), fs::read_to_string(&path).unwrap()))
+        .collect();
+    cases.sort();
+    cases
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Runs a case and says in a line what is not as it expects, if anything.
+///
+/// A case ends well, unless its last lines say what it ends with: `# Raise=` an exception,
+/// `# Return=` a value, or a traceback in a text.
+fn difference(name: &str, code: &str) -> Option<String> {
+    let workspace = writable();
+    let mut script = code.to_owned();
+    if code.starts_with("# mount-fs") {
+        for (path, content) in [
+            ("hello.txt", "hello world\n"),
+            ("empty.txt", ""),
+            ("data.bin", "\0\u{1}\u{2}\u{3}"),
+            ("readonly.txt", "readonly content"),
+            ("subdir/nested.txt", "nested content"),
+            ("subdir/deep/file.txt", "deep file"),
+        ] {
+            workspace.file(&format!("mnt/{path}"), content);
+        }
+        workspace.config(
+            "[tools.python.grants]\nfilesystem = [{ host = \"mnt\", guest = \"/mnt\", mode = \"rw\" }]\n",
+        );
+        script = code.replacen("# mount-fs", "from pathlib import Path; root = Path('/mnt')", 1);
+    }
+    let answer = workspace.call("python", json!({ "code": script }));
+    // What the tool adds to a traceback.
+    let answer = answer.split("\nthe modules here are ").next().unwrap();
+    let error = answer.strip_prefix("error: ");
+    let last = || answer.lines().last().unwrap_or_default().to_owned();
+    let expected = |mark: &str| {
+        let line = code.lines().last().unwrap_or_default();
+        line.strip_prefix("# ")?.strip_prefix(mark).map(str::to_owned)
+    };
+    if let Some((_, traceback)) = code.split_once("\"\"\"\nTRACEBACK:\n") {
+        let traceback = traceback.trim_end().trim_end_matches("\"\"\"").trim_end();
+        let traceback = traceback.replace(&format!("{name}.py"), "script.py");
+        return (error != Some(&traceback)).then(last);
+    }
+    if let Some(exception) = expected("Raise=") {
+        return (!error?.ends_with(&message(&exception))).then(last);
+    }
+    if let Some(text) = expected("Return.str=") {
+        return (answer != json!(text).to_string()).then(last);
+    }
+    if let Some(value) = expected("Return=") {
+        return (plain(answer) != plain(&value)).then(last);
+    }
+    (error.is_some() || answer.starts_with("failed: ")).then(last)
+}
+
+/// `TypeError('no')` as a traceback ends with it: `TypeError: no`.
+fn message(exception: &str) -> String {
+    let (kind, text) = exception.split_once('(').unwrap_or((exception, ")"));
+    let text = text.strip_suffix(')').unwrap_or(text);
+    let text = text.strip_prefix(['\'', '"']).unwrap_or(text);
+    let text = text.strip_suffix(['\'', '"']).unwrap_or(text);
+    let text = text.replace("\\n", "\n").replace("\\'", "'").replace("\\\\", "\\");
+    if text.is_empty() { kind.to_owned() } else { format!("{kind}: {text}") }
+}
+
+/// A value the same as JSON and as Python writes it.
+fn plain(value: &str) -> String {
+    let value = value.replace('"', "'").replace(' ', "");
+    let value = value.replace("True", "true").replace("False", "false").replace("None", "null");
+    value.replace('(', "[").replace(')', "]")
+}
+
+#[test]
+fn of_the_crates_own_cases_only_those_that_are_listed_fail() {
+    let cases = cases();
+    let mut shown = String::new();
+    let mut failed = 0;
+    for (name, code) in &cases {
+        if let Some(difference) = difference(name, code) {
+            failed += 1;
+            let difference: String = difference.chars().take(160).collect();
+            shown.push_str(&format!("{name}: {difference}\n"));
+        }
+    }
+    snapshot!("cases", &format!("{failed} of {} fail\n\n{shown}", cases.len()));
+}
