@@ -17,7 +17,7 @@ use kitbag_policy::{Access, Request, RequestedGrants};
 
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
-const BUILTINS: &[&str] = &["calc", "files", "learn", "python", "search", "text", "time"];
+const BUILTINS: &[&str] = &["calc", "data", "files", "learn", "python", "search", "text", "time"];
 
 /// The component that is in every build: the host asks it for knowledge.
 const ALWAYS: &str = "learn";

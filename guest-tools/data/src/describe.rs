@@ -1,0 +1,78 @@
+//! What a model reads of the tools. Every word costs tokens in every conversation.
+
+use kitbag_sdk::Description;
+use serde_json::{Value, json};
+
+/// All tools.
+pub(crate) fn tools() -> [Description; 3] {
+    let query = described(
+        "query_data",
+        "Get parts of a JSON or .jsonl file, or of text, by JSONPath (begins with $) or a jq \
+         filter. Example: {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no \
+         `input`.",
+        json!({
+            "query": { "type": "string" },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 100 },
+        }),
+        &["query"],
+    )
+    .output_schema(object(
+        json!({ "results": { "type": "array" }, "more": { "type": "boolean" } }),
+        &["results"],
+    ));
+    let validate = described(
+        "validate_data",
+        "Check a JSON or .jsonl file, or text, against a JSON Schema (2020-12). Answers each \
+         error with its place. Example: {\"path\":\"a.json\",\"schema_path\":\"a.schema.json\"}.",
+        json!({ "schema_path": { "type": "string" }, "schema": { "type": "object" } }),
+        &[],
+    )
+    .output_schema(object(
+        json!({
+            "valid": { "type": "boolean" },
+            "errors": { "type": "array", "items": object(
+                json!({
+                    "pointer": { "type": "string" },
+                    "line": { "type": "integer" },
+                    "column": { "type": "integer" },
+                    "message": { "type": "string" },
+                    "schema": { "type": "string" },
+                }),
+                &["pointer", "line", "column", "message", "schema"],
+            ) },
+            "left_out": { "type": "integer" },
+        }),
+        &["valid", "errors"],
+    ));
+    let patch = described(
+        "patch_data",
+        "Answer a JSON file or text as it is after a JSON Patch (`patch`) or a JSON Merge Patch \
+         (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
+         \"path\":\"/b\"}]}.",
+        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {} }),
+        &[],
+    );
+    [query, validate, patch]
+}
+
+fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Description {
+    let mut properties = json!({ "path": { "type": "string" }, "text": { "type": "string" } });
+    if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
+        all.extend(own);
+    }
+    let mut schema = object(properties, required);
+    schema["additionalProperties"] = json!(false);
+    Description::new(name)
+        .description(text)
+        .input_schema(schema)
+        .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
+        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}

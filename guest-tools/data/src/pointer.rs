@@ -1,0 +1,177 @@
+//! Where in the text of a JSON document its values stand.
+
+use std::fmt::Write as _;
+
+/// An object or an array that a place is in.
+enum Frame<'a> {
+    /// With the text of the key, without its quotes. None before the first.
+    Object(Option<&'a str>),
+    Array(usize),
+}
+
+/// The pointer of the value in which a byte stands, in a text that may be no JSON from there
+/// on. The whole document where that is none.
+pub(crate) fn at(text: &str, offset: usize) -> String {
+    let mut before: usize = 0;
+    visit(text, &mut |_, start| {
+        before += usize::from(start <= offset);
+        start <= offset
+    });
+    let mut found = String::new();
+    visit(text, &mut |frames, _| {
+        before = before.saturating_sub(1);
+        if before == 0 {
+            found = pointer(frames);
+        }
+        before > 0
+    });
+    found
+}
+
+/// Where the value with a pointer begins, in bytes. Of a key that stands twice the last
+/// counts, as it does for the values.
+pub(crate) fn find(text: &str, wanted: &str) -> Option<usize> {
+    let depth = wanted.matches('/').count();
+    let mut found = None;
+    visit(text, &mut |frames, start| {
+        // Few values are that deep, and only of those a pointer is written.
+        if frames.len() == depth && pointer(frames) == wanted {
+            found = Some(start);
+        }
+        true
+    });
+    found
+}
+
+/// The line and the column of a byte, both from 1. A column is a character.
+pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    (line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
+}
+
+/// The byte of a line and a column in bytes, as `serde_json` counts them.
+pub(crate) fn offset(text: &str, line: usize, column: usize) -> usize {
+    let start =
+        text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    (start + column.saturating_sub(1)).min(text.len())
+}
+
+/// Calls `visit` at each value, with what it is in and where it begins, until that says no.
+fn visit(text: &str, visit: &mut dyn FnMut(&[Frame<'_>], usize) -> bool) {
+    let bytes = text.as_bytes();
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    // In an object: a string is a key.
+    let mut is_key = false;
+    let mut position = 0;
+    while let Some(byte) = bytes.get(position) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | b':' => position += 1,
+            b',' => {
+                if let Some(Frame::Array(index)) = frames.last_mut() {
+                    *index += 1;
+                }
+                is_key = matches!(frames.last(), Some(Frame::Object(_)));
+                position += 1;
+            }
+            b'}' | b']' => {
+                frames.pop();
+                is_key = false;
+                position += 1;
+            }
+            b'"' if is_key => {
+                let end = end_of_string(bytes, position);
+                let key = text.get(position + 1..end.saturating_sub(1)).unwrap_or_default();
+                if let Some(Frame::Object(last)) = frames.last_mut() {
+                    *last = Some(key);
+                }
+                is_key = false;
+                position = end;
+            }
+            _ => {
+                if !visit(&frames, position) {
+                    return;
+                }
+                match byte {
+                    b'{' => frames.push(Frame::Object(None)),
+                    b'[' => frames.push(Frame::Array(0)),
+                    _ => {}
+                }
+                is_key = *byte == b'{';
+                position = match byte {
+                    b'"' => end_of_string(bytes, position),
+                    b'{' | b'[' => position + 1,
+                    _ => {
+                        let rest = &bytes[position..];
+                        let end = rest.iter().position(|byte| b" \t\n\r,:]}\"{[".contains(byte));
+                        position + end.unwrap_or(rest.len()).max(1)
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// Behind the quote that ends a string.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut position = start + 1;
+    while let Some(byte) = bytes.get(position) {
+        match byte {
+            b'"' => return position + 1,
+            b'\\' => position += 2,
+            _ => position += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// RFC 6901, from the keys as they are written.
+fn pointer(frames: &[Frame<'_>]) -> String {
+    let mut pointer = String::new();
+    for frame in frames {
+        match frame {
+            Frame::Object(None) => {}
+            Frame::Object(Some(key)) => {
+                let key = serde_json::from_str(&format!("\"{key}\"")).unwrap_or((*key).to_owned());
+                let _ = write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"));
+            }
+            Frame::Array(index) => {
+                let _ = write!(pointer, "/{index}");
+            }
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "{\n  \"a/b\": [1, {\"x\\\"~\": true}],\n  \"ä\": {\"y\": [[], null]}\n}";
+
+    #[test]
+    fn a_value_is_found_by_its_pointer() {
+        let check = |pointer: &str, expected: &str, place: (usize, usize)| {
+            let start = find(TEXT, pointer).unwrap();
+            assert!(TEXT[start..].starts_with(expected), "{pointer}");
+            assert_eq!(line_and_column(TEXT, start), place, "{pointer}");
+            assert_eq!(at(TEXT, start), pointer);
+        };
+        check("", "{", (1, 1));
+        check("/a~1b", "[1", (2, 10));
+        check("/a~1b/0", "1", (2, 11));
+        check("/a~1b/1/x\"~0", "true", (2, 23));
+        check("/ä/y/1", "null", (3, 18));
+        assert_eq!(find(TEXT, "/nothing"), None);
+    }
+
+    #[test]
+    fn no_text_is_too_odd_to_look_at() {
+        for text in ["", "}", "\"", "\"\\", "{\"a", "[,,]", "{,}", "]]", "{\"a\":\"b\\"] {
+            at(text, 100);
+            find(text, "/a");
+        }
+        at(&"[".repeat(100_000), 50_000);
+    }
+}

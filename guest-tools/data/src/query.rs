@@ -1,0 +1,157 @@
+//! `query_data`: JSONPath of RFC 9535, and jq filters.
+
+use jaq_core::load::{Arena, File, Loader};
+use jaq_core::{Ctx, Vars, data};
+use jaq_json::{Val, read};
+use kitbag_sdk::{Call, ErrorInfo};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json_path::JsonPath;
+
+use crate::pointer;
+use crate::source::{Source, Text};
+
+/// How long the results may be together, in bytes.
+const ANSWER_BYTES: usize = 256 << 10;
+
+/// What `query_data` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    query: String,
+    path: Option<String>,
+    text: Option<String>,
+    #[serde(default = "results")]
+    limit: usize,
+}
+
+fn results() -> usize {
+    100
+}
+
+/// What was found, as JSON texts.
+struct Results {
+    limit: usize,
+    found: Vec<String>,
+    bytes: usize,
+    has_more: bool,
+}
+
+/// A filter of jq.
+type Filter = jaq_core::Filter<data::JustLut<Val>>;
+
+/// Runs a call.
+pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
+    let Arguments { query, path, text, limit } = arguments;
+    let mut results = Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false };
+    let source = Source { path: path.as_deref(), text: text.as_deref() };
+    // No filter begins so but with a variable, and the only ones are of the program itself.
+    if query.trim_start().starts_with('$') {
+        let path = JsonPath::parse(query.trim()).map_err(|error| {
+            let (position, message) = (error.position(), error.message());
+            ErrorInfo::new(format!("invalid JSONPath at character {}: {message}", position + 1))
+        })?;
+        source.each(call, &mut |text| {
+            let document = text.json()?;
+            let nodes = path.query(&document);
+            Ok(nodes.iter().all(|node| results.add(node.to_string())))
+        })?;
+    } else {
+        let filter = compile(query)?;
+        source.each(call, &mut |text| apply(&filter, text, &mut results))?;
+    }
+    let found = results.found.join(",");
+    let more = if results.has_more { ",\"more\":true" } else { "" };
+    Ok(format!("{{\"results\":[{found}]{more}}}"))
+}
+
+impl Results {
+    /// Adds a result, and says whether more are wanted.
+    fn add(&mut self, json: String) -> bool {
+        self.has_more = self.found.len() == self.limit || self.bytes + json.len() > ANSWER_BYTES;
+        if !self.has_more {
+            self.bytes += json.len();
+            self.found.push(json);
+        }
+        !self.has_more
+    }
+}
+
+/// Reads a filter. There is no `input`, which would be another document, and no module.
+fn compile(code: &str) -> Result<Filter, ErrorInfo> {
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let arena = Arena::default();
+    let failed = |part: &str, what: String| {
+        // What is wrong is a part of the filter.
+        let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
+        let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());
+        let (line, column) = pointer::line_and_column(code, offset);
+        ErrorInfo::new(format!("invalid jq filter: {what} (line {line}, column {column})"))
+    };
+    let shown = |part: &str| match part.chars().next() {
+        Some(first) => {
+            format!("`{}`", part.split_whitespace().next().unwrap_or(&first.to_string()))
+        }
+        None => "the end".into(),
+    };
+    let modules = Loader::new(defs).load(&arena, File { code, path: () }).map_err(|errors| {
+        use jaq_core::load::Error;
+        match errors.into_iter().next().map(|(_, error)| error) {
+            Some(Error::Lex(errors)) => errors.first().map(|(expected, found)| {
+                failed(found, format!("expected {}, found {}", expected.as_str(), shown(found)))
+            }),
+            Some(Error::Parse(errors)) => errors.first().map(|(expected, found)| {
+                failed(found, format!("expected {}, found {}", expected.as_str(), shown(found)))
+            }),
+            Some(Error::Io(errors)) => errors.first().map(|(module, _)| {
+                failed(module, format!("there is no module `{module}`; a filter includes none"))
+            }),
+            None => None,
+        }
+        .unwrap_or_else(|| ErrorInfo::new("invalid jq filter"))
+    })?;
+    jaq_core::Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
+        let first = errors.into_iter().next().and_then(|(_, errors)| errors.into_iter().next());
+        first.map_or_else(
+            || ErrorInfo::new("invalid jq filter"),
+            |(name, undefined)| {
+                failed(name, format!("there is no {} `{name}` here", undefined.as_str()))
+            },
+        )
+    })
+}
+
+/// Applies a filter to one document.
+fn apply(filter: &Filter, text: &Text, results: &mut Results) -> Result<bool, ErrorInfo> {
+    // jaq reads more than JSON.
+    text.json()?;
+    let input = read::parse_single(text.text.as_bytes())
+        .map_err(|error| ErrorInfo::new(format!("{} is not JSON: {error}", text.name)))?;
+    let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
+    for output in filter.id.run((context, input)) {
+        let output = match output {
+            Ok(output) => output,
+            Err(stop) => match stop.get_err() {
+                Ok(error) => {
+                    let before = match results.found.len() {
+                        0 => String::new(),
+                        count => format!(", after {count} results"),
+                    };
+                    let name = &text.name;
+                    return Err(ErrorInfo::new(format!("jq, on {name}{before}: {error}")));
+                }
+                // `halt`.
+                Err(_) => return Ok(false),
+            },
+        };
+        let json = output.to_string();
+        // A value of jaq may be none of JSON, such as NaN or bytes.
+        let is_json = serde_json::from_str::<&RawValue>(&json).is_ok();
+        let json = if is_json { json } else { serde_json::json!(json).to_string() };
+        if !results.add(json) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,133 @@
+//! The tools without a host: the suites of others, and cases.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jsonschema::{Draft, Retrieve, Uri};
+use kitbag_sdk::{Call, Stop, Tool};
+use serde_json::{Value, json};
+use serde_json_path::JsonPath;
+
+use crate::Data;
+
+/// A directory of this crate.
+fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Compares what fails with the list of it.
+#[track_caller]
+fn check_failing(list: &str, failing: &[String]) {
+    let path = directory("suites").join(list);
+    let failing: String = failing.iter().map(|name| format!("{name}\n")).collect();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &failing).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap();
+    assert!(failing == expected, "expected to fail:\n{expected}\nfails:\n{failing}");
+}
+
+/// What a call answers, or its error.
+fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
+    let call = Call::new(tool, root, arguments, "{}");
+    Data::run(&call, Value::Null).map_err(|stop| match stop {
+        Stop::Error(error) => error.message,
+        Stop::Question(question) => question.text,
+    })
+}
+
+#[test]
+fn the_compliance_suite_of_jsonpath_passes_but_for_what_is_listed() {
+    let suite = read_json(&directory("suites/jsonpath/cts.json"));
+    let tests = suite["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), 687);
+    let mut failing = Vec::new();
+    for test in tests {
+        let selector = test["selector"].as_str().unwrap();
+        let passes = match JsonPath::parse(selector) {
+            Err(_) => test["invalid_selector"] == json!(true),
+            Ok(path) => {
+                let found: Vec<_> =
+                    path.query(&test["document"]).iter().cloned().cloned().collect();
+                let is = |result: &Value| result.as_array() == Some(&found);
+                match (&test["result"], test["results"].as_array()) {
+                    (Value::Null, None) => false,
+                    (result, None) => is(result),
+                    (_, Some(results)) => results.iter().any(is),
+                }
+            }
+        };
+        if !passes {
+            failing.push(test["name"].as_str().unwrap().to_owned());
+        }
+    }
+    check_failing("jsonpath/failing.txt", &failing);
+}
+
+/// The documents that the suite expects at an address of its own.
+struct Remotes;
+
+impl Retrieve for Remotes {
+    fn retrieve(
+        &self,
+        uri: &Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        let path = uri.as_str().strip_prefix("http://localhost:1234/").ok_or("no remote")?;
+        Ok(read_json(&directory("suites/json-schema/remotes").join(path)))
+    }
+}
+
+#[test]
+fn the_suite_of_json_schema_passes_but_for_what_is_listed() {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for below in ["", "optional", "optional/format"] {
+        let entries = fs::read_dir(directory("suites/json-schema/tests").join(below)).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
+    }
+    files.sort();
+    let (mut failing, mut checked) = (Vec::new(), 0);
+    for file in files {
+        let name = file.strip_prefix(directory("suites/json-schema/tests")).unwrap();
+        for group in read_json(&file).as_array().unwrap() {
+            let validator = crate::validate::options()
+                .with_draft(Draft::Draft202012)
+                .with_retriever(Remotes)
+                .should_validate_formats(name.starts_with("optional/format"))
+                .build(&group["schema"]);
+            for test in group["tests"].as_array().unwrap() {
+                checked += 1;
+                let is_valid = validator.as_ref().map(|it| it.is_valid(&test["data"]));
+                if is_valid.ok() != test["valid"].as_bool() {
+                    let (group, test) = (&group["description"], &test["description"]);
+                    failing.push(format!("{}: {group}: {test}", name.display()));
+                }
+            }
+        }
+    }
+    assert!(checked > 1_800, "{checked}");
+    check_failing("json-schema/failing.txt", &failing);
+}
+
+#[test]
+fn answers_are_those_of_the_cases() {
+    let workspace = tempfile::tempdir().unwrap();
+    let root = workspace.path().to_str().unwrap().to_owned();
+    let files: BTreeMap<String, String> =
+        serde_json::from_str(include_str!("../cases/files.json")).unwrap();
+    for (path, content) in files {
+        let path = workspace.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    for file in ["query_data", "validate_data", "patch_data"] {
+        kitbag_cases::check(directory("cases").join(format!("{file}.txt")), |tool, arguments| {
+            let shorten = |text: String| text.replace(&root, "/workspace");
+            call(&root, tool, arguments).map(shorten).map_err(shorten)
+        });
+    }
+}

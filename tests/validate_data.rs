@@ -1,0 +1,73 @@
+//! `validate_data`, through the real binary. Schemas in detail are tested in
+//! `guest-tools/data`.
+
+use std::fs;
+use std::thread;
+
+use serde_json::json;
+
+use crate::support::{CallInTest, Workspace};
+
+#[test]
+fn each_error_has_its_place() {
+    let workspace = Workspace::with_toolsets(&["data"]);
+    workspace.file("a.json", "{\n  \"ä\": [1, \"x\"]\n}\n");
+    workspace.file("s/a.json", "{\"properties\":{\"ä\":{\"items\":{\"$ref\":\"n.json\"}}}}");
+    workspace.file("s/n.json", "{\"type\":\"number\"}");
+    let run = workspace.run(&["run", "validate_data", "path=a.json", "schema_path=s/a.json"]);
+    let expected = json!({
+        "valid": false,
+        "errors": [{
+            "pointer": "/ä/1",
+            "line": 2,
+            "column": 12,
+            "message": "\"x\" is not of type \"number\"",
+            "schema": "/type",
+        }],
+    });
+    let found = run.json();
+    assert_eq!(found["errors"][0]["pointer"], expected["errors"][0]["pointer"], "{found}");
+    assert_eq!(found["errors"][0]["line"], 2, "{found}");
+    assert_eq!(found["errors"][0]["column"], 12, "{found}");
+    assert_eq!(found["errors"][0]["message"], expected["errors"][0]["message"], "{found}");
+}
+
+#[test]
+fn nothing_outside_of_the_workspace_is_retrieved() {
+    let workspace = Workspace::with_toolsets(&["data"]);
+    fs::write(workspace.outside().join("o.json"), "{}").unwrap();
+    workspace.file(".env", "{}");
+    for reference in ["https://example.com/a.json", "../o.json", "file:///etc/passwd", ".env"] {
+        workspace.file("s.json", json!({ "$ref": reference }).to_string());
+        let run = workspace.run(&["run", "validate_data", "text=1", "schema_path=s.json"]);
+        let says = "the schema cannot be used";
+        assert!(run.code == 1 && run.stderr.contains(says), "{reference}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_pattern_takes_linear_time_and_errors_are_counted() {
+    let workspace = Workspace::with_toolsets(&["data"]);
+    workspace.file("a.json", format!("\"{}!\"", "a".repeat(100_000)));
+    workspace.file("s.json", "{\"pattern\":\"^(a+)+$\"}");
+    let run = workspace.run(&["run", "validate_data", "path=a.json", "schema_path=s.json"]);
+    assert_eq!(run.json()["valid"], false);
+    workspace.file("a.json", json!(vec!["x"; 1_000]).to_string());
+    workspace.file("s.json", "{\"items\":{\"type\":\"null\"}}");
+    let run = workspace.run(&["run", "validate_data", "path=a.json", "schema_path=s.json"]);
+    assert_eq!(run.json()["left_out"], 980);
+}
+
+#[test]
+fn calls_at_once_have_the_same_answer() {
+    let workspace = Workspace::with_toolsets(&["data"]);
+    let kitbag = workspace.kitbag();
+    thread::scope(|scope| {
+        let arguments = || json!({ "text": "1", "schema": { "type": "integer" } });
+        let ask = || kitbag.call_in_test("validate_data", arguments());
+        let calls: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        for call in calls {
+            assert_eq!(call.join().unwrap(), "{\"valid\":true,\"errors\":[]}");
+        }
+    });
+}
