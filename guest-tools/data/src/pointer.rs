@@ -162,7 +162,7 @@ mod tests {
         check("/a~1b", "[1", (2, 10));
         check("/a~1b/0", "1", (2, 11));
         check("/a~1b/1/x\"~0", "true", (2, 23));
-        check("/ä/y/1", "null", (3, 18));
+        check("/ä/y/1", "null", (3, 19));
         assert_eq!(find(TEXT, "/nothing"), None);
     }
 
