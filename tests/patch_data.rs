@@ -42,8 +42,8 @@ fn an_operation_that_fails_is_named_and_nothing_is_answered() {
 fn calls_at_once_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
+    let arguments = || json!({ "text": "{\"a\":1}", "merge": { "a": 2 } });
     thread::scope(|scope| {
-        let arguments = || json!({ "text": "{\"a\":1}", "merge": { "a": 2 } });
         let ask = || kitbag.call_in_test("patch_data", arguments());
         let calls: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
         for call in calls {

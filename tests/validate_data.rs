@@ -62,8 +62,8 @@ fn a_pattern_takes_linear_time_and_errors_are_counted() {
 fn calls_at_once_have_the_same_answer() {
     let workspace = Workspace::with_toolsets(&["data"]);
     let kitbag = workspace.kitbag();
+    let arguments = || json!({ "text": "1", "schema": { "type": "integer" } });
     thread::scope(|scope| {
-        let arguments = || json!({ "text": "1", "schema": { "type": "integer" } });
         let ask = || kitbag.call_in_test("validate_data", arguments());
         let calls: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
         for call in calls {
