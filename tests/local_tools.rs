@@ -75,7 +75,10 @@ fn listing_and_describing_compile_nothing() {
 #[test]
 fn a_component_says_what_it_is_before_it_runs() {
     let workspace = stranger();
-    snapshot!("inspect", &workspace.run(&["inspect", "count.wasm"]).shown());
+    let shown = workspace.run(&["inspect", "count.wasm"]).shown();
+    let size = format!("Size: {} bytes", fs::metadata(workspace.path("count.wasm")).unwrap().len());
+    assert!(shown.contains(&size), "{shown}");
+    snapshot!("inspect", &shown.replace(&size, "Size: <size> bytes"));
 }
 
 #[test]

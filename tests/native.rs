@@ -13,7 +13,7 @@ use kitbag::contract::{AnswerType, LEAST_SERVER_MEMORY, ToolDescription};
 use kitbag::mcp::Server;
 use kitbag::{
     Answer, Caller, Cancellation, Concurrency, ErrorInfo, Invocation, Kitbag, NativeCall,
-    NativeTool, Outcome, Question, ToolboxError,
+    NativeTool, Outcome, Places, Question, ToolboxError,
 };
 use serde_json::{Value, json};
 
@@ -294,10 +294,15 @@ fn a_server_tells_of_the_programs_tools_and_keeps_them_where_files_change() {
     });
     let mut kitbag = workspace.kitbag();
     // Of what the program brings it knows nothing.
-    let (root, cache) = (workspace.root(), workspace.cache().to_owned());
+    let root = workspace.root();
+    let places = Places {
+        cache: Some(workspace.cache().to_owned()),
+        user_file: Some(workspace.own_config_file()),
+        ..Places::default()
+    };
     let host = kitbag.toolbox().host().clone();
     let load = Box::new(move || {
-        let builder = Kitbag::builder().workspace(&root).cache(&cache).host(host.clone());
+        let builder = Kitbag::builder().workspace(&root).places(places.clone()).host(host.clone());
         builder.build().map(|kitbag| kitbag.toolbox().clone()).map_err(|error| error.to_string())
     });
     let server = Server::new(kitbag.toolbox().clone(), load, None).unwrap();

@@ -139,8 +139,7 @@ fn configuration_that_others_can_write_is_ignored() {
         assert!(run.stderr.contains("[trust] directories"), "{case:?}: {}", run.shown());
 
         let run = workspace.run(&["list", "--json"]);
-        let names: Vec<_> =
-            run.json().as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        let names: Vec<_> = workspace.listed().iter().map(|tool| tool["name"].clone()).collect();
         assert_eq!(names, ["learn"], "{case:?}: {}", run.shown());
         assert!(run.stderr.starts_with("warning: "), "{case:?}: {}", run.shown());
 

@@ -49,7 +49,7 @@ pub(crate) fn tools() -> [Description; 3] {
         "Answer a JSON file or text as it is after a JSON Patch (`patch`) or a JSON Merge Patch \
          (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
-        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": {} }),
+        json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": { "type": "object" } }),
         &[],
     );
     [query, validate, patch]

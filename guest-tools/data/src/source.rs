@@ -114,10 +114,14 @@ pub(crate) fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
 
 /// Reads a file that is not too large.
 pub(crate) fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
-    let mut bytes = Vec::new();
-    file.take(DOCUMENT_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| ErrorInfo::new(format!("`{path}` cannot be read: {error}")))?;
+    let failed = |error| ErrorInfo::new(format!("`{path}` cannot be read: {error}"));
+    let size = file.metadata().map_err(failed)?.len();
+    if size > DOCUMENT_BYTES {
+        return Err(too_large(&format!("`{path}`")));
+    }
+    // Growing would take up to three times as much.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > DOCUMENT_BYTES {
         true => Err(too_large(&format!("`{path}`"))),
         false => Ok(bytes),
