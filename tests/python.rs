@@ -254,7 +254,8 @@ fn difference(name: &str, code: &str) -> Option<String> {
         return (!error?.ends_with(&message(&exception))).then(last);
     }
     if let Some(text) = expected("Return.str=") {
-        return (answer != json!(text).to_string()).then(last);
+        let text = json!(text).to_string();
+        return (answer != text).then(last);
     }
     if let Some(value) = expected("Return=") {
         return (plain(answer) != plain(&value)).then(last);

@@ -25,8 +25,8 @@ fn parts_of_a_document_are_found_and_numbers_keep_their_digits() {
     let document = "{\"ä\":[1e400,12345678901234567890123,0.10],\"b\":\"日本\"}";
     workspace.file("a.json", document);
     workspace.file("empty.json", "");
-    let all = "{\"results\":[1e+400,12345678901234567890123,0.10]}";
-    check(&workspace, &["path=a.json", "query=$.ä[*]"], all);
+    let all = "{\"results\":[1e400,12345678901234567890123,0.10]}";
+    check(&workspace, &["path=a.json", "query=$.ä[*]"], &all.replace("1e400", "1e+400"));
     check(&workspace, &["path=a.json", "query=.[\"ä\"][]"], all);
     check(&workspace, &["path=a.json", "query=.b"], "{\"results\":[\"日本\"]}");
     check_error(&workspace, &["path=empty.json", "query=$"], "line 1, column 1");

@@ -58,7 +58,7 @@ fn files_are_read_and_what_cannot_be_read_is_named() {
 fn a_file_that_may_not_be_read_is_said_so() {
     let workspace = Workspace::with_toolsets(&["files"]);
     let file = workspace.file("private", "x");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     let answer = read(&workspace, json!({ "path": "private" }));
     // The system lets root read it.
     let expected = match fs::read(&file) {
