@@ -52,7 +52,7 @@ async def work(client, clone):
     found = await call(client, "search_files", pattern=f"fn {FUNCTION}", types=["rust"])
     check(FILES[0] in found, True)
     line = next(int(line.split(":")[0]) for line in found.splitlines() if f"fn {FUNCTION}" in line)
-    text = await call(client, "read_file", path=FILES[0], start=line, end=line + 2)
+    text = await call(client, "read_file", path=FILES[0], start_line=line, end_line=line + 2)
     check(f"pub fn {FUNCTION}(directory: &Path)" in text, True)
 
     # Rename it, in three files with one patch.
@@ -76,7 +76,7 @@ async def work(client, clone):
     pathlib.Path(clone, "settings.json").write_text('{ "tools": { "a": { "enable": "yes" } } }\n')
     wrong = await call(client, "validate_data", path="settings.json", schema_path="docs/config.schema.json")
     check("/tools/a/enable" in wrong, True)
-    await call(client, "edit_file", path="settings.json", edits=[{"old": '"yes"', "new": "true"}])
+    await call(client, "edit_file", path="settings.json", edits=[{"old_text": '"yes"', "new_text": "true"}])
     right = await call(client, "validate_data", path="settings.json", schema_path="docs/config.schema.json")
     check(json.loads(right)["valid"], True)
 

@@ -158,11 +158,11 @@ fn unified(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
             let new = path(&lines[at + 1][4..]);
             let (path, action) = match (old, new) {
                 (None, None) => return wrong("both files are `/dev/null`"),
-                (None, Some(new)) => (strip(new, "b/", true), Action::Create),
-                (Some(old), None) => (strip(old, "a/", true), Action::Remove),
+                (None, Some(new)) => (without_side(new, "ab").to_owned(), Action::Create),
+                (Some(old), None) => (without_side(old, "ab").to_owned(), Action::Remove),
                 (Some(old), Some(new)) => {
-                    let is_pair = old.starts_with("a/") && new.starts_with("b/");
-                    let (old, new) = (strip(old, "a/", is_pair), strip(new, "b/", is_pair));
+                    let (old, new) = without_sides(old, new);
+                    let (old, new) = (old.to_owned(), new.to_owned());
                     match git.as_ref().and_then(|it| it.from.clone()) {
                         Some(from) => (new, Action::MoveFrom(from)),
                         // `diff -u old new` of two files: the first one is there.
@@ -210,7 +210,7 @@ impl GitHead {
     fn new(paths: &str) -> Self {
         // Both are the same but for the first letter, unless the file moves.
         let half = paths.len() / 2;
-        let path = paths.get(half + 1..).and_then(|path| path.strip_prefix("b/"));
+        let path = paths.get(half + 1..).map(|path| without_side(path, SIDES));
         Self {
             path: path.map(ToOwned::to_owned),
             from: None,
@@ -255,10 +255,24 @@ fn path(text: &str) -> Option<&str> {
     (path != "/dev/null").then_some(path)
 }
 
-/// A path without the letter that git puts before it.
-fn strip(path: &str, prefix: &str, is_prefixed: bool) -> String {
-    let stripped = path.strip_prefix(prefix).filter(|_| is_prefixed);
-    stripped.unwrap_or(path).to_owned()
+/// The letters that git puts before a path: `a` and `b`, the other way round in a reverse
+/// diff, or with `diff.mnemonicPrefix` those of the commit, the index, the working tree and
+/// an object.
+const SIDES: &str = "abciow";
+
+/// A path without one of these letters and the slash after it.
+fn without_side<'a>(path: &'a str, letters: &str) -> &'a str {
+    match path.split_once('/') {
+        Some((side, rest)) if side.len() == 1 && letters.contains(side) => rest,
+        _ => path,
+    }
+}
+
+/// Both paths of a file, without the letters where these are two different ones.
+fn without_sides<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
+    let (short_old, short_new) = (without_side(old, SIDES), without_side(new, SIDES));
+    let is_pair = short_old != old && short_new != new && old[..1] != new[..1];
+    if is_pair { (short_old, short_new) } else { (old, new) }
 }
 
 /// The line where a hunk begins in the old file, and how many old and new lines it has.
