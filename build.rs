@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
+use std::sync::mpsc;
 use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
@@ -262,19 +263,26 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
     };
     let names: Vec<_> = BUILTINS.iter().filter(is_wanted).copied().collect();
     let built = thread::scope(|scope| {
-        let mut compiling = Vec::new();
-        for name in &names {
+        // One after the other, each on all processors, while cargo builds the next one: a
+        // process compiles only a few at once.
+        let (finished, ready) = mpsc::channel::<(&str, PathBuf)>();
+        let compiling = scope
+            .spawn(move || ready.iter().map(|(name, wasm)| Built::new(name, &wasm, out)).collect());
+        for &name in &names {
             guests.build(&["--package".into(), format!("kitbag-{name}")])?;
             let wasm = guests.components().join(format!("kitbag_{name}.wasm"));
-            compiling.push(scope.spawn(move || Built::new(name, &wasm, out)));
+            if finished.send((name, wasm)).is_err() {
+                // Compiling has failed, which is what it ends with.
+                break;
+            }
         }
+        drop(finished);
         // What the tests load, and the archive of a release is tried with.
         let others = BUILTINS.iter().map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
-        let finished = compiling.into_iter().map(|built| {
-            built.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
-        });
-        finished.collect::<Result<Vec<_>, Failure>>()
+        let built: Result<Vec<Built>, Failure> =
+            compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()));
+        built
     })?;
 
     let mut entries = String::new();

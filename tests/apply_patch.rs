@@ -1,7 +1,7 @@
 //! `apply_patch`, through the binary. The rules in detail are tested in `guest-tools/files`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::json;
 
@@ -57,4 +57,24 @@ fn removing_what_the_patch_does_not_show_takes_consent() {
     assert!(workspace.path("a").exists());
     workspace.tool("apply_patch", &patch, &["remove=true"]).success();
     assert!(!workspace.path("a").exists());
+}
+
+#[test]
+fn a_link_is_neither_removed_nor_moved_for_what_it_leads_to() {
+    let workspace = Workspace::with_toolsets(&["files", "write"]);
+    workspace.file("a.txt", "target\n");
+    symlink("a.txt", workspace.path("ln")).unwrap();
+    let patches = [
+        "*** Begin Patch\n*** Delete File: ln\n*** End Patch\n",
+        "*** Begin Patch\n*** Update File: ln\n*** Move to: ln2\n@@\n-target\n+other\n*** End Patch\n",
+        "diff --git a/ln b/ln2\nsimilarity index 100%\nrename from ln\nrename to ln2\n",
+        "--- a/ln\n+++ /dev/null\n@@ -1 +0,0 @@\n-target\n",
+    ];
+    for patch in patches {
+        let run = workspace.run(&["run", "apply_patch", &format!("patch={patch}")]);
+        assert_eq!(run.code, 1, "{patch}{}", run.shown());
+        assert!(run.stderr.contains("`ln` is a link: `remove_path` removes it"), "{}", run.shown());
+        assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "target\n", "{patch}");
+        assert!(workspace.path("ln").is_symlink() && !workspace.path("ln2").exists(), "{patch}");
+    }
 }

@@ -59,12 +59,14 @@ pub enum Disabled {
     },
     /// It reads the workspace, and there is none that tools read unasked.
     #[error(
-        "disabled: no tool reads `{}`, which {}; `--workspace DIRECTORY` names another directory, \
-         and `[toolsets] {toolset} = true` in {} turns `{toolset}` on everywhere",
+        "disabled: no tool reads `{}`, which {}, and `[toolsets] {toolset} = true` in {} turns \
+         `{toolset}` on everywhere",
         shown_path(root),
         match is_home {
-            true => "holds your home directory",
-            false => "was neither named nor found by `.kitbag` or `.git`",
+            true => "holds your home directory; `--workspace DIRECTORY` names another",
+            false => {
+                "was not named, and has no `.kitbag` or `.git` that counts; `--workspace .` names it"
+            }
         },
         own_file(file)
     )]

@@ -35,6 +35,8 @@ struct Results {
     found: Vec<String>,
     bytes: usize,
     has_more: bool,
+    /// How many bytes the first result has, where it is too long.
+    too_long: Option<usize>,
 }
 
 /// A filter of jq.
@@ -43,7 +45,8 @@ type Filter = jaq_core::Filter<data::JustLut<Val>>;
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
     let Arguments { query, path, text, limit } = arguments;
-    let mut results = Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false };
+    let mut results =
+        Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false, too_long: None };
     let source = Source { path: path.as_deref(), text: text.as_deref() };
     // No filter begins so but with a variable, and the only ones are of the program itself.
     if query.trim_start().starts_with('$') {
@@ -60,6 +63,12 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
         let filter = compile(query)?;
         source.each(call, &mut |text| apply(&filter, text, &mut results))?;
     }
+    if let Some(bytes) = results.too_long {
+        return Err(ErrorInfo::new(format!(
+            "the first result has {bytes} bytes, more than {ANSWER_BYTES}; select a part of it, \
+             as `.a[0:100]` and `$.a[0:100]` do"
+        )));
+    }
     let found = results.found.join(",");
     let more = if results.has_more { ",\"more\":true" } else { "" };
     Ok(format!("{{\"results\":[{found}]{more}}}"))
@@ -69,6 +78,9 @@ impl Results {
     /// Adds a result, and says whether more are wanted.
     fn add(&mut self, json: String) -> bool {
         self.has_more = self.found.len() == self.limit || self.bytes + json.len() > ANSWER_BYTES;
+        if self.found.is_empty() && self.has_more {
+            self.too_long = Some(json.len());
+        }
         if !self.has_more {
             self.bytes += json.len();
             self.found.push(json);

@@ -42,6 +42,16 @@ fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
 }
 
 #[test]
+fn a_result_that_is_too_long_is_an_error_and_not_left_out() {
+    let text = json!({ "a": vec![1; 200_000] }).to_string();
+    for query in ["$.a", ".a"] {
+        let arguments = json!({ "text": text, "query": query }).to_string();
+        let error = call("/", "query_data", &arguments).unwrap_err();
+        assert!(error.contains("the first result has 400001 bytes, more than 262144"), "{error}");
+    }
+}
+
+#[test]
 fn the_compliance_suite_of_jsonpath_passes_but_for_what_is_listed() {
     let suite = read_json(&directory("suites/jsonpath/cts.json"));
     let tests = suite["tests"].as_array().unwrap();

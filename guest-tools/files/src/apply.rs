@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
-use kitbag_workspace::{Location, explain};
+use kitbag_workspace::{Kind, Location, explain, stat_link};
 use serde::Deserialize;
 
 use crate::change::{Change, Target, change};
@@ -40,6 +40,7 @@ pub(crate) fn describe(name: &str) -> Description {
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     let arguments: Arguments = call.arguments()?;
     let patches = parse(&arguments.patch).map_err(ErrorInfo::new)?;
+    refuse_links(call, &patches)?;
     if !arguments.dry_run {
         ask_to_remove(call, &patches)?;
     }
@@ -52,6 +53,26 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         }
         Ok(files.changes()?)
     })
+}
+
+/// Refuses to remove or move a link: a patch is of what the link leads to, which would be
+/// removed instead.
+fn refuse_links(call: &Call, patches: &[FilePatch]) -> Result<(), ErrorInfo> {
+    let gone = patches.iter().filter_map(|patch| match &patch.action {
+        Action::Remove => Some(&patch.path),
+        Action::MoveFrom(from) => Some(from),
+        Action::Update | Action::Create => None,
+    });
+    for path in gone {
+        let location = Location::new(call, path)?;
+        if stat_link(&location.path).is_ok_and(|it| it.kind == Kind::Link) {
+            return Err(ErrorInfo::new(format!(
+                "`{path}` is a link: `remove_path` removes it, `move_path` moves it. Nothing was \
+                 changed."
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Asks for consent to remove files whose content the patch does not have.

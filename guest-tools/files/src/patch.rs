@@ -50,13 +50,21 @@ const END: &str = "*** End Patch";
 
 /// Reads a patch. An error names the line of the patch.
 pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
-    let patch = patch.replace("\r\n", "\n");
-    let lines: Vec<&str> = patch.lines().collect();
+    let lines: Vec<&str> = patch.strip_suffix('\n').unwrap_or(patch).split('\n').collect();
+    // Where all of them end so, the patch was written that way. Else it is what a file holds.
+    let is_crlf = lines.iter().all(|line| line.ends_with('\r'));
+    let without = |line: &'_ str| line.strip_suffix('\r').unwrap_or(line).len();
+    let lines: Vec<&str> =
+        lines.into_iter().map(|line| if is_crlf { &line[..without(line)] } else { line }).collect();
     let begin = lines.iter().position(|line| line.trim() == BEGIN);
-    let files = match begin {
+    let mut files = match begin {
         Some(begin) => envelope(&lines, begin + 1)?,
         None => unified(&lines)?,
     };
+    // What is there keeps its line endings.
+    for file in files.iter_mut().filter(|file| file.action != Action::Create) {
+        file.hunks.iter_mut().for_each(Hunk::drop_carriage_returns);
+    }
     if files.is_empty() {
         return Err("the patch names no file: begin with `--- a/PATH` and `+++ b/PATH`, or with \
                     `*** Begin Patch` and `*** Update File: PATH`"
@@ -151,6 +159,10 @@ fn unified(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         if let Some(paths) = line.strip_prefix("diff --git ") {
             files.extend(git.take().and_then(GitHead::without_hunks));
             git = Some(GitHead::new(paths));
+        } else if git.is_some() && line.starts_with("copy from ") {
+            return wrong("a copy cannot be patched; write the new file with `write_file`");
+        } else if git.is_some() && is_mode(line) && line.trim_end().ends_with(" 120000") {
+            return wrong("a link cannot be patched");
         } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
             return wrong("binary content cannot be patched");
         } else if is_head(lines, at) {
@@ -158,10 +170,10 @@ fn unified(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
             let new = path(&lines[at + 1][4..]);
             let (path, action) = match (old, new) {
                 (None, None) => return wrong("both files are `/dev/null`"),
-                (None, Some(new)) => (without_side(new, "ab").to_owned(), Action::Create),
-                (Some(old), None) => (without_side(old, "ab").to_owned(), Action::Remove),
+                (None, Some(new)) => (without_side(&new, "ab").to_owned(), Action::Create),
+                (Some(old), None) => (without_side(&old, "ab").to_owned(), Action::Remove),
                 (Some(old), Some(new)) => {
-                    let (old, new) = without_sides(old, new);
+                    let (old, new) = without_sides(&old, &new);
                     let (old, new) = (old.to_owned(), new.to_owned());
                     match git.as_ref().and_then(|it| it.from.clone()) {
                         Some(from) => (new, Action::MoveFrom(from)),
@@ -210,9 +222,9 @@ impl GitHead {
     fn new(paths: &str) -> Self {
         // Both are the same but for the first letter, unless the file moves.
         let half = paths.len() / 2;
-        let path = paths.get(half + 1..).map(|path| without_side(path, SIDES));
+        let second = paths.get(half + 1..).and_then(path);
         Self {
-            path: path.map(ToOwned::to_owned),
+            path: second.map(|path| without_side(&path, SIDES).to_owned()),
             from: None,
             to: None,
             is_new: false,
@@ -222,9 +234,9 @@ impl GitHead {
 
     fn read(&mut self, line: &str) {
         if let Some(from) = line.strip_prefix("rename from ") {
-            self.from = Some(from.to_owned());
+            self.from = path(from);
         } else if let Some(to) = line.strip_prefix("rename to ") {
-            self.to = Some(to.to_owned());
+            self.to = path(to);
         }
         self.is_new |= line.starts_with("new file mode");
         self.is_deleted |= line.starts_with("deleted file mode");
@@ -248,11 +260,46 @@ fn is_head(lines: &[&str], at: usize) -> bool {
     starts(at, "--- ") && starts(at + 1, "+++ ")
 }
 
+/// Whether a line of git tells the mode of a file.
+fn is_mode(line: &str) -> bool {
+    let starts = ["old mode ", "new mode ", "new file mode ", "deleted file mode ", "index "];
+    starts.iter().any(|start| line.starts_with(start))
+}
+
 /// A path without the time behind it; `None` for no file.
-fn path(text: &str) -> Option<&str> {
+fn path(text: &str) -> Option<String> {
     let path = text.split('\t').next().unwrap_or_default().trim();
-    let path = path.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(path);
+    let inner = path.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    let path = inner.and_then(unquoted).unwrap_or_else(|| path.to_owned());
     (path != "/dev/null").then_some(path)
+}
+
+/// A name that git quotes, as C does: bytes outside of ASCII are octal.
+fn unquoted(text: &str) -> Option<String> {
+    let mut name = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\\' {
+            name.push(byte);
+            continue;
+        }
+        name.push(match bytes.next()? {
+            b'a' => 7,
+            b'b' => 8,
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'v' => 11,
+            b'f' => 12,
+            b'r' => b'\r',
+            first @ b'0'..=b'3' => {
+                let mut digit =
+                    || bytes.next().filter(|it| (b'0'..=b'7').contains(it)).map(|it| it - b'0');
+                (first - b'0') * 64 + digit()? * 8 + digit()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(name).ok()
 }
 
 /// The letters that git puts before a path: `a` and `b`, the other way round in a reverse
@@ -335,10 +382,22 @@ fn hunk(lines: &[&str], head: usize) -> (Hunk, usize) {
     (hunk, at)
 }
 
+impl Hunk {
+    /// Leaves out the carriage returns at the ends of its lines.
+    fn drop_carriage_returns(&mut self) {
+        for line in &mut self.lines {
+            let (Line::Same(text) | Line::Old(text) | Line::New(text)) = line;
+            if text.ends_with('\r') {
+                text.pop();
+            }
+        }
+    }
+}
+
 impl Line {
     /// Reads a line of a hunk. An empty one is an empty line of context, whose space was lost.
     fn parse(line: &str) -> Option<Self> {
-        if line.is_empty() {
+        if matches!(line, "" | "\r") {
             return Some(Self::Same(String::new()));
         }
         let text = || line[1..].to_owned();

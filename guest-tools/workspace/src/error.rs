@@ -68,7 +68,10 @@ fn refused(location: &Location) -> String {
         paths => paths.join(", "),
     };
     let Some(directory) = directories.iter().filter(inside).max_by_key(|it| it.path.len()) else {
-        return format!("it lies outside of what this tool is granted ({paths})");
+        return format!(
+            "it lies outside of what this tool is granted ({paths}); paths are relative to that, \
+             such as `src/main.rs`"
+        );
     };
     let found = stat(&location.path);
     if found.as_ref().is_ok_and(|it| it.kind == Kind::Secret) {

@@ -139,9 +139,8 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
     let fixture = Fixture::empty().directory("elsewhere/sub").user("");
     let reason = |root: &str, why: &str| {
         format!(
-            "disabled: no tool reads `{root}`, which {why}; `--workspace DIRECTORY` names another \
-             directory, and `[toolsets] files = true` in your own `/t/h/config.toml` turns `files` \
-             on everywhere"
+            "disabled: no tool reads `{root}`, which {why}, and `[toolsets] files = true` in your \
+             own `/t/h/config.toml` turns `files` on everywhere"
         )
     };
     let check = |start: &str, expected: Option<(&str, &str)>| match expected {
@@ -160,27 +159,18 @@ fn where_no_workspace_was_chosen_no_tool_reads_it() {
             );
         }
     };
-    let unfound = "was neither named nor found by `.kitbag` or `.git`";
+    let unfound = "was not named, and has no `.kitbag` or `.git` that counts; `--workspace .` \
+                   names it";
     check("elsewhere/sub", Some(("/t/elsewhere/sub", unfound)));
-    check(
-        "h",
-        Some((
-            "/t/h",
-            unfound
-                .replace(
-                    "was neither named nor found by `.kitbag` or `.git`",
-                    "holds your home directory",
-                )
-                .as_str(),
-        )),
-    );
+    let home = "holds your home directory; `--workspace DIRECTORY` names another";
+    check("h", Some(("/t/h", home)));
     std::fs::create_dir(fixture.path("elsewhere/.git")).unwrap();
     check("elsewhere", None);
     // Whatever `.kitbag` there is.
     std::fs::create_dir(fixture.path("h/.kitbag")).unwrap();
-    check("h", Some(("/t/h", "holds your home directory")));
+    check("h", Some(("/t/h", home)));
     std::fs::create_dir(fixture.path(".kitbag")).unwrap();
-    check("h/..", Some(("/t", "holds your home directory")));
+    check("h/..", Some(("/t", home)));
 }
 
 #[test]
