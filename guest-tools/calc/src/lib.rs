@@ -48,9 +48,8 @@ impl Tool for Calculate {
                  `15% of 80 + 2^100 / 3`. Has + - * / ^ ! mod, pi, e and functions as in \
                  `round(sqrt(2), 3)`. No units, no dates.",
             )
-            .input_schema(json!({
-                "type": "object",
-                "properties": {
+            .arguments(
+                json!({
                     "expression": { "type": "string" },
                     "digits": {
                         "type": "integer",
@@ -59,10 +58,9 @@ impl Tool for Calculate {
                         "default": 30,
                         "description": "Significant digits of what is not exact",
                     },
-                },
-                "required": ["expression"],
-                "additionalProperties": false,
-            }))
+                }),
+                &["expression"],
+            )
             .output_schema(json!({
                 "type": "object",
                 "properties": {

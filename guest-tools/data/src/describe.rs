@@ -1,6 +1,7 @@
 //! What a model reads of the tools. Every word costs tokens in every conversation.
 
 use kitbag_sdk::Description;
+use kitbag_workspace::reading;
 use serde_json::{Value, json};
 
 /// All tools.
@@ -58,13 +59,7 @@ fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Descripti
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own);
     }
-    let mut schema = object(properties, required);
-    schema["additionalProperties"] = json!(false);
-    Description::new(name)
-        .description(text)
-        .input_schema(schema)
-        .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
-        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+    reading(name, text, properties, required)
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {

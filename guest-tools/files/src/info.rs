@@ -18,7 +18,7 @@ struct Arguments {
 }
 
 pub(crate) fn describe(name: &str) -> Description {
-    crate::reading(
+    kitbag_workspace::reading(
         name,
         "Tell what a path is without reading it out: type, size, time of change; of a file also \
          lines, encoding, media type and digest. Example: {\"path\":\"logo.png\"}",

@@ -61,30 +61,13 @@ impl Tool for Files {
     }
 }
 
-/// A tool that reads the workspace and changes nothing.
-fn reading(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
-    tool(name, description, properties, required)
-        .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
-        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
-}
-
 /// A tool that changes the workspace.
 fn writing(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
-    tool(name, description, properties, required)
+    Description::new(name)
+        .description(description)
+        .arguments(properties, required)
         .annotations(json!({ "destructiveHint": true, "openWorldHint": false }))
         .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "rw" }] }))
-}
-
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    Description::new(name).description(description).input_schema(schema)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn limit() -> usize {
 }
 
 pub(crate) fn describe(name: &str) -> Description {
-    crate::reading(
+    kitbag_workspace::reading(
         name,
         "List a directory, sorted by name, as a tree where `depth` is more than 1: `src/` is a \
          directory, `a -> b` a link. To find files by name or content, search instead. Example: \

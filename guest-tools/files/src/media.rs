@@ -15,7 +15,7 @@ struct Arguments {
 }
 
 pub(crate) fn describe(name: &str) -> Description {
-    crate::reading(
+    kitbag_workspace::reading(
         name,
         "Show an image or a sound (PNG, JPEG, GIF, WebP, MP3, WAV, …) as content. Example: \
          {\"path\":\"docs/plot.png\"}",

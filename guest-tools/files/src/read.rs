@@ -42,7 +42,7 @@ fn max_bytes() -> usize {
 }
 
 pub(crate) fn describe(name: &str) -> Description {
-    crate::reading(
+    kitbag_workspace::reading(
         name,
         "Read text files (images, sound: `read_media`). Above each file stands its range, such as \
          `[lines 1-400 of 900, digest 5f3a…; start_line=401 reads on]`; `expect` of the tools \

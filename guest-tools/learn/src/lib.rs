@@ -62,9 +62,8 @@ impl Tool for Learn {
                  too, as names or patterns (`*` stays within one level, `**` crosses levels), to \
                  load them. The name of a directory lists it.",
             )
-            .input_schema(json!({
-                "type": "object",
-                "properties": {
+            .arguments(
+                json!({
                     "topic": {
                         "type": "string",
                         "description": "The topic's id, or its title in any case.",
@@ -80,10 +79,9 @@ impl Tool for Learn {
                         "type": "integer",
                         "description": "How long the answer may be. Default: 65536.",
                     },
-                },
-                "required": ["topic"],
-                "additionalProperties": false,
-            }))
+                }),
+                &["topic"],
+            )
             .annotations(json!({
                 "readOnlyHint": true,
                 "idempotentHint": true,

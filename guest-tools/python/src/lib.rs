@@ -80,19 +80,17 @@ impl Tool for Python {
                  \"inputs\": {\"words\": [\"a\", \"bc\"]}}. Answers what it printed, then the value of the last expression, as \
                  JSON where it is data; an error is the traceback.",
             )
-            .input_schema(json!({
-                "type": "object",
-                "properties": {
+            .arguments(
+                json!({
                     "code": { "type": "string" },
                     "inputs": {
                         "type": "object",
                         "description": "Variables of the script",
                         "default": {},
                     },
-                },
-                "required": ["code"],
-                "additionalProperties": false,
-            }))
+                }),
+                &["code"],
+            )
             .annotations(json!({
                 "readOnlyHint": false,
                 "destructiveHint": true,

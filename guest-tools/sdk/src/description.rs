@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What a tool says about itself, as the contract's `describe` has it.
 ///
@@ -58,7 +58,32 @@ impl Description {
         self.with("description", Value::String(description.into()))
     }
 
-    /// Sets the JSON Schema of the arguments.
+    /// Sets the arguments: the schemas of these `properties` by their names, of which
+    /// `required` have to be there, and no others.
+    ///
+    /// ```
+    /// use kitbag_sdk::{Description, json};
+    ///
+    /// let description = Description::new("greet").arguments(
+    ///     json!({ "name": { "type": "string" }, "loud": { "type": "boolean", "default": false } }),
+    ///     &["name"],
+    /// );
+    /// ```
+    #[must_use]
+    pub fn arguments(self, properties: Value, required: &[&str]) -> Self {
+        let mut schema = json!({
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+        });
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        self.input_schema(schema)
+    }
+
+    /// Sets the JSON Schema of the arguments, where it says more than
+    /// [`arguments`](Self::arguments) can.
     #[must_use]
     pub fn input_schema(self, schema: Value) -> Self {
         self.with("inputSchema", schema)
@@ -130,8 +155,6 @@ impl fmt::Display for Description {
 mod tests {
     use alloc::string::ToString;
 
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -156,6 +179,24 @@ mod tests {
             })
         );
     }
+
+    #[test]
+    fn arguments_are_a_closed_object() {
+        let schema = |required: &[&str]| {
+            let description =
+                Description::new("a").arguments(json!({ "b": { "type": "string" } }), required);
+            serde_json::from_str::<Value>(&description.to_string()).unwrap()["inputSchema"].clone()
+        };
+        let mut expected = json!({
+            "type": "object",
+            "properties": { "b": { "type": "string" } },
+            "additionalProperties": false,
+        });
+        assert_eq!(schema(&[]), expected);
+        expected["required"] = json!(["b"]);
+        assert_eq!(schema(&["b"]), expected);
+    }
+
     #[test]
     fn several_tools_and_what_else_is_served_are_lists() {
         let description = Description::tools([Description::new("a"), Description::new("b")])

@@ -22,12 +22,7 @@
 //!     fn describe() -> Description {
 //!         Description::new("erase")
 //!             .description("Erase a file of the workspace.")
-//!             .input_schema(json!({
-//!                 "type": "object",
-//!                 "properties": { "path": { "type": "string" } },
-//!                 "required": ["path"],
-//!                 "additionalProperties": false,
-//!             }))
+//!             .arguments(json!({ "path": { "type": "string" } }), &["path"])
 //!             .grants(json!({
 //!                 "filesystem": [{ "guest": "/workspace", "mode": "rw" }],
 //!             }))

@@ -1,7 +1,8 @@
 //! What a model reads of the tools. Every word costs tokens in every conversation.
 
-use kitbag_sdk::serde_json::{Value, json};
-use kitbag_sdk::{Description, json as object};
+use kitbag_sdk::serde_json::Value;
+use kitbag_sdk::{Description, json};
+use kitbag_workspace::reading;
 
 /// Both tools.
 pub(crate) fn tools() -> [Description; 2] {
@@ -24,10 +25,13 @@ fn search_files() -> Description {
         "limit": { "type": "integer", "default": 100 },
         "per_file": { "type": "integer", "default": 20 },
     });
-    described("search_files", properties, &["pattern"]).description(
+    reading(
+        "search_files",
         "Search what is in files, as ripgrep does: not in hidden, ignored (.gitignore) and binary \
          files. Answers each path with its matching lines, `12:text`. Example: \
          {\"pattern\":\"fn main\",\"types\":[\"rust\"]}. For names of files use find_files.",
+        properties,
+        &["pattern"],
     )
 }
 
@@ -43,27 +47,15 @@ fn find_files() -> Description {
         "newest": { "type": "boolean", "default": false },
         "limit": { "type": "integer", "default": 200 },
     });
-    described("find_files", properties, &[]).description(
+    reading(
+        "find_files",
         "Find files by name in a whole tree, without hidden and ignored ones. Answers paths, one \
          a line. Example: {\"globs\":[\"*test*.py\"],\"newest\":true}.",
+        properties,
+        &[],
     )
 }
 
 fn list(examples: &str) -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "description": examples })
-}
-
-fn described(name: &str, properties: Value, required: &[&str]) -> Description {
-    let mut schema = object!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    Description::new(name)
-        .input_schema(schema)
-        .annotations(json!({ "readOnlyHint": true, "openWorldHint": false }))
-        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
 }

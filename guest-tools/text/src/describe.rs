@@ -1,98 +1,82 @@
 //! What the tools say about themselves.
 
-use kitbag_sdk::serde_json::{Map, Value};
+use kitbag_sdk::serde_json::Value;
 use kitbag_sdk::{Description, json};
+use kitbag_workspace::reading;
 
 /// Describes all tools of the component.
 pub(crate) fn describe() -> Description {
     let text = json!({ "type": "string" });
-    let source = |more: &[(&'static str, Value)]| {
-        let own = [("text", text.clone()), ("path", json!({ "type": "string" }))];
-        own.into_iter().chain(more.iter().cloned()).collect::<Vec<_>>()
-    };
     Description::tools([
         tool(
             "html_to_markdown",
             "Read an HTML page (`path` or `text`) as Markdown: its main content with tables.",
-            &source(&[
-                (
-                    "base",
-                    json!({ "type": "string", "description": "URL of the page: makes links absolute" }),
-                ),
-                (
-                    "main",
-                    json!({
-                        "type": "boolean",
-                        "default": true,
-                        "description": "false: with navigation, header and footer",
-                    }),
-                ),
-                ("max_bytes", json!({ "type": "integer", "minimum": 1, "default": 40_000 })),
-                ("offset", json!({ "type": "integer", "minimum": 0, "default": 0 })),
-            ]),
+            source(json!({
+                "base": { "type": "string", "description": "URL of the page: makes links absolute" },
+                "main": {
+                    "type": "boolean",
+                    "default": true,
+                    "description": "false: with navigation, header and footer",
+                },
+                "max_bytes": { "type": "integer", "minimum": 1, "default": 40_000 },
+                "offset": { "type": "integer", "minimum": 0, "default": 0 },
+            })),
             &[],
         ),
         tool(
             "diff_text",
             "Compare two texts or files as a unified diff.",
-            &[
-                ("old", text.clone()),
-                ("old_path", text.clone()),
-                ("new", text.clone()),
-                ("new_path", text.clone()),
-                ("context", json!({ "type": "integer", "minimum": 0, "default": 3 })),
-                ("max_bytes", json!({ "type": "integer", "minimum": 1, "default": 40_000 })),
-            ],
+            json!({
+                "old": text,
+                "old_path": text,
+                "new": text,
+                "new_path": text,
+                "context": { "type": "integer", "minimum": 0, "default": 3 },
+                "max_bytes": { "type": "integer", "minimum": 1, "default": 40_000 },
+            }),
             &[],
         ),
-        tool("count_text", "Count lines, words, characters, bytes and tokens.", &source(&[]), &[])
-            .output_schema(counts()),
+        tool(
+            "count_text",
+            "Count lines, words, characters, bytes and tokens.",
+            source(json!({})),
+            &[],
+        )
+        .output_schema(counts()),
         tool(
             "hash_text",
             "Hash the bytes of a text or file, in hex.",
-            &source(&[("algorithm", json!({ "enum": crate::hash::NAMES, "default": "sha256" }))]),
+            source(json!({ "algorithm": { "enum": crate::hash::NAMES, "default": "sha256" } })),
             &[],
         ),
         tool(
             "encode_text",
             "Encode a text or the bytes of a file.",
-            &source(&[("encoding", json!({ "enum": crate::code::NAMES }))]),
+            source(json!({ "encoding": { "enum": crate::code::NAMES } })),
             &["encoding"],
         ),
         tool(
             "decode_text",
             "Decode what is encoded so.",
-            &source(&[("encoding", json!({ "enum": crate::code::NAMES }))]),
+            source(json!({ "encoding": { "enum": crate::code::NAMES } })),
             &["encoding"],
         ),
     ])
 }
 
-fn tool(
-    name: &str,
-    description: &str,
-    properties: &[(&str, Value)],
-    required: &[&str],
-) -> Description {
-    let properties: Map<String, Value> =
-        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    Description::new(name)
-        .description(description)
-        .input_schema(schema)
-        .annotations(json!({
-            "readOnlyHint": true,
-            "idempotentHint": true,
-            "openWorldHint": false,
-        }))
-        .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+/// The arguments of a tool that takes a text or the path of a file.
+fn source(mut properties: Value) -> Value {
+    properties["text"] = json!({ "type": "string" });
+    properties["path"] = json!({ "type": "string" });
+    properties
+}
+
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
+    reading(name, description, properties, required).annotations(json!({
+        "readOnlyHint": true,
+        "idempotentHint": true,
+        "openWorldHint": false,
+    }))
 }
 
 /// The schema of what `count_text` answers.

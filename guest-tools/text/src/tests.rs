@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::{Call, json};
 use proptest::prelude::*;
 
@@ -208,23 +207,6 @@ fn the_estimate_of_tokens_is_near_the_tokenizer() {
         }
     }
     assert!(worst.is_empty(), "{worst}");
-}
-
-#[test]
-fn the_definitions_stay_within_their_budget() {
-    let description: Value =
-        serde_json::from_str(&crate::describe::describe().to_string()).unwrap();
-    let characters: usize = description["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| {
-            let text = |key: &str| tool[key].as_str().unwrap().len();
-            text("name") + text("description") + tool["inputSchema"].to_string().len()
-        })
-        .sum();
-    // Four characters a token, 600 tokens.
-    assert!(characters <= 2_400, "{characters}");
 }
 
 /// Applies a unified diff of one file, as simply as that can be done.

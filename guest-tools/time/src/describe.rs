@@ -1,6 +1,6 @@
 //! What the tools say about themselves.
 
-use kitbag_sdk::serde_json::{Map, Value};
+use kitbag_sdk::serde_json::Value;
 use kitbag_sdk::{Description, json};
 
 /// Describes all tools of the component.
@@ -20,7 +20,7 @@ pub(crate) fn describe() -> Description {
         tool(
             "now",
             "The current time in a zone: an IANA name or an offset.",
-            &[("zone", json!({ "type": "string", "default": "UTC" }))],
+            json!({ "zone": { "type": "string", "default": "UTC" } }),
             &[],
             point(),
         ),
@@ -28,61 +28,55 @@ pub(crate) fn describe() -> Description {
             "parse_time",
             "Read a time in nearly any form (`March 5, 2026 2pm Europe/Paris`, `2026-W10-4`, \
              Unix seconds) as ISO 8601, Unix time, weekday and ISO week.",
-            &[
-                ("time", time.clone()),
-                ("zone", zone.clone()),
-                ("format", json!({ "type": "string", "description": "strptime, as `%d/%m/%Y`" })),
-                ("disambiguation", disambiguation_of_local(&disambiguation)),
-            ],
+            json!({
+                "time": time,
+                "zone": zone,
+                "format": { "type": "string", "description": "strptime, as `%d/%m/%Y`" },
+                "disambiguation": disambiguation_of_local(&disambiguation),
+            }),
             &["time"],
             point(),
         ),
         tool(
             "convert_time",
             "Convert a time to another zone.",
-            &[
-                ("time", time.clone()),
-                ("to", json!({ "type": "string", "description": "As `Asia/Tokyo`" })),
-                ("zone", convert_zone),
-                ("disambiguation", disambiguation.clone()),
-            ],
+            json!({
+                "time": time,
+                "to": { "type": "string", "description": "As `Asia/Tokyo`" },
+                "zone": convert_zone,
+                "disambiguation": disambiguation,
+            }),
             &["time", "to"],
             point(),
         ),
         tool(
             "add_time",
             "Add a duration to a time by calendar and clock changes.",
-            &[
-                ("time", time.clone()),
-                (
-                    "duration",
-                    json!({
-                        "type": "string",
-                        "description": "As `1 month 2 hours`, `-P3D`, `5 business days`",
-                    }),
-                ),
-                ("zone", zone.clone()),
-                ("disambiguation", disambiguation.clone()),
-            ],
+            json!({
+                "time": time,
+                "duration": {
+                    "type": "string",
+                    "description": "As `1 month 2 hours`, `-P3D`, `5 business days`",
+                },
+                "zone": zone,
+                "disambiguation": disambiguation,
+            }),
             &["time", "duration"],
             point(),
         ),
         tool(
             "time_between",
             "Time between two times: ISO 8601 duration, days, seconds.",
-            &[
-                ("from", time.clone()),
-                ("to", time),
-                ("zone", zone),
-                (
-                    "largest",
-                    json!({
-                        "enum": ["years", "months", "weeks", "days", "hours", "minutes", "seconds"],
-                        "default": "years"
-                    }),
-                ),
-                ("disambiguation", disambiguation),
-            ],
+            json!({
+                "from": time,
+                "to": time,
+                "zone": zone,
+                "largest": {
+                    "enum": ["years", "months", "weeks", "days", "hours", "minutes", "seconds"],
+                    "default": "years",
+                },
+                "disambiguation": disambiguation,
+            }),
             &["from", "to"],
             span(),
         ),
@@ -99,23 +93,13 @@ fn disambiguation_of_local(schema: &Value) -> Value {
 fn tool(
     name: &str,
     description: &str,
-    properties: &[(&str, Value)],
+    properties: Value,
     required: &[&str],
     output: Value,
 ) -> Description {
-    let properties: Map<String, Value> =
-        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    let mut schema = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
     Description::new(name)
         .description(description)
-        .input_schema(schema)
+        .arguments(properties, required)
         .output_schema(output)
         .annotations(json!({
             "readOnlyHint": true,

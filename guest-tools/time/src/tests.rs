@@ -57,23 +57,6 @@ fn the_time_between_two_points_is_told_by_the_calendar() {
     check("time_between.txt");
 }
 
-#[test]
-fn the_definitions_stay_within_their_budget() {
-    let description: Value =
-        serde_json::from_str(&crate::describe::describe().to_string()).unwrap();
-    let characters: usize = description["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| {
-            let text = |key: &str| tool[key].as_str().unwrap().len();
-            text("name") + text("description") + tool["inputSchema"].to_string().len()
-        })
-        .sum();
-    // Four characters a token, 500 tokens.
-    assert!(characters <= 2_000, "{characters}");
-}
-
 /// Points from 1800 to 2300, around which zones change their clocks.
 fn timestamps() -> impl Strategy<Value = Timestamp> {
     (-5_364_662_400i64..10_413_792_000, 0i32..1_000_000_000)

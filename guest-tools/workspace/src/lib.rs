@@ -4,11 +4,12 @@
 //! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what
 //! `std::fs` cannot do over WASI: they tell secrets and names that are not Unicode apart.
 //! [`Decoded`] is a text with the encoding that it has in its file, and [`cut`] keeps an
-//! answer within a limit.
+//! answer within a limit. [`reading`] describes a tool that changes nothing.
 
 #![forbid(unsafe_code)]
 
 mod cut;
+mod describe;
 mod encoding;
 mod entries;
 mod error;
@@ -16,6 +17,7 @@ mod location;
 mod nearest;
 
 pub use crate::cut::{cut, quoted};
+pub use crate::describe::reading;
 pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
 pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_link};
 pub use crate::error::{explain, is_granted};

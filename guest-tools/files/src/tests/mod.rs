@@ -1,6 +1,5 @@
 //! The tools on a directory of the system, without a host.
 
-mod definitions;
 mod patching;
 mod paths;
 mod reading;
