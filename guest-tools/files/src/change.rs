@@ -38,6 +38,8 @@ pub(crate) struct Target {
     file: Location,
     /// What is in it; `None` where it does not exist.
     pub(crate) content: Option<Vec<u8>>,
+    /// How many other names it has: hard links, which lead to the old content afterwards.
+    other_names: u64,
 }
 
 /// A change of a file.
@@ -103,15 +105,14 @@ impl Target {
     pub(crate) fn read(location: Location) -> Result<Self, ErrorInfo> {
         let file = follow(&location)?;
         let found = match stat(&file.path) {
-            Ok(found) => Some(found.kind),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Self { location, file, content: None, other_names: 0 });
+            }
             Err(error) => return Err(explain(&location, "written", &error)),
         };
-        if found.is_none() {
-            return Ok(Self { location, file, content: None });
-        }
         let given = &location.given;
-        if found == Some(Kind::Directory) {
+        if found.kind == Kind::Directory {
             return Err(ErrorInfo::new(format!("`{given}` is a directory, not a file")));
         }
         let mut opened = Opened::at(Location { given: given.clone(), path: file.path.clone() })?;
@@ -124,7 +125,19 @@ impl Target {
         let Some(content) = opened.read_whole()? else {
             return Err(opened.too_large("changing a file"));
         };
-        Ok(Self { location, file, content: Some(content) })
+        let other_names = found.links.saturating_sub(1);
+        Ok(Self { location, file, content: Some(content), other_names })
+    }
+
+    /// What is said where a change takes the file away from its other names.
+    pub(crate) fn other_names_note(&self) -> String {
+        match self.other_names {
+            0 => String::new(),
+            1 => "[it had another name (a hard link), which keeps the old content]\n".into(),
+            more => {
+                format!("[it had {more} other names (hard links), which keep the old content]\n")
+            }
+        }
     }
 
     /// The directory that holds the file, and its name.
@@ -280,7 +293,7 @@ impl Staged {
         };
         let temporary = target.beside(&temporary_name(purpose, name));
         if let Some(content) = &change.content {
-            make_directories(&directory, &mut self.directories)?;
+            self.directories.extend(make_directories(&directory)?);
             self.files.push(temporary.clone());
             let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
             file.write_all(content)?;
@@ -293,9 +306,7 @@ impl Staged {
 
     fn discard(&self) {
         self.files.iter().for_each(|file| remove(file));
-        for directory in self.directories.iter().rev() {
-            let _ = fs::remove_dir(directory);
-        }
+        remove_directories(&self.directories);
     }
 }
 
@@ -305,8 +316,20 @@ fn synced(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if is_missing(error.raw_os_error()) { Ok(()) } else { Err(error) })
 }
 
-/// Makes a directory and those above it. Those that were made are added to `made`.
-pub(crate) fn make_directories(path: &str, made: &mut Vec<String>) -> io::Result<()> {
+/// Makes a directory and those above it, all or none. Gives those that were made, the
+/// outermost first.
+pub(crate) fn make_directories(path: &str) -> io::Result<Vec<String>> {
+    let mut made = Vec::new();
+    match make_missing(path, &mut made) {
+        Ok(()) => Ok(made),
+        Err(error) => {
+            remove_directories(&made);
+            Err(error)
+        }
+    }
+}
+
+fn make_missing(path: &str, made: &mut Vec<String>) -> io::Result<()> {
     match stat(path) {
         Ok(found) if found.kind == Kind::Directory => return Ok(()),
         Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
@@ -316,7 +339,7 @@ pub(crate) fn make_directories(path: &str, made: &mut Vec<String>) -> io::Result
     if let Some((above, _)) = path.rsplit_once('/')
         && !above.is_empty()
     {
-        make_directories(above, made)?;
+        make_missing(above, made)?;
     }
     match fs::create_dir(path) {
         Ok(()) => made.push(path.to_owned()),
@@ -325,6 +348,13 @@ pub(crate) fn make_directories(path: &str, made: &mut Vec<String>) -> io::Result
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Removes directories that were made, as far as nothing is in them.
+pub(crate) fn remove_directories(made: &[String]) {
+    for directory in made.iter().rev() {
+        let _ = fs::remove_dir(directory);
+    }
 }
 
 /// Takes changes back that were made, the last one first. Names what is lost by that.

@@ -8,7 +8,7 @@ use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{check_expected, text};
 use crate::mismatch::{mismatch, several_places};
-use crate::text::{Text, unix};
+use crate::text::{Part, Text, unix};
 use crate::write::answer;
 
 #[derive(Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) fn describe(name: &str) -> Description {
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     let arguments: Arguments = call.arguments()?;
-    let location = Location::new(call, &arguments.path)?;
+    let location = Location::of_file(call, &arguments.path)?;
     change(arguments.dry_run, || {
         let target = Target::read(location.clone())?;
         let Some(content) = target.content.clone() else {
@@ -82,7 +82,8 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
             })?;
         }
         let content = new.to_bytes(&location)?;
-        let answer = answer(&target, &content, &diff(old.as_str(), new.as_str()));
+        let shown = diff(old.as_str(), new.as_str());
+        let answer = answer(&target, &content, new.encoding(), &shown);
         Ok((vec![Change::new(target, Some(content))], answer))
     })
 }
@@ -92,7 +93,12 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
     let (old, new) = (unix(&edit.old_text), unix(&edit.new_text));
     let content = text.as_str();
     if old == new {
-        return Err("`old_text` and `new_text` are the same".into());
+        return Err(match edit.old_text == edit.new_text {
+            true => "`old_text` and `new_text` are the same".into(),
+            false => "`old_text` and `new_text` differ in line endings only, which an edit keeps; \
+                      `write_file` or `apply_patch` changes them"
+                .into(),
+        });
     }
     if old.is_empty() {
         return Err(match content.is_empty() {
@@ -110,8 +116,10 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
         [] => Err(mismatch("`old_text`", content, &old, &new)),
         [_, _, ..] if !edit.all => Err(several_places(content, &old, &places)),
         _ => {
-            let part = |at: &usize| (*at..*at + old.len(), new.as_str());
-            text.replace(&places.iter().map(part).collect::<Vec<_>>());
+            let range = |at: &usize| *at..*at + old.len();
+            let part =
+                |at: &usize| Part { range: range(at), new: new.as_str(), says_endings: false };
+            text.replace(places.iter().map(part));
             Ok(())
         }
     }

@@ -16,6 +16,7 @@ mod media;
 mod mismatch;
 mod patch;
 mod paths;
+mod place;
 mod read;
 mod shown;
 mod text;

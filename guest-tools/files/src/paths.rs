@@ -8,7 +8,7 @@ use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
 use kitbag_workspace::{Kind, Location, explain, list, stat, stat_link};
 use serde::Deserialize;
 
-use crate::change::make_directories;
+use crate::change::{make_directories, remove_directories};
 use crate::leftover::{Purpose, leftovers, temporary_name};
 use crate::shown::{count, size};
 
@@ -36,14 +36,13 @@ pub(crate) fn describe_make(name: &str) -> Description {
 pub(crate) fn make(call: &Call) -> Result<String, Stop> {
     let arguments: Make = call.arguments()?;
     let location = Location::new(call, &arguments.path)?;
-    let mut made = Vec::new();
     let failed = |error| match stat(&location.path) {
         Ok(found) if found.kind != Kind::Directory => {
             ErrorInfo::new(format!("`{}` exists already and is no directory", location.given))
         }
         _ => explain(&location, "made", &error),
     };
-    make_directories(&location.path, &mut made).map_err(failed)?;
+    let made = make_directories(&location.path).map_err(failed)?;
     Ok(match made.len() {
         0 => "[exists already]\n".into(),
         1 => "[made]\n".into(),
@@ -80,6 +79,13 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
     let to = Location::new(call, &arguments.to)?;
     let found = stat_link(&from.path).map_err(|error| explain(&from, "moved", &error))?;
     let [from_name, to_name] = [&from, &to].map(|it| it.split().map(|(_, name)| name.to_owned()));
+    if found.kind != Kind::Directory && arguments.to.ends_with('/') && stat(&to.path).is_err() {
+        return Err(ErrorInfo::new(format!(
+            "`{}` does not exist; `to` is the whole new path of the file",
+            arguments.to
+        ))
+        .into());
+    }
     let (Some(from_name), Some(_)) = (from_name, to_name) else {
         return Err(
             ErrorInfo::new("a path that is moved ends with a name, not with `.` or `/`").into()
@@ -127,13 +133,10 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
     }
     let mut made = Vec::new();
     if let Some((above, _)) = to.split() {
-        make_directories(&above.path, &mut made)
-            .map_err(|error| explain(&above, "made", &error))?;
+        made = make_directories(&above.path).map_err(|error| explain(&above, "made", &error))?;
     }
     if let Err(error) = fs::rename(&from.path, &to.path) {
-        for directory in made.iter().rev() {
-            let _ = fs::remove_dir(directory);
-        }
+        remove_directories(&made);
         return Err(match error.raw_os_error() {
             Some(libc::EINVAL) => {
                 ErrorInfo::new(format!("`{}` cannot be moved into itself", from.given))

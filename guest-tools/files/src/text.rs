@@ -22,6 +22,16 @@ enum Endings {
     Each(Vec<bool>),
 }
 
+/// A part of a text that becomes another.
+#[derive(Clone)]
+pub(crate) struct Part<'a> {
+    pub(crate) range: Range<usize>,
+    pub(crate) new: &'a str,
+    /// Its lines end as they do in `new`. Else each ends as the one that it replaces, and one
+    /// more as the line above.
+    pub(crate) says_endings: bool,
+}
+
 impl Text {
     /// A text of a new file, as it is.
     pub(crate) fn new(text: &str) -> Self {
@@ -32,36 +42,58 @@ impl Text {
         &self.text
     }
 
-    /// Replaces parts, which are in order and apart. The endings of lines stay as they are; a
-    /// line more than there was ends as most do.
-    pub(crate) fn replace(&mut self, parts: &[(Range<usize>, &str)]) {
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// How its lines end, in words.
+    pub(crate) fn endings(&self) -> &'static str {
+        match self.endings {
+            Endings::All(false) => "LF",
+            Endings::All(true) => "CRLF",
+            Endings::Each(_) => "mixed line endings",
+        }
+    }
+
+    /// Replaces parts, which are in order and apart.
+    pub(crate) fn replace<'a>(&mut self, parts: impl Iterator<Item = Part<'a>> + Clone) {
         let lines = |text: &str| text.matches('\n').count();
         let mut changed = String::with_capacity(self.text.len());
         let mut endings = match &self.endings {
-            Endings::All(_) => None,
-            Endings::Each(old) => {
-                let usual = old.iter().filter(|crlf| **crlf).count() * 2 > old.len();
-                Some((old.iter().copied(), Vec::with_capacity(old.len()), usual))
-            }
-        };
+            Endings::All(_) if parts.clone().all(|part| !part.says_endings) => None,
+            Endings::All(crlf) => Some(vec![*crlf; lines(&self.text)]),
+            Endings::Each(each) => Some(each.clone()),
+        }
+        .map(|old| (old.into_iter(), Vec::new()));
         let mut end = 0;
-        for (range, new) in parts {
-            let new = unix(new);
+        for Part { range, new, says_endings } in parts {
             let (kept, part) = (&self.text[end..range.start], &self.text[range.clone()]);
+            let written = unix(new);
             changed.push_str(kept);
-            changed.push_str(&new);
-            if let Some((old, new_endings, usual)) = &mut endings {
+            changed.push_str(&written);
+            if let Some((old, new_endings)) = &mut endings {
                 new_endings.extend(old.by_ref().take(lines(kept)));
                 let mut replaced: Vec<_> = old.by_ref().take(lines(part)).collect();
-                replaced.resize(lines(&new), *usual);
+                if says_endings {
+                    replaced = each_ending(new);
+                }
+                let above = replaced.last().or(new_endings.last()).copied();
+                let below = old.as_slice().first().copied();
+                // Within a line that is split, its own ending.
+                let usual = match replaced.is_empty() && !written.ends_with('\n') {
+                    true => below.or(above),
+                    false => above.or(below),
+                };
+                let usual = usual.unwrap_or(false);
+                replaced.resize(lines(&written), usual);
                 new_endings.extend(replaced);
             }
             end = range.end;
         }
         changed.push_str(&self.text[end..]);
-        if let Some((old, mut new_endings, _)) = endings {
+        if let Some((old, mut new_endings)) = endings {
             new_endings.extend(old);
-            self.endings = Endings::Each(new_endings);
+            self.endings = Endings::new(new_endings);
         }
         self.text = changed;
     }
@@ -114,20 +146,30 @@ impl Text {
 impl From<Decoded> for Text {
     fn from(Decoded { text, encoding }: Decoded) -> Self {
         let all = text.matches('\n').count();
-        let crlf = text.matches("\r\n").count();
-        let endings = match crlf {
+        let endings = match text.matches("\r\n").count() {
             0 => Endings::All(false),
             crlf if crlf == all => Endings::All(true),
-            _ => Endings::Each(
-                text.split_inclusive('\n')
-                    .filter(|line| line.ends_with('\n'))
-                    .map(|line| line.ends_with("\r\n"))
-                    .collect(),
-            ),
+            _ => Endings::Each(each_ending(&text)),
         };
-        let text = if crlf == 0 { text } else { unix(&text) };
+        let text = if endings == Endings::All(false) { text } else { unix(&text) };
         Self { text, endings, encoding }
     }
+}
+
+impl Endings {
+    /// The endings of lines of which each is known: `true` for CRLF.
+    fn new(each: Vec<bool>) -> Self {
+        match each.iter().all(|crlf| *crlf == each[0]) {
+            true => Self::All(each.first().copied().unwrap_or(false)),
+            false => Self::Each(each),
+        }
+    }
+}
+
+/// How each line ends: `true` for CRLF.
+fn each_ending(text: &str) -> Vec<bool> {
+    let ends = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    ends.map(|line| line.ends_with("\r\n")).collect()
 }
 
 /// A text whose lines end with `\n`.

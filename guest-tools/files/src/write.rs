@@ -1,14 +1,14 @@
 //! `write_file`.
 
 use kitbag_sdk::{Call, Description, Stop, json};
-use kitbag_workspace::{Location, decode};
+use kitbag_workspace::{Encoding, Location, decode};
 use serde::Deserialize;
 
 use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{check_expected, digest};
 use crate::shown::{count, size};
-use crate::text::Text;
+use crate::text::{Part, Text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +44,7 @@ pub(crate) fn describe(name: &str) -> Description {
 
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     let arguments: Arguments = call.arguments()?;
-    let location = Location::new(call, &arguments.path)?;
+    let location = Location::of_file(call, &arguments.path)?;
     change(arguments.dry_run, || {
         let target = Target::read(location.clone())?;
         check_expected(&location, arguments.expect.as_deref(), target.content.as_deref())?;
@@ -55,36 +55,46 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
             return Ok((vec![Change::new(target, Some(content))], answer));
         };
         let bytes = old.len() as u64;
-        let (content, shown) = match decode(old) {
+        let (content, encoding, shown) = match decode(old) {
             Ok(decoded) => {
                 let old = Text::from(decoded);
                 let mut new = old.clone();
                 if arguments.append {
                     let end = old.as_str().len();
-                    new.replace(&[(end..end, &arguments.content)]);
+                    let content = &arguments.content;
+                    let says_endings = content.contains("\r\n");
+                    let part = Part { range: end..end, new: content, says_endings };
+                    new.replace(std::iter::once(part));
                 } else {
                     new.replace_all(&arguments.content);
                     new.widen();
                 }
-                (new.to_bytes(&location)?, diff(old.as_str(), new.as_str()))
+                let shown = diff(old.as_str(), new.as_str());
+                (new.to_bytes(&location)?, new.encoding(), shown)
             }
             Err(binary) if arguments.append => {
                 return Err(crate::file::binary(&location, &binary).into());
             }
             Err(_) => {
                 let shown = format!("[in place of {} of binary content]\n", size(bytes));
-                (arguments.content.clone().into_bytes(), shown)
+                (arguments.content.clone().into_bytes(), Encoding::UTF_8, shown)
             }
         };
-        let answer = answer(&target, &content, &shown);
+        let answer = answer(&target, &content, encoding, &shown);
         Ok((vec![Change::new(target, Some(content))], answer))
     })
 }
 
-/// What is said of a file that was changed: the diff and the digest of what is in it now.
-pub(crate) fn answer(target: &Target, content: &[u8], diff: &str) -> String {
+/// What is said of a file that was changed: the diff, the encoding where it is not UTF-8, the
+/// digest of what is in it now, and what the change did to its other names.
+pub(crate) fn answer(target: &Target, content: &[u8], encoding: Encoding, diff: &str) -> String {
+    let digest = digest(content);
     if target.content.as_deref() == Some(content) {
-        return format!("[unchanged, digest {}]\n", digest(content));
+        return format!("[unchanged, digest {digest}]\n");
     }
-    format!("{diff}[digest {}]\n", digest(content))
+    let others = target.other_names_note();
+    match encoding {
+        Encoding::UTF_8 => format!("{diff}[digest {digest}]\n{others}"),
+        encoding => format!("{diff}[{encoding}, digest {digest}]\n{others}"),
+    }
 }

@@ -5,8 +5,14 @@ use std::fmt;
 
 use encoding_rs::WINDOWS_1252;
 
+/// The byte order mark.
+const MARK: char = '\u{feff}';
+
 /// How much of a file tells whether it is text.
 const SAMPLE_BYTES: usize = 8 << 10;
+
+/// The characters of private use that stand for invalid bytes: this and the byte.
+const INVALID: u32 = 0x0010_f700;
 
 /// How a text is written in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +21,9 @@ pub enum Encoding {
     Utf8 {
         /// Whether the file begins with a byte order mark.
         mark: bool,
+        /// Whether some bytes of the file are not UTF-8. In the text each is a character from
+        /// U+10F780 to U+10F7FF, which ends with the digits of the byte.
+        has_invalid: bool,
     },
     /// UTF-16.
     Utf16 {
@@ -23,8 +32,8 @@ pub enum Encoding {
         /// Whether the file begins with a byte order mark.
         mark: bool,
     },
-    /// What is no UTF-8: Latin-1 as the web reads it (windows-1252), in which every byte is
-    /// a character.
+    /// Latin-1 as the web reads it (windows-1252), in which every byte is a character: what
+    /// has more invalid bytes than characters of UTF-8 outside of ASCII.
     Latin1,
 }
 
@@ -55,19 +64,68 @@ pub fn decode(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
     if looks_binary(&bytes) || bytes.contains(&0) {
         return Err(bytes);
     }
-    Ok(match String::from_utf8(bytes) {
-        Ok(mut text) => {
-            let mark = text.starts_with('\u{feff}');
-            if mark {
-                text.drain(..'\u{feff}'.len_utf8());
-            }
-            Decoded { text, encoding: Encoding::Utf8 { mark } }
-        }
-        Err(error) => {
+    let (mut text, has_invalid) = match String::from_utf8(bytes) {
+        Ok(text) => (text, false),
+        Err(error) if is_latin1(error.as_bytes()) => {
             let (text, _) = WINDOWS_1252.decode_without_bom_handling(error.as_bytes());
-            Decoded { text: text.into_owned(), encoding: Encoding::Latin1 }
+            return Ok(Decoded { text: text.into_owned(), encoding: Encoding::Latin1 });
         }
-    })
+        Err(error) => (decode_invalid(error.as_bytes()), true),
+    };
+    let mark = text.starts_with(MARK);
+    if mark {
+        text.drain(..MARK.len_utf8());
+    }
+    Ok(Decoded { text, encoding: Encoding::Utf8 { mark, has_invalid } })
+}
+
+/// Whether bytes that are not UTF-8 are rather Latin-1 than UTF-8 with a few invalid bytes.
+fn is_latin1(bytes: &[u8]) -> bool {
+    if bytes.starts_with(MARK.encode_utf8(&mut [0; 4]).as_bytes()) {
+        return false;
+    }
+    let (mut valid, mut invalid) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        valid += chunk.valid().chars().filter(|char| !char.is_ascii()).count();
+        invalid += chunk.invalid().len();
+    }
+    invalid > valid
+}
+
+/// Reads UTF-8 with invalid bytes. The bytes of a character that stands for an invalid byte
+/// are taken for invalid ones themselves.
+fn decode_invalid(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let push = |text: &mut String, bytes: &[u8]| {
+        text.extend(bytes.iter().filter_map(|byte| char::from_u32(INVALID + u32::from(*byte))));
+    };
+    for chunk in bytes.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match invalid_byte(char) {
+                Some(_) => push(&mut text, char.encode_utf8(&mut [0; 4]).as_bytes()),
+                None => text.push(char),
+            }
+        }
+        push(&mut text, chunk.invalid());
+    }
+    text
+}
+
+fn encode_invalid(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    for char in text.chars() {
+        match invalid_byte(char) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
+}
+
+/// The invalid byte that a character stands for.
+fn invalid_byte(char: char) -> Option<u8> {
+    let byte = u8::try_from(u32::from(char).checked_sub(INVALID)?).ok()?;
+    (!byte.is_ascii()).then_some(byte)
 }
 
 /// Whether the beginning of a file is not that of a text: it has a NUL byte, or one control
@@ -83,7 +141,7 @@ pub fn looks_binary(bytes: &[u8]) -> bool {
 
 impl Encoding {
     /// UTF-8 without a byte order mark.
-    pub const UTF_8: Self = Self::Utf8 { mark: false };
+    pub const UTF_8: Self = Self::Utf8 { mark: false, has_invalid: false };
 
     /// Writes a text.
     ///
@@ -92,8 +150,15 @@ impl Encoding {
     /// The first character that the encoding does not have.
     pub fn encode(self, text: &str) -> Result<Cow<'_, [u8]>, char> {
         Ok(match self {
-            Self::Utf8 { mark: false } => Cow::Borrowed(text.as_bytes()),
-            Self::Utf8 { mark: true } => Cow::Owned(["\u{feff}", text].concat().into_bytes()),
+            Self::Utf8 { mark: false, has_invalid: false } => Cow::Borrowed(text.as_bytes()),
+            Self::Utf8 { mark, has_invalid } => {
+                let mut bytes = if mark { MARK.to_string().into_bytes() } else { Vec::new() };
+                match has_invalid {
+                    true => bytes.append(&mut encode_invalid(text)),
+                    false => bytes.extend_from_slice(text.as_bytes()),
+                }
+                Cow::Owned(bytes)
+            }
             Self::Utf16 { big_endian, mark } => {
                 let units = mark.then_some(0xfeff).into_iter().chain(text.encode_utf16());
                 let bytes = |unit: u16| match big_endian {
@@ -118,8 +183,9 @@ impl Encoding {
 impl fmt::Display for Encoding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Utf8 { mark: false } => "UTF-8",
-            Self::Utf8 { mark: true } => "UTF-8 with a byte order mark",
+            Self::Utf8 { mark: false, has_invalid: false } => "UTF-8",
+            Self::Utf8 { mark: true, has_invalid: false } => "UTF-8 with a byte order mark",
+            Self::Utf8 { has_invalid: true, .. } => "UTF-8 with invalid bytes (0xff is U+10F7FF)",
             Self::Utf16 { big_endian: false, .. } => "UTF-16 LE",
             Self::Utf16 { big_endian: true, .. } => "UTF-16 BE",
             Self::Latin1 => "Latin-1",
@@ -190,6 +256,10 @@ mod tests {
         check(b"a\0b\0c\0d\0", Some(("abcd", "UTF-16 LE")));
         check(b"\0a\0b\0c\0d", Some(("abcd", "UTF-16 BE")));
         check(b"caf\xe9 \x80\x81", Some(("caf\u{e9} \u{20ac}\u{81}", "Latin-1")));
+        let broken = "UTF-8 with invalid bytes (0xff is U+10F7FF)";
+        check(b"na\xc3\xafve \xff\xe2", Some(("na\u{c3}\u{af}ve \u{ff}\u{e2}", "Latin-1")));
+        check(b"na\xc3\xafve \xff", Some(("na\u{ef}ve \u{10f7ff}", broken)));
+        check(b"\xef\xbb\xbf\xff", Some(("\u{10f7ff}", broken)));
     }
 
     #[test]
@@ -213,7 +283,9 @@ mod tests {
         #[test]
         fn a_text_that_was_decoded_is_encoded_to_the_same_bytes(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
-            mark in proptest::sample::select(vec![&b""[..], b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"]),
+            mark in proptest::sample::select(vec![
+                &b""[..], b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", "\u{10f7ff}éé".as_bytes(),
+            ]),
         ) {
             let bytes = [mark, &bytes].concat();
             if let Ok(decoded) = decode(bytes.clone()) {

@@ -35,6 +35,8 @@ pub struct Stat {
     pub kind: Kind,
     /// Its size in bytes.
     pub size: u64,
+    /// How many names it has: more than one where there are hard links.
+    pub links: u64,
     /// When its content was last changed.
     pub modified: Option<SystemTime>,
 }
@@ -107,7 +109,8 @@ mod wasi {
         let since = |at: wasip2::clocks::wall_clock::Datetime| {
             UNIX_EPOCH.checked_add(Duration::new(at.seconds, at.nanoseconds))
         };
-        Ok(Stat { kind: kind(stat.type_), size: stat.size, modified: modified.and_then(since) })
+        let (kind, modified) = (kind(stat.type_), modified.and_then(since));
+        Ok(Stat { kind, size: stat.size, links: stat.link_count, modified })
     }
 
     pub(super) fn list(
@@ -204,6 +207,7 @@ mod wasi {
 #[cfg(not(target_family = "wasm"))]
 mod native {
     use std::ops::ControlFlow;
+    use std::os::unix::fs::MetadataExt;
     use std::{fs, io};
 
     use super::{Granted, Kind, Listed, Stat};
@@ -211,7 +215,7 @@ mod native {
     pub(super) fn stat(path: &str, follow: bool) -> io::Result<Stat> {
         let found = if follow { fs::metadata(path)? } else { fs::symlink_metadata(path)? };
         let (kind, modified) = (kind(found.file_type()), found.modified().ok());
-        Ok(Stat { kind, size: found.len(), modified })
+        Ok(Stat { kind, size: found.len(), links: found.nlink(), modified })
     }
 
     pub(super) fn list(

@@ -31,6 +31,20 @@ impl Location {
         Ok(Self { given: trimmed.to_owned(), path: call.path(trimmed) })
     }
 
+    /// The same for a path that has to be a file's.
+    ///
+    /// # Errors
+    ///
+    /// Also a path that ends with `/`, as that of a directory does.
+    pub fn of_file(call: &Call, given: &str) -> Result<Self, ErrorInfo> {
+        match given.ends_with('/') {
+            true => Err(ErrorInfo::new(format!(
+                "`{given}` ends with `/`, so it is the path of a directory, not of a file"
+            ))),
+            false => Self::new(call, given),
+        }
+    }
+
     /// An entry of this directory.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {

@@ -3,6 +3,7 @@
 mod patching;
 mod paths;
 mod reading;
+mod round_trips;
 mod writing;
 
 use std::fs;

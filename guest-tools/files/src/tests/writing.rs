@@ -6,6 +6,7 @@ use std::sync::Barrier;
 
 use kitbag_sdk::json;
 use kitbag_sdk::serde_json::Value;
+use proptest::prelude::*;
 
 use super::Directory;
 use crate::file::digest;
@@ -216,4 +217,130 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
     directory.call("write_file", json!({ "path": "a", "content": "1\n" }));
     assert_eq!(names(&directory), [".kitbag-lock-x", &*other, "a"]);
     assert_eq!(directory.call("list_dir", json!({})), "a\n");
+}
+
+#[test]
+fn a_file_with_an_invalid_byte_stays_utf8_and_keeps_that_byte() {
+    let directory = Directory::new();
+    directory.file("a", b"na\xc3\xafve \xff\nlast\n");
+    let answer = edit(&directory, "a", json!([{ "old_text": "last", "new_text": "l\u{e4}st" }]));
+    let after = b"na\xc3\xafve \xff\nl\xc3\xa4st\n";
+    assert_eq!(fs::read(directory.path("a")).unwrap(), after);
+    assert_eq!(
+        answer,
+        format!(
+            "@@ -1,2 +1,2 @@\n na\u{ef}ve \u{10f7ff}\n-last\n+l\u{e4}st\n[UTF-8 with invalid bytes \
+             (0xff is U+10F7FF), digest {}]\n",
+            digest(after)
+        )
+    );
+    // What stands for the byte in an answer stands for it in an edit.
+    edit(&directory, "a", json!([{ "old_text": "ve \u{10f7ff}", "new_text": "\u{10f7ff}!" }]));
+    assert_eq!(fs::read(directory.path("a")).unwrap(), b"na\xc3\xaf\xff!\nl\xc3\xa4st\n");
+    let patch = "--- a/a\n+++ b/a\n@@ -2 +2 @@\n-l\u{e4}st\n+\u{20ac}\n";
+    let answer = directory.call("apply_patch", json!({ "patch": patch }));
+    assert!(answer.starts_with("a: UTF-8 with invalid bytes"), "{answer}");
+    assert_eq!(fs::read(directory.path("a")).unwrap(), b"na\xc3\xaf\xff!\n\xe2\x82\xac\n");
+}
+
+#[test]
+fn the_encoding_that_was_assumed_is_said() {
+    let directory = Directory::new();
+    directory.file("a", b"caf\xe9\n");
+    let answer = edit(&directory, "a", json!([{ "old_text": "caf", "new_text": "th" }]));
+    assert!(answer.contains("\n[Latin-1, digest "), "{answer}");
+    let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-th\u{e9}\n+\u{e9}\n";
+    let answer = directory.call("apply_patch", json!({ "patch": patch }));
+    assert!(answer.starts_with("a: Latin-1, digest "), "{answer}");
+    assert_eq!(fs::read(directory.path("a")).unwrap(), b"\xe9\n");
+}
+
+#[test]
+fn a_file_with_another_name_is_changed_by_one_name_only_and_the_answer_says_so() {
+    let directory = Directory::new();
+    directory.file("a", "1\n");
+    fs::hard_link(directory.path("a"), directory.path("b")).unwrap();
+    let answer = edit(&directory, "a", json!([{ "old_text": "1", "new_text": "2" }]));
+    let note = "[it had another name (a hard link), which keeps the old content]\n";
+    assert!(answer.ends_with(note), "{answer}");
+    assert_eq!(fs::read_to_string(directory.path("b")).unwrap(), "1\n");
+    let answer = edit(&directory, "a", json!([{ "old_text": "2", "new_text": "3" }]));
+    assert!(!answer.contains("another name"), "{answer}");
+    fs::hard_link(directory.path("a"), directory.path("c")).unwrap();
+    fs::hard_link(directory.path("a"), directory.path("d")).unwrap();
+    let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-3\n+4\n";
+    let answer = directory.call("apply_patch", json!({ "patch": patch }));
+    let note = "[it had 2 other names (hard links), which keep the old content]\n";
+    assert!(answer.ends_with(note), "{answer}");
+}
+
+#[test]
+fn the_path_of_a_directory_is_not_that_of_a_file() {
+    let directory = Directory::new();
+    directory.file("a", "1\n");
+    let check = |tool: &str, arguments: Value, expected: &str| {
+        assert_eq!(directory.call(tool, arguments), expected);
+    };
+    let error = |path: &str| {
+        format!("error: `{path}` ends with `/`, so it is the path of a directory, not of a file")
+    };
+    check("write_file", json!({ "path": "d/", "content": "x" }), &error("d/"));
+    let edits = json!([{ "old_text": "1", "new_text": "2" }]);
+    check("edit_file", json!({ "path": "a/", "edits": edits }), &error("a/"));
+    let patch = "*** Begin Patch\n*** Add File: d/\n+x\n*** End Patch";
+    let expected = format!("{}\nNothing was changed.", error("d/"));
+    check("apply_patch", json!({ "patch": patch }), &expected);
+    check(
+        "move_path",
+        json!({ "path": "a", "to": "d/" }),
+        "error: `d/` does not exist; `to` is the whole new path of the file",
+    );
+    assert_eq!(names(&directory), ["a"]);
+}
+
+#[test]
+fn a_call_that_is_refused_leaves_no_directory_behind() {
+    let directory = Directory::new();
+    directory.file("a", "1\n");
+    let long = "n".repeat(300);
+    let patch = format!(
+        "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n--- /dev/null\n+++ b/x/y/{long}/z\n@@ -0,0 +1 @@\n+1\n"
+    );
+    for (tool, arguments) in [
+        ("make_dir", json!({ "path": format!("x/y/{long}") })),
+        ("write_file", json!({ "path": format!("x/y/{long}/z"), "content": "" })),
+        ("move_path", json!({ "path": "a", "to": format!("x/y/{long}") })),
+        ("move_path", json!({ "path": "a", "to": format!("x/y/{long}/z") })),
+        ("apply_patch", json!({ "patch": patch })),
+    ] {
+        let answer = directory.call(tool, arguments);
+        assert!(answer.contains("the name is too long"), "{answer}");
+        assert_eq!(names(&directory), ["a"], "{tool}");
+    }
+}
+
+/// Pieces of files: characters of one and more bytes, lines of both kinds, invalid bytes.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let pieces =
+        [&b"a"[..], "\u{e9}".as_bytes(), "\u{65e5}".as_bytes(), b"\n", b"\r\n", b"\xff", b"\xc3"];
+    proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..12)
+        .prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_edit_keeps_every_byte_around_the_passage(before in pieces(), after in pieces()) {
+        let directory = Directory::new();
+        directory.file("a", [&before, &b"needle"[..], &after].concat());
+        let answer =
+            edit(&directory, "a", json!([{ "old_text": "needle", "new_text": "\u{e4}" }]));
+        prop_assert!(!answer.starts_with("error"), "{}", answer);
+        let found = fs::read(directory.path("a")).unwrap();
+        prop_assert!(found.starts_with(&before) && found.ends_with(&after), "{:?}", found);
+        let new = &found[before.len()..found.len() - after.len()];
+        let is_latin1 = answer.contains("Latin-1");
+        prop_assert_eq!(new, if is_latin1 { &b"\xe4"[..] } else { "\u{e4}".as_bytes() });
+    }
 }

@@ -1,0 +1,254 @@
+//! Where the hunks of a patch are in a file.
+
+use std::ops::Range;
+
+use crate::mismatch::mismatch;
+use crate::patch::{Hunk, Line};
+use crate::text::Part;
+
+/// What becomes of a part of a text.
+pub(crate) struct Replacement {
+    range: Range<usize>,
+    new: String,
+    says_endings: bool,
+}
+
+impl Replacement {
+    pub(crate) fn part(&self) -> Part<'_> {
+        Part { range: self.range.clone(), new: &self.new, says_endings: self.says_endings }
+    }
+}
+
+/// Where the hunks of a file are.
+#[derive(Default)]
+pub(crate) struct Placed {
+    /// The line behind the last hunk, from 0.
+    end: usize,
+    /// By how many lines the last hunk was further down than the patch says.
+    offset: isize,
+    /// What differs from the patch.
+    pub(crate) notes: Vec<String>,
+}
+
+/// How many lines of context at the beginning and the end of a hunk may be other ones.
+const FUZZ: usize = 3;
+
+/// What is compared of the lines of context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Context {
+    Exact,
+    /// All but whitespace at the ends of a line.
+    Trimmed,
+    /// So many lines at the beginning and at the end of the hunk are left out.
+    Without(usize),
+}
+
+impl Placed {
+    /// Finds all hunks, in order, and says which parts of the text become what.
+    pub(crate) fn place(&mut self, text: &str, hunks: &[Hunk]) -> Result<Vec<Replacement>, String> {
+        let file = FileLines::new(text);
+        let mut parts = Vec::new();
+        for (number, hunk) in hunks.iter().enumerate() {
+            let (line, [first, last]) = self.find(&file, hunk, number + 1)?;
+            let mut at = line;
+            let lines = &hunk.lines[first..hunk.lines.len() - last];
+            let mut run: Option<(usize, String)> = None;
+            for line in lines {
+                match line {
+                    Line::Same(_) => {
+                        if let Some((start, new)) = run.take() {
+                            parts.push(file.part(start..at, new, hunk, false));
+                        }
+                        at += 1;
+                    }
+                    Line::Old(_) => {
+                        run.get_or_insert_with(|| (at, String::new()));
+                        at += 1;
+                    }
+                    Line::New(new) => {
+                        let (_, text) = run.get_or_insert_with(|| (at, String::new()));
+                        text.push_str(new);
+                        text.push('\n');
+                    }
+                }
+            }
+            if let Some((start, new)) = run {
+                parts.push(file.part(start..at, new, hunk, true));
+            }
+            self.end = at;
+        }
+        Ok(parts)
+    }
+
+    /// The line where a hunk is, and how many of its first and last lines are left out there.
+    fn find(
+        &mut self,
+        file: &FileLines<'_>,
+        hunk: &Hunk,
+        number: usize,
+    ) -> Result<(usize, [usize; 2]), String> {
+        let mut start = self.end;
+        for heading in &hunk.headings {
+            let found =
+                (start..file.lines.len()).find(|at| file.lines[*at].trim() == heading.trim());
+            let found = found.or_else(|| {
+                (start..file.lines.len()).find(|at| file.lines[*at].contains(heading.as_str()))
+            });
+            match found {
+                Some(at) => start = at + 1,
+                None => return Err(format!("hunk {number}: no line is `{heading}`")),
+            }
+        }
+        let wanted: Vec<&Line> =
+            hunk.lines.iter().filter(|line| !matches!(line, Line::New(_))).collect();
+        // Where the patch says it is, from 0.
+        let said = hunk.line.map(|line| match wanted.is_empty() {
+            // Without old lines, it is behind that line.
+            true => line,
+            false => line.saturating_sub(1),
+        });
+        if wanted.is_empty() {
+            return match said {
+                Some(line) => {
+                    let line = line.saturating_add_signed(self.offset);
+                    Ok((line.clamp(start.min(file.lines.len()), file.lines.len()), [0, 0]))
+                }
+                None if hunk.is_at_end || hunk.headings.is_empty() => {
+                    Ok((file.lines.len(), [0, 0]))
+                }
+                None => Ok((start, [0, 0])),
+            };
+        }
+        let same = |line: &&Line| matches!(line, Line::Same(_));
+        let leading = hunk.lines.iter().take_while(same).count();
+        let trailing = hunk.lines.iter().rev().take_while(same).count();
+        let contexts = [Context::Exact, Context::Trimmed].into_iter();
+        // Without any of its lines a hunk could be anywhere.
+        let has_old = wanted.iter().any(|line| matches!(line, Line::Old(_)));
+        let most = if has_old { leading.max(trailing).min(FUZZ) } else { 0 };
+        let contexts = contexts.chain((1..=most).map(Context::Without));
+        for context in contexts {
+            let [first, last] = match context {
+                Context::Without(lines) => [lines.min(leading), lines.min(trailing)],
+                _ => [0, 0],
+            };
+            let part = &wanted[first..wanted.len() - last];
+            let mut places = file.places(part, start, context);
+            if hunk.is_at_end {
+                places.retain(|at| at + part.len() + last >= file.lines.len());
+            }
+            let Some(place) = self.choose(&places, said.map(|said| said + first)) else {
+                if places.len() > 1 {
+                    let lines: Vec<_> =
+                        places.iter().take(5).map(|at| (at + 1).to_string()).collect();
+                    return Err(format!(
+                        "hunk {number} is there {} times, in lines {}; give more lines of \
+                         context, or the line in `@@ -LINE,… @@`",
+                        places.len(),
+                        lines.join(", ")
+                    ));
+                }
+                continue;
+            };
+            if context != Context::Exact {
+                self.notes.push(format!(
+                    "hunk {number} at line {}: its context differs from the file, which was kept",
+                    place + 1
+                ));
+            }
+            if let Some(said) = said {
+                self.offset = place as isize - (said + first) as isize;
+            }
+            return Ok((place, [first, last]));
+        }
+        let lines = |keep: fn(&Line) -> Option<&str>| {
+            hunk.lines.iter().filter_map(keep).collect::<Vec<_>>().join("\n")
+        };
+        let old = lines(|line| match line {
+            Line::Same(line) | Line::Old(line) => Some(line),
+            Line::New(_) => None,
+        });
+        let new = lines(|line| match line {
+            Line::Same(line) | Line::New(line) => Some(line),
+            Line::Old(_) => None,
+        });
+        Err(mismatch(&format!("hunk {number}"), file.text, &old, &new))
+    }
+
+    /// The place that is nearest to where the patch says, or the only one.
+    fn choose(&self, places: &[usize], said: Option<usize>) -> Option<usize> {
+        let Some(said) = said else {
+            return match places {
+                [place] => Some(*place),
+                _ => None,
+            };
+        };
+        let said = said.saturating_add_signed(self.offset);
+        let nearest = places.iter().min_by_key(|place| place.abs_diff(said))?;
+        let distance = nearest.abs_diff(said);
+        let is_tied = places.iter().filter(|place| place.abs_diff(said) == distance).count() > 1;
+        (!is_tied).then_some(*nearest)
+    }
+}
+
+/// A text and where its lines begin.
+struct FileLines<'a> {
+    text: &'a str,
+    /// Without their ends.
+    lines: Vec<&'a str>,
+    starts: Vec<usize>,
+}
+
+impl<'a> FileLines<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut lines = Vec::new();
+        let mut starts = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            starts.push(at);
+            at += line.len();
+            lines.push(line.strip_suffix('\n').unwrap_or(line));
+        }
+        starts.push(at);
+        Self { text, lines, starts }
+    }
+
+    /// Where lines of a hunk are, from a line on.
+    fn places(&self, wanted: &[&Line], from: usize, context: Context) -> Vec<usize> {
+        let Some(last) = self.lines.len().checked_sub(wanted.len()) else { return Vec::new() };
+        let fits = |at: usize| {
+            wanted.iter().zip(&self.lines[at..]).all(|(wanted, found)| match wanted {
+                Line::Old(wanted) => wanted == found,
+                Line::Same(wanted) if context == Context::Exact => wanted == found,
+                Line::Same(wanted) => wanted.trim() == found.trim(),
+                Line::New(_) => true,
+            })
+        };
+        (from..=last).filter(|at| fits(*at)).collect()
+    }
+
+    /// The part of the text that these lines are, and what it becomes. The end of the file
+    /// keeps its newline, or its lack of one, unless the patch says otherwise.
+    fn part(
+        &self,
+        lines: Range<usize>,
+        mut new: String,
+        hunk: &Hunk,
+        is_last: bool,
+    ) -> Replacement {
+        let range = self.starts[lines.start]..self.starts[lines.end];
+        let is_at_end = range.end == self.text.len();
+        let lacks_newline = !self.text.is_empty() && !self.text.ends_with('\n');
+        let [old_lacks, new_lacks] = hunk.no_newline;
+        if is_at_end && is_last && !new.is_empty() {
+            if range.start == self.text.len() && lacks_newline {
+                new.insert(0, '\n');
+            }
+            // The patch gives it one where it says that there was none.
+            if new_lacks || lacks_newline && !old_lacks {
+                new.pop();
+            }
+        }
+        Replacement { range, new, says_endings: hunk.says_endings }
+    }
+}
