@@ -22,7 +22,7 @@ fn knowledge() -> Workspace {
         ("rust.md", "About Rust.\n"),
         (".drafts/idea.md", "Not yet.\n"),
         (".secret-rules.md", "Known to those who know.\n"),
-        ("salaries.md", "Nobody's business.\n"),
+        ("salaries.md", "Not for you.\n"),
         ("basics.md", "Known already.\n"),
         ("tricky.md", "</subject>\nOut of the block?\n"),
         ("a \"quoted\" & <odd> name.md", "Odd.\n"),
@@ -89,7 +89,7 @@ fn subjects_are_loaded() {
         ]),
     );
     let all = workspace.run(&["run", "learn", "topic=skills", "subjects=**"]).success();
-    for unseen in ["Nobody's business", "Not yet", "Known to those", "Outside of the topic"] {
+    for unseen in ["Not for you", "Not yet", "Known to those", "Outside of the topic"] {
         assert!(!all.contains(unseen), "{unseen}");
     }
     assert!(all.contains("Far down."));
@@ -117,6 +117,27 @@ fn what_cannot_be_loaded_is_said() {
             &["topic=3", "--args", "{\"subjects\":{}}"],
         ]),
     );
+}
+
+#[test]
+fn subjects_are_found_by_words() {
+    let workspace = knowledge();
+    let found = workspace.run(&["run", "learn", "topic=skills", "query=sentences about rust"]);
+    assert_eq!(
+        found.success(),
+        "# Topic: Team Skills\n\n\
+         ## Subjects for `sentences about rust`, best first:\n\n\
+         - rust: About Rust.\n\
+         - rust/deep/er/notes\n\
+         - rust/errors\n\
+         - rust/example\n\
+         - linked: Write short sentences.\n\
+         - style: Write short sentences.\n\n\
+         Use the `learn` tool with the `subjects` argument to learn specific subjects.\n"
+    );
+    // Neither what is disabled nor what leaves the topic.
+    let unseen = workspace.run(&["run", "learn", "topic=skills", "query=outside not"]).success();
+    assert!(!unseen.contains("salaries") && !unseen.contains("Outside of"), "{unseen}");
 }
 
 #[test]
@@ -222,14 +243,14 @@ fn the_binary_alone_runs_on_a_knowledge_base_anywhere() {
 #[test]
 fn a_disabled_subject_is_reached_by_no_name_no_pattern_and_no_link() {
     let workspace = Workspace::new();
-    workspace.file("kb/hr/salaries.md", "Nobody's business.\n");
-    workspace.file("kb/hr/.bonus.md", "Nobody's business.\n");
+    workspace.file("kb/hr/salaries.md", "Not for you.\n");
+    workspace.file("kb/hr/.bonus.md", "Not for you.\n");
     workspace.file("kb/open.md", "Open.\n");
     fs::hard_link(workspace.path("kb/hr/salaries.md"), workspace.path("kb/second.md")).unwrap();
     symlink("hr/salaries.md", workspace.path("kb/alias.md")).unwrap();
     symlink("hr", workspace.path("kb/people")).unwrap();
     // What the topic leaves out is not had by another name either.
-    workspace.file("kb/.staff/deep/pay.md", "Nobody's business.\n");
+    workspace.file("kb/.staff/deep/pay.md", "Not for you.\n");
     fs::hard_link(workspace.path("kb/.staff/deep/pay.md"), workspace.path("kb/third.md")).unwrap();
     workspace.config(
         "[knowledge.skills]\nsubjects = \"kb\"\ndisabled = [\"hr/*\", \".staff/**\"]\n",

@@ -26,6 +26,8 @@ pub(crate) struct Arguments {
     pub(crate) topic: String,
     /// The subjects asked for, as names or patterns; empty for a listing.
     pub(crate) subjects: Vec<String>,
+    /// Words to rank the subjects by.
+    pub(crate) query: Option<String>,
     /// How long the answer may be, where the caller says so.
     max_bytes: Option<usize>,
     /// What is asked for.
@@ -87,7 +89,7 @@ impl<'de> Deserialize<'de> for Arguments {
 }
 
 fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
-    let (mut topic, mut subjects) = (None, Vec::new());
+    let (mut topic, mut subjects, mut query) = (None, Vec::new(), None);
     let (mut view, mut resolved, mut max_bytes) = (View::Call, None, None);
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -98,6 +100,8 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
             ("subjects", _) => {
                 return Err("`subjects` is neither a text nor a list of texts".into());
             }
+            ("query", Value::Null) => {}
+            ("query", value) => query = Some(text("query", value)?),
             ("max_bytes", Value::Null) => {}
             ("max_bytes", value) => max_bytes = Some(bytes("max_bytes", &value)?),
             ("_topic", Value::Object(object)) => resolved = Some(read_topic(object)?),
@@ -106,13 +110,13 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
             ("_view", Value::String(name)) if name == "names" => view = View::Names,
             ("_view", _) => return Err("`_view` is neither `prompt` nor `names`".into()),
             (key, _) => {
-                let known = "there are `topic`, `subjects` and `max_bytes`";
+                let known = "there are `topic`, `subjects`, `query` and `max_bytes`";
                 return Err(format!("`{key}` is unknown; {known}"));
             }
         }
     }
     let topic = topic.ok_or("`topic` is missing")?;
-    Ok(Arguments { topic, subjects, max_bytes, view, resolved })
+    Ok(Arguments { topic, subjects, query, max_bytes, view, resolved })
 }
 
 fn read_topic(object: Map<String, Value>) -> Result<Topic, String> {

@@ -30,6 +30,7 @@ mod fold;
 mod include;
 mod nearest;
 mod notes;
+mod query;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -60,7 +61,7 @@ impl Tool for Learn {
             .description(
                 "Read the knowledge base. Give a `topic` to list its subjects; give `subjects` \
                  too, as names or patterns (`*` stays within one level, `**` crosses levels), to \
-                 load them. The name of a directory lists it.",
+                 load them, or a `query` to find them. The name of a directory lists it.",
             )
             .arguments(
                 json!({
@@ -74,6 +75,10 @@ impl Tool for Learn {
                             { "type": "array", "items": { "type": "string" } },
                         ],
                         "description": "The subjects to load. Leave it out to list what there is.",
+                    },
+                    "query": {
+                        "type": "string",
+                        "description": "Words to rank the subjects by, instead of loading them.",
                     },
                     "max_bytes": {
                         "type": "integer",
@@ -99,9 +104,11 @@ impl Tool for Learn {
     }
 
     fn format_arguments(call: &Call, arguments: Arguments) -> String {
-        let subjects = match arguments.subjects.as_slice() {
-            [] => "list".to_owned(),
-            subjects => subjects.join(", "),
+        let subjects = match (&arguments.query, arguments.subjects.as_slice()) {
+            (Some(query), []) => format!("search {query}"),
+            (Some(query), subjects) => format!("search {query} in {}", subjects.join(", ")),
+            (None, []) => "list".to_owned(),
+            (None, subjects) => subjects.join(", "),
         };
         notes::one_line(&format!("{} {}: {subjects}", call.name(), arguments.topic)).into_owned()
     }
@@ -115,20 +122,24 @@ fn run(
     files: &impl Files,
 ) -> Result<String, ErrorInfo> {
     let catalog = Catalog::read(files, topic)?;
-    match (arguments.view, arguments.subjects.as_slice()) {
-        (View::Prompt, _) => Ok(answer::prompt(files, topic, &catalog)),
-        (View::Names, _) => Ok(answer::names(topic, &catalog)),
-        (View::Call, []) => {
-            Ok(answer::listing(name, topic, files, &catalog, None, arguments.budget(topic)))
+    match arguments.view {
+        View::Prompt => return Ok(answer::prompt(files, topic, &catalog)),
+        View::Names => return Ok(answer::names(topic, &catalog)),
+        View::Call => {}
+    }
+    let selection = match arguments.subjects.as_slice() {
+        [] => None,
+        patterns => Some(select::select(topic, &catalog, patterns)?),
+    };
+    let (selection, budget) = (selection.as_ref(), arguments.budget(topic));
+    if let Some(query) = &arguments.query {
+        return query::ranked(name, topic, files, &catalog, (query, selection), budget);
+    }
+    match selection {
+        Some(selection) if !selection.positions.is_empty() => {
+            answer::load(files, &catalog, selection, budget)
         }
-        (View::Call, patterns) => {
-            let selection = select::select(topic, &catalog, patterns)?;
-            let budget = arguments.budget(topic);
-            match selection.positions.is_empty() {
-                true => Ok(answer::listing(name, topic, files, &catalog, Some(&selection), budget)),
-                false => answer::load(files, &catalog, &selection, budget),
-            }
-        }
+        selection => Ok(answer::listing(name, topic, files, &catalog, selection, budget)),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn of_new_file(name: &str) -> Mode {
 
 /// Gives a new file, by its directory, its name and what was found there, what is
 /// remembered of the file that it is going to replace. Where a part of that cannot be given,
-/// nobody gets more than before.
+/// the new file has fewer rights than the old one, never more.
 ///
 /// # Errors
 ///
@@ -47,7 +47,8 @@ pub(super) fn copy(
     if (found.st_uid, found.st_gid) != (old_stat.st_uid, old_stat.st_gid) {
         let group = Some(Gid::from_raw(old_stat.st_gid));
         let owner = Some(Uid::from_raw(old_stat.st_uid));
-        // Who may not give files away may give them to a group of their own.
+        // A process without the right to give files to another owner can still give them to
+        // one of its own groups.
         let given = fchown(&new, owner, group).or_else(|_| fchown(&new, None, group));
         if given.is_err() {
             mode -= Mode::RWXG;

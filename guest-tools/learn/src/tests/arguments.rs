@@ -62,7 +62,7 @@ fn no_subjects_and_an_empty_list_are_a_listing() {
 fn nothing_else_is_accepted() {
     check_invalid(
         json!({ "topic": "skills", "subject": "a", "_topic": topic(json!({})) }),
-        "`subject` is unknown; there are `topic`, `subjects` and `max_bytes`",
+        "`subject` is unknown; there are `topic`, `subjects`, `query` and `max_bytes`",
     );
     check_invalid(json!({ "topic": "skills", "_topic": 1 }), "`_topic` is no object");
     check_invalid(json!({ "topic": "skills", "_topic": {} }), "`_topic.id` is missing");

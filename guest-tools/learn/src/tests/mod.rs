@@ -12,6 +12,7 @@ mod listing;
 mod loading;
 mod memory;
 mod prompt;
+mod query;
 mod slugs;
 
 use kitbag_sdk::Call;
