@@ -51,7 +51,7 @@ fn lines_are_found_and_secrets_are_passed_over_and_counted() {
         "src/lib.rs\n2:pub fn needle() {}\n\n\
          src/naïve — ümlaut.txt\n1:Ein Nädelchen, needle.\n\n\
          src/deep/mod.rs\n1:use super::needle;\n\
-         [passed over 2 files that look like secrets]",
+         [passed over 2 files that look like secrets, 1 binary file]",
     );
     check(
         &workspace,
@@ -62,7 +62,7 @@ fn lines_are_found_and_secrets_are_passed_over_and_counted() {
         &workspace,
         &["pattern=needle", "hidden=true", "ignored=true", "show=counts", "globs=[\"!src/**\"]"],
         "run.log:1\n.hidden/a.txt:1\nbuild/out.rs:1\n\
-         [passed over 2 files that look like secrets]",
+         [passed over 2 files that look like secrets, 1 binary file]",
     );
 }
 

@@ -142,7 +142,8 @@ fn read(
     Ok(format!("[{name}{}{more}]\n{lines}", facts.join(", ")))
 }
 
-/// What a reader should know of a text that is not UTF-8 with lines that end as on Unix.
+/// What is unusual of a text: an encoding that is not UTF-8, lines that do not end with LF, no
+/// final newline.
 pub(crate) fn oddities(decoded: &Decoded) -> Vec<String> {
     let mut found = Vec::new();
     if decoded.encoding != Encoding::UTF_8 {
@@ -233,7 +234,7 @@ fn page<'a>(
         if line.len() > left {
             page.lines.truncate(if number > start { before } else { page.lines.len() });
             if number == start {
-                // At least one character, so that reading on comes to an end.
+                // At least one character: else the next call would start at the same column.
                 let one = line.chars().next().map_or(0, char::len_utf8);
                 let part = &line[..line.floor_char_boundary(left).max(one)];
                 page.lines.push_str(part);

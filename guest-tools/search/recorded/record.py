@@ -4,8 +4,11 @@
     python3 recorded/record.py      in guest-tools/search, with `rg` on the path
 
 Each case is what `search_files` or `find_files` takes and the arguments of `rg` that mean
-the same. ripgrep is told not to ask for a repository: the tools cannot see whether what was
-granted lies in one.
+the same. `--no-require-git`, since the tools cannot see whether what was granted lies in a
+repository. Globs and types of `rg` also show what is hidden, and globs what is ignored; those
+of the tools do not. So a case with either has a third part: the arguments of `rg` for
+everything that is not hidden and not ignored, and what both commands find is recorded. A
+glob that names a hidden file stands for `--hidden`, and `rg` has to be told of Latin-1.
 """
 
 import json
@@ -14,7 +17,7 @@ import subprocess
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COUNT = ["--count", "--no-require-git", "--no-ignore-global", "--sort=path", "--smart-case"]
+COUNT = ["--count", "--no-require-git", "--no-ignore-global", "--sort=path", "--smart-case", "--crlf"]
 LIST = ["--files", "--no-require-git", "--no-ignore-global", "--sort=path"]
 
 CASES = [
@@ -28,18 +31,22 @@ CASES = [
     ({"pattern": "needle", "path": "ig"}, ["needle", "ig"]),
     ({"pattern": "needle", "path": "nested"}, ["needle", "nested"]),
     ({"pattern": "needle", "path": "x.log"}, ["--with-filename", "needle", "x.log"]),
-    ({"pattern": "needle", "globs": ["*.txt"]}, ["-g", "*.txt", "needle"]),
-    ({"pattern": "needle", "globs": ["*.log"]}, ["-g", "*.log", "needle"]),
-    ({"pattern": "needle", "globs": ["!*.txt"]}, ["-g", "!*.txt", "needle"]),
-    ({"pattern": "needle", "globs": ["*.txt", "!web/**"]}, ["-g", "*.txt", "-g", "!web/**", "needle"]),
-    ({"pattern": "needle", "globs": ["src/**/*.rs"]}, ["-g", "src/**/*.rs", "needle"]),
-    ({"pattern": "needle", "globs": ["*.{rs,py}"]}, ["-g", "*.{rs,py}", "needle"]),
-    ({"pattern": "needle", "globs": [".dot*"]}, ["-g", ".dot*", "needle"]),
-    ({"pattern": "needle", "globs": ["/a.rs"]}, ["-g", "/a.rs", "needle"]),
-    ({"pattern": "needle", "types": ["rust"]}, ["-t", "rust", "needle"]),
-    ({"pattern": "needle", "types": ["rust", "py"]}, ["-t", "rust", "-t", "py", "needle"]),
-    ({"pattern": "needle", "types": ["!rust"]}, ["-T", "rust", "needle"]),
-    ({"pattern": "needle", "types": ["make", "cmake"]}, ["-t", "make", "-t", "cmake", "needle"]),
+    ({"pattern": "needle", "globs": ["*.txt"]}, ["-g", "*.txt", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["*.log"]}, ["-g", "*.log", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["!*.txt"]}, ["-g", "!*.txt", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["*.txt", "!web/**"]}, ["-g", "*.txt", "-g", "!web/**", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["src/**/*.rs"]}, ["-g", "src/**/*.rs", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["*.{rs,py}"]}, ["-g", "*.{rs,py}", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": [".dot*"]}, ["--hidden", "-g", ".dot*", "needle"]),
+    ({"pattern": "needle", "globs": [".hidden/**"]}, ["--hidden", "-g", ".hidden/**", "needle"]),
+    ({"pattern": "needle", "globs": ["*"]}, ["-g", "*", "needle"], ["needle"]),
+    ({"pattern": "needle", "globs": ["*.rs"], "hidden": True}, ["-g", "*.rs", "needle"], ["--hidden", "needle"]),
+    ({"pattern": "needle", "globs": ["*.log"], "ignored": True}, ["-g", "*.log", "needle"], ["--no-ignore", "needle"]),
+    ({"pattern": "needle", "globs": ["/a.rs"]}, ["-g", "/a.rs", "needle"], ["needle"]),
+    ({"pattern": "needle", "types": ["rust"]}, ["-t", "rust", "needle"], ["needle"]),
+    ({"pattern": "needle", "types": ["rust", "py"]}, ["-t", "rust", "-t", "py", "needle"], ["needle"]),
+    ({"pattern": "needle", "types": ["!rust"]}, ["-T", "rust", "needle"], ["needle"]),
+    ({"pattern": "needle", "types": ["make", "cmake"]}, ["-t", "make", "-t", "cmake", "needle"], ["needle"]),
     ({"pattern": "Needle"}, ["Needle"]),
     ({"pattern": "NEEDLE"}, ["NEEDLE"]),
     ({"pattern": "Needle", "case": "insensitive"}, ["-i", "Needle"]),
@@ -54,16 +61,16 @@ CASES = [
     ({"pattern": "^$"}, ["^$"]),
     ({"pattern": "\\p{Cyrillic}+"}, ["\\p{Cyrillic}+"]),
     ({"pattern": "start\\n(middle\\n)?end"}, ["-U", "start\\n(middle\\n)?end"]),
-    ({"pattern": "caf."}, ["caf."]),
+    ({"pattern": "caf.", "path": "latin.txt"}, ["--with-filename", "-E", "latin1", "caf.", "latin.txt"]),
     ({"pattern": "nowhere at all"}, ["nowhere at all"]),
     ({}, []),
     ({"hidden": True}, ["--hidden"]),
     ({"ignored": True}, ["--no-ignore"]),
     ({"path": "web"}, ["web"]),
-    ({"globs": ["*.js"]}, ["-g", "*.js"]),
-    ({"globs": ["web/**"]}, ["-g", "web/**"]),
-    ({"globs": ["!*.txt", "!*.log"]}, ["-g", "!*.txt", "-g", "!*.log"]),
-    ({"types": ["md", "ts"]}, ["-t", "md", "-t", "ts"]),
+    ({"globs": ["*.js"]}, ["-g", "*.js"], []),
+    ({"globs": ["web/**"]}, ["-g", "web/**"], []),
+    ({"globs": ["!*.txt", "!*.log"]}, ["-g", "!*.txt", "-g", "!*.log"], []),
+    ({"types": ["md", "ts"]}, ["-t", "md", "-t", "ts"], []),
     ({"depth": 2}, ["--max-depth", "2"]),
     ({"depth": 1, "hidden": True}, ["--max-depth", "1", "--hidden"]),
 ]
@@ -81,15 +88,21 @@ def main():
                 file.write(content.encode("latin-1"))
         version = run(["--version"], root).splitlines()[0]
         blocks = [f"# {version}, by record.py"]
-        for arguments, rg in CASES:
-            always = COUNT if "pattern" in arguments else LIST
-            command = always + rg
-            if "pattern" in arguments and "path" not in arguments:
-                command.append("./")
-            found = [line.removeprefix("./") for line in run(command, root).splitlines()]
+        for arguments, *commands in CASES:
+            found = find(arguments, commands[0], root)
+            for within in commands[1:]:
+                others = set(find(arguments, within, root))
+                found = [line for line in found if line in others]
             blocks.append("\n".join([json.dumps(arguments), *found]))
     with open(f"{HERE}/cases.txt", "w") as file:
         file.write("\n\n".join(blocks) + "\n")
+
+
+def find(arguments, rg, root):
+    command = (COUNT if "pattern" in arguments else LIST) + rg
+    if "pattern" in arguments and "path" not in arguments:
+        command.append("./")
+    return [line.removeprefix("./") for line in run(command, root).splitlines()]
 
 
 def run(arguments, root):

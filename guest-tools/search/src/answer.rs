@@ -36,17 +36,15 @@ pub(crate) fn add_passed_over(answer: &mut String, passed: &PassedOver) {
         }
         let _ = write!(answer, "[{text}]");
     };
-    if passed.secrets > 0 {
-        let secrets =
-            count(passed.secrets, "file that looks like a secret", "files that look like secrets");
-        note(format!("passed over {secrets}"));
-    }
-    if passed.unnamed > 0 {
-        note(format!(
-            "passed over {} that {} not UTF-8",
-            count(passed.unnamed, "name", "names"),
-            if passed.unnamed == 1 { "is" } else { "are" }
-        ));
+    let counted = [
+        (passed.secrets, "file that looks like a secret", "files that look like secrets"),
+        (passed.binary, "binary file", "binary files"),
+        (passed.unnamed, "name that is not UTF-8", "names that are not UTF-8"),
+    ];
+    let counted = counted.into_iter().filter(|(number, ..)| *number > 0);
+    let counted: Vec<_> = counted.map(|(number, one, many)| count(number, one, many)).collect();
+    if !counted.is_empty() {
+        note(format!("passed over {}", counted.join(", ")));
     }
     if passed.failures > 0 {
         let more = passed.failures - passed.named_failures.len() as u64;

@@ -1,5 +1,6 @@
 //! The arguments of both tools, and what they mean to ripgrep's libraries.
 
+use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use kitbag_sdk::ErrorInfo;
@@ -115,19 +116,45 @@ fn paths_in_all() -> u64 {
 impl SearchFiles {
     /// What the walk passes over.
     pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
-        let (globs, types) = (globs(&self.globs)?, types(&self.types)?);
-        let (hidden, ignored) = (self.hidden, self.ignored);
-        Ok(Filter { globs, types, hidden, ignored, depth: usize::MAX })
+        filter(&self.globs, &self.types, self.hidden, self.ignored, None)
     }
 }
 
 impl FindFiles {
     /// What the walk passes over.
     pub(crate) fn filter(&self) -> Result<Filter, ErrorInfo> {
-        let (globs, types) = (globs(&self.globs)?, types(&self.types)?);
-        let (hidden, ignored) = (self.hidden, self.ignored);
-        Ok(Filter { globs, types, hidden, ignored, depth: self.depth.unwrap_or(usize::MAX) })
+        filter(&self.globs, &self.types, self.hidden, self.ignored, self.depth)
     }
+}
+
+fn filter(
+    globs: &[String],
+    types: &[String],
+    hidden: bool,
+    ignored: bool,
+    depth: Option<usize>,
+) -> Result<Filter, ErrorInfo> {
+    Ok(Filter {
+        globs: self::globs(globs)?,
+        hidden_names: hidden_names(globs),
+        types: self::types(types)?,
+        hidden,
+        ignored,
+        depth: depth.unwrap_or(usize::MAX),
+    })
+}
+
+/// The parts of globs that begin with a dot, such as `.github` of `.github/**`. One that is no
+/// glob is left out, since [`globs`] names it.
+fn hidden_names(globs: &[String]) -> GlobSet {
+    let wanted = globs.iter().filter(|glob| !glob.starts_with('!'));
+    let parts = wanted.flat_map(|glob| glob.split('/'));
+    let hidden = parts.filter(|part| part.starts_with('.') && !matches!(*part, "." | ".."));
+    let mut builder = GlobSetBuilder::new();
+    hidden.filter_map(|part| Glob::new(part).ok()).for_each(|glob| {
+        builder.add(glob);
+    });
+    builder.build().unwrap_or_default()
 }
 
 /// Globs as `rg --glob` takes them: one that begins with `!` takes away, and the last that

@@ -5,16 +5,13 @@
 //! opened by its name in the directory that was listed.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
+use kitbag_workspace::wasi::{self, error};
+use kitbag_workspace::{Kind, Listed};
 use wasip2::filesystem::preopens::get_directories;
-use wasip2::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
-};
-
-use kitbag_workspace::Kind;
-
-use crate::entry::Entry;
+use wasip2::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlags};
 
 /// How much is asked for at once, first and from then on. The host clears a buffer of this
 /// size for each call, and most files are short.
@@ -58,25 +55,12 @@ impl Directory {
         Ok(time.map_or(Duration::ZERO, |time| Duration::new(time.seconds, time.nanoseconds)))
     }
 
-    /// All entries, in the order of the file system. What has a name that is not UTF-8 has
-    /// none here.
-    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
-        let listing = self.0.read_directory().map_err(error)?;
-        let mut entries = Vec::new();
-        loop {
-            match listing.read_directory_entry() {
-                Ok(Some(entry)) => {
-                    entries.push(Entry { name: Some(entry.name), kind: kind(entry.type_) });
-                }
-                Ok(None) => return Ok(entries),
-                Err(ErrorCode::IllegalByteSequence) => {
-                    entries.push(Entry { name: None, kind: Kind::Other });
-                }
-                // It was removed meanwhile.
-                Err(ErrorCode::NoEntry) => {}
-                Err(code) => return Err(error(code)),
-            }
-        }
+    /// Visits the entries, in the order of the file system.
+    pub(crate) fn list(
+        &self,
+        visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> io::Result<Listed> {
+        wasi::list_open(&self.0, visit)
     }
 
     fn open(&self, path: &str, flags: OpenFlags, follow: bool) -> io::Result<Descriptor> {
@@ -99,24 +83,4 @@ impl io::Read for File {
         self.at_end = at_end || taken == 0;
         Ok(taken)
     }
-}
-
-fn kind(kind: DescriptorType) -> Kind {
-    match kind {
-        DescriptorType::RegularFile => Kind::File,
-        DescriptorType::Directory => Kind::Directory,
-        DescriptorType::SymbolicLink => Kind::Link,
-        // What the host shows of a name that looks like a secret.
-        DescriptorType::Unknown => Kind::Secret,
-        _ => Kind::Other,
-    }
-}
-
-fn error(code: ErrorCode) -> io::Error {
-    let kind = match code {
-        ErrorCode::NoEntry => io::ErrorKind::NotFound,
-        ErrorCode::Access | ErrorCode::NotPermitted => io::ErrorKind::PermissionDenied,
-        _ => return io::Error::other(code.name()),
-    };
-    kind.into()
 }

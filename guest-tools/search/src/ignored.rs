@@ -54,12 +54,9 @@ impl Level {
         path: &str,
         entries: &[Entry],
     ) -> Option<Rc<Self>> {
-        let is_repository = entries.iter().any(|entry| entry.name.as_deref() == Some(".git"));
-        let has = |name: &str| {
-            entries
-                .iter()
-                .any(|entry| entry.kind == Kind::File && entry.name.as_deref() == Some(name))
-        };
+        let is_repository = entries.iter().any(|entry| entry.name == ".git");
+        let has =
+            |name: &str| entries.iter().any(|entry| entry.kind == Kind::File && entry.name == name);
         let mut has_any = is_repository;
         let matchers = SOURCES.map(|(source, name)| {
             let is_there = match source {

@@ -19,6 +19,7 @@ mod place;
 mod search;
 #[cfg(test)]
 mod tests;
+mod text;
 mod walk;
 
 use kitbag_sdk::serde_json::Value;

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
+use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use kitbag_sdk::{Call, ErrorInfo};
@@ -14,6 +16,7 @@ use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count, shown};
 use crate::arguments::{Case, SearchFiles, Show};
 use crate::hits::{Collector, Hits};
 use crate::place::{Place, in_words};
+use crate::text::{Sniffed, read_text};
 use crate::walk::{Found, PassedOver, walk};
 
 /// The longest line that is searched, and the largest file where a match may take several.
@@ -45,7 +48,6 @@ struct Search<'a> {
     /// Matching lines of files that are left out, and how many those are.
     left_out: (u64, u64),
     searched: u64,
-    binary: u64,
     is_stopped: bool,
 }
 
@@ -64,6 +66,7 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
         false => BinaryDetection::convert(0),
     };
     let searcher = SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
         .line_number(arguments.show == Show::Lines)
         .multi_line(is_multi_line)
         .before_context(arguments.context)
@@ -81,7 +84,6 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
         left_out_of_shown: (0, 0),
         left_out: (0, 0),
         searched: 0,
-        binary: 0,
         is_stopped: false,
     };
     let passed = walk(&place, &filter, &mut |found, passed| search.visit(&found, passed))
@@ -100,7 +102,8 @@ fn compile(arguments: &SearchFiles) -> Result<(RegexMatcher, bool), ErrorInfo> {
         .case_insensitive(matches!(arguments.case, Case::Insensitive))
         .size_limit(PATTERN_BYTES)
         .dfa_size_limit(PATTERN_BYTES);
-    let of_lines = builder.line_terminator(Some(b'\n')).build(&arguments.pattern);
+    // `$` matches before `\r\n`, too.
+    let of_lines = builder.crlf(true).build(&arguments.pattern);
     let built = match of_lines {
         Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(_)) => {
             builder.line_terminator(None).build(&arguments.pattern).map(|matcher| (matcher, true))
@@ -119,13 +122,6 @@ impl Search<'_> {
         if found.kind != Kind::File {
             return ControlFlow::Continue(());
         }
-        let file = match found.directory.file(found.name, found.is_named) {
-            Ok(file) => file,
-            Err(error) => {
-                passed.failure(found.path, &error);
-                return ControlFlow::Continue(());
-            }
-        };
         let is_full = !self.arguments.newest && self.bytes >= ANSWER_BYTES;
         let room = match self.arguments.newest {
             true => self.arguments.limit,
@@ -133,20 +129,35 @@ impl Search<'_> {
             false => self.arguments.limit - self.shown,
         };
         let counted = self.left_out.0 + self.left_out_of_shown.0;
-        let mut collector = Collector {
-            matcher: &self.matcher,
-            show: self.arguments.show,
-            room: room.min(self.arguments.per_file).min(COUNTED),
+        let (matcher, arguments) = (&self.matcher, self.arguments);
+        let collector = || Collector {
+            matcher,
+            show: arguments.show,
+            room: room.min(arguments.per_file).min(COUNTED),
             // All files have to be looked at for the newest of them.
-            countable: if self.arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
+            countable: if arguments.newest { COUNTED } else { COUNTED - counted.min(COUNTED) },
             hits: Hits::default(),
         };
-        let result = self.searcher.search_reader(&self.matcher, file, &mut collector);
-        let hits = collector.hits;
-        self.searched += 1;
-        self.binary += u64::from(hits.is_binary && !found.is_named);
-        if let Err(error) = result {
-            passed.failure(found.path, &error);
+        let mut collected = collector();
+        let mut search = || -> io::Result<()> {
+            let mut file = Sniffed::new(found.directory.file(found.name, found.is_named)?)?;
+            self.searcher.search_reader(matcher, &mut file, &mut collected)?;
+            if !file.is_utf8()
+                && let Some(text) = read_text(found)
+            {
+                collected = collector();
+                self.searcher.search_slice(matcher, text.as_bytes(), &mut collected)?;
+            }
+            Ok(())
+        };
+        let searched = search();
+        let hits = collected.hits;
+        match searched {
+            Err(error) => passed.failure(found.path, &error),
+            Ok(()) if hits.is_binary && !found.is_named && hits.matches() == 0 => {
+                passed.binary += 1;
+            }
+            Ok(()) => self.searched += 1,
         }
         if hits.matches() > 0 {
             self.keep(found, hits, room);
@@ -251,10 +262,9 @@ impl Search<'_> {
         answer.truncate(answer.trim_end().len());
         if self.files.is_empty() {
             let files = count(self.searched, "file", "files");
-            answer = match (self.left_out.1, self.binary) {
-                (1.., _) => String::new(),
-                (0, 0) => format!("no matches in {files}"),
-                (0, binary) => format!("no matches in {files}, {binary} of them binary"),
+            answer = match self.left_out.1 {
+                0 => format!("no matches in {files}"),
+                _ => String::new(),
             };
             if self.searched == 0 {
                 answer.push_str("; see `path`, `globs`, `types`, `hidden`, `ignored`");

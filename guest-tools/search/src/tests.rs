@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use ignore::WalkBuilder;
+use ignore::overrides::OverrideBuilder;
 use kitbag_sdk::serde_json::{self, Value, json};
 use kitbag_sdk::{Call, Stop, Tool};
 use proptest::prelude::*;
@@ -37,7 +38,10 @@ fn call(root: &Path, tool: &str, arguments: &Value) -> Result<String, String> {
 /// The lines of an answer by name, without what stands below them.
 fn sorted(answer: &str) -> Vec<String> {
     let mut lines: Vec<_> = answer.lines().map(String::from).collect();
-    lines.retain(|line| !line.starts_with("no matches") && line != "nothing found");
+    let is_note = |line: &str| {
+        line.starts_with("no matches") || line.starts_with("nothing found") || line.starts_with('[')
+    };
+    lines.retain(|line| !is_note(line));
     lines.sort();
     lines
 }
@@ -121,6 +125,74 @@ fn counting_stops_where_there_is_enough() {
     let cut = call(directory.path(), "search_files", &arguments).unwrap();
     assert!(cut.ends_with(end), "{cut}");
     assert!(answer.len() < 1_000, "{answer}");
+}
+
+#[test]
+fn globs_and_types_narrow_and_a_glob_that_names_a_hidden_file_reaches_it() {
+    let files =
+        [".git/config", ".github/ci.yml", ".env.example", "a/.b/c.yml", "d.yml", "out/e.yml"];
+    let mut files: BTreeMap<_, _> = files.map(|path| (path.to_owned(), "q\n".to_owned())).into();
+    files.insert(".gitignore".into(), "out\n.env.example\n".into());
+    let directory = tree(&files);
+    let check = |arguments: Value, expected: &[&str]| {
+        let found = call(directory.path(), "find_files", &arguments).unwrap();
+        assert_eq!(sorted(&found), expected, "{arguments}");
+    };
+    check(json!({ "globs": ["*"] }), &["d.yml"]);
+    check(json!({ "globs": ["**/*.yml"] }), &["d.yml"]);
+    check(json!({ "types": ["yaml"] }), &["d.yml"]);
+    check(json!({ "globs": ["*.yml"], "types": ["rust"] }), &[]);
+    check(json!({ "globs": [".github/**"] }), &[".github/ci.yml"]);
+    check(json!({ "globs": ["a/.*/*.yml"] }), &["a/.b/c.yml"]);
+    check(json!({ "globs": [".git*"] }), &[".gitignore"]);
+    check(
+        json!({ "globs": ["*.yml"], "hidden": true }),
+        &[".github/ci.yml", "a/.b/c.yml", "d.yml"],
+    );
+    check(json!({ "globs": ["out/**"] }), &[]);
+    check(json!({ "globs": ["out/**"], "ignored": true }), &["out/e.yml"]);
+    check(json!({ "globs": [".env*"] }), &[]);
+    check(json!({ "globs": [".env*"], "ignored": true }), &[".env.example"]);
+    check(json!({ "globs": ["!*.yml", ".github/**"], "hidden": true }), &[".github/ci.yml"]);
+}
+
+#[test]
+fn what_is_not_utf8_is_searched_as_the_text_that_read_file_shows() {
+    let directory = tempfile::tempdir().unwrap();
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    for (name, content) in [
+        ("invalid", b"na\xc3\xafve \xff caf\xc3\xa9\n".to_vec()),
+        ("latin", b"a caf\xe9\r\n".to_vec()),
+        ("long", [b"\xe9 ".repeat(50_000), b"caf\xe9".to_vec()].concat()),
+        ("mark", [vec![0xff, 0xfe], utf16("un caf\u{e9}\r\n")].concat()),
+        ("no mark", utf16("un caf\u{e9}\r\nand more text of the same\r\n")),
+        ("utf8", "\u{e4} caf\u{e9}\r\n".into()),
+        ("binary", b"caf\xe9\0\n".to_vec()),
+    ] {
+        fs::write(directory.path().join(name), content).unwrap();
+    }
+    let arguments = json!({ "pattern": "caf\u{e9}$", "show": "files" });
+    let found = call(directory.path(), "search_files", &arguments).unwrap();
+    assert_eq!(found, "invalid\nlatin\nlong\nmark\nno mark\nutf8\n[passed over 1 binary file]");
+    let arguments = json!({ "pattern": "caf", "path": "no mark" });
+    let found = call(directory.path(), "search_files", &arguments).unwrap();
+    assert_eq!(found, "no mark\n1:un caf\u{e9}");
+}
+
+#[test]
+fn lines_that_end_with_crlf_end_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a"), "one needle\r\n\r\nneedle\r\nlast").unwrap();
+    let check = |pattern: &str, expected: &str| {
+        let found = call(directory.path(), "search_files", &json!({ "pattern": pattern }));
+        assert_eq!(found.unwrap(), expected, "{pattern}");
+    };
+    check("needle$", "a\n1:one needle\n3:needle");
+    check("^needle$", "a\n3:needle");
+    check("^$", "a\n2:");
+    check("needle.$", "no matches in 1 file");
+    check("needle\\r?\\n\\r?\\nneedle$", "a\n1:one needle\n2-\n3-needle");
+    check("e\\r\\n", "a\n1:one needle\n3:needle");
 }
 
 #[test]
@@ -212,11 +284,17 @@ proptest! {
         files in trees(),
         hidden: bool,
         ignored: bool,
+        globs in prop::sample::select(vec![&[][..], &["*.b"], &["a/**", "!c.b"], &["!c/**"]]),
     ) {
         let directory = tree(&files);
-        let arguments = json!({ "hidden": hidden, "ignored": ignored, "limit": 10_000 });
+        let mut arguments = json!({ "hidden": hidden, "ignored": ignored, "limit": 10_000 });
+        arguments["globs"] = json!(globs);
         let found = call(directory.path(), "find_files", &arguments).unwrap();
-        let expected = walked(directory.path(), hidden, ignored);
+        let mut builder = OverrideBuilder::new("");
+        globs.iter().for_each(|glob| { builder.add(glob).unwrap(); });
+        let globs = builder.build().unwrap();
+        let mut expected = walked(directory.path(), hidden, ignored);
+        expected.retain(|path| !globs.matched(path, false).is_ignore());
         prop_assert_eq!(&sorted(&found), &expected);
 
         let mut arguments = arguments;

@@ -7,10 +7,11 @@ use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use globset::GlobSet;
 use ignore::Match;
 use ignore::overrides::Override;
 use ignore::types::Types;
-use kitbag_workspace::Kind;
+use kitbag_workspace::{Kind, Listed};
 
 use crate::entry::Entry;
 use crate::files::Directory;
@@ -20,10 +21,13 @@ use crate::place::{Place, in_words};
 /// How many paths are named that could not be read.
 const NAMED_FAILURES: usize = 3;
 
-/// What is passed over, as ripgrep decides it.
+/// What is passed over, as ripgrep decides it, but for globs and types.
 pub(crate) struct Filter {
-    /// The globs of the arguments, which beat everything else.
+    /// The globs of the arguments. They narrow what is looked at: what is hidden or ignored
+    /// stays so, unless [`hidden_names`](Self::hidden_names) says otherwise.
     pub(crate) globs: Override,
+    /// The parts of those globs that begin with a dot, and so name what is hidden.
+    pub(crate) hidden_names: GlobSet,
     pub(crate) types: Types,
     /// Whether what has a name with a dot in front is looked at.
     pub(crate) hidden: bool,
@@ -51,6 +55,8 @@ pub(crate) struct Found<'a> {
 pub(crate) struct PassedOver {
     /// Files and directories that look like secrets.
     pub(crate) secrets: u64,
+    /// Files that are binary.
+    pub(crate) binary: u64,
     /// Names that are not UTF-8.
     pub(crate) unnamed: u64,
     /// What could not be read.
@@ -67,26 +73,21 @@ struct Pending {
 }
 
 impl Filter {
-    /// What is said of an entry that is not hidden, or may be.
+    /// Whether an entry is looked at.
     fn passes(&self, level: Option<&Level>, path: &str, name: &str, kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
-        match self.globs.matched(path, is_directory) {
-            Match::Ignore(_) => return false,
-            Match::Whitelist(_) => return true,
-            Match::None => {}
+        if self.globs.matched(path, is_directory).is_ignore()
+            || self.types.matched(path, is_directory).is_ignore()
+        {
+            return false;
         }
-        let mut is_wanted = false;
         match level.map_or(Match::None, |level| level.matched(path, is_directory)) {
-            Match::Ignore(()) => return false,
-            Match::Whitelist(()) => is_wanted = true,
-            Match::None => {}
+            Match::Ignore(()) => false,
+            Match::Whitelist(()) => true,
+            Match::None => {
+                self.hidden || !name.starts_with('.') || self.hidden_names.is_match(name)
+            }
         }
-        match self.types.matched(path, is_directory) {
-            Match::Ignore(_) => return false,
-            Match::Whitelist(_) => is_wanted = true,
-            Match::None => {}
-        }
-        is_wanted || self.hidden || !name.starts_with('.')
     }
 
     /// Whether globs and types, where there are any, name a directory itself.
@@ -98,7 +99,7 @@ impl Filter {
 }
 
 impl PassedOver {
-    /// Notes what could not be read. What is gone by now is none of it.
+    /// Notes a path that could not be read, unless it was removed meanwhile.
     pub(crate) fn failure(&mut self, path: &str, error: &io::Error) {
         if error.kind() == io::ErrorKind::NotFound {
             return;
@@ -132,7 +133,10 @@ pub(crate) fn walk(
     while let Some(Pending { path, level, depth }) = pending.pop() {
         let is_start = depth == 1;
         let (directory, mut entries) = match read(&place.root, &path, is_start) {
-            Ok(read) => read,
+            Ok((directory, entries, listed)) => {
+                passed.unnamed += listed.unnamed;
+                (directory, entries)
+            }
             Err(error) if is_start => return Err(error),
             Err(error) => {
                 passed.failure(&path, &error);
@@ -151,10 +155,7 @@ pub(crate) fn walk(
         }
         let base = entry_path.len();
         for entry in &entries {
-            let Some(name) = &entry.name else {
-                passed.unnamed += 1;
-                continue;
-            };
+            let name = &entry.name;
             entry_path.truncate(base);
             entry_path.push_str(name);
             let path = &*entry_path;
@@ -187,11 +188,15 @@ pub(crate) fn walk(
 }
 
 /// Opens and lists a directory.
-fn read(root: &Directory, path: &str, follow: bool) -> io::Result<(Directory, Vec<Entry>)> {
+fn read(root: &Directory, path: &str, follow: bool) -> io::Result<(Directory, Vec<Entry>, Listed)> {
     let path = if path.is_empty() { "." } else { path };
     let directory = root.directory(path, follow)?;
-    let entries = directory.entries()?;
-    Ok((directory, entries))
+    let mut entries = Vec::new();
+    let listed = directory.list(|name, kind| {
+        entries.push(Entry { name: name.to_owned(), kind });
+        ControlFlow::Continue(())
+    })?;
+    Ok((directory, entries, listed))
 }
 
 /// The ignore files of the directories above the place, from the root down.
@@ -201,7 +206,7 @@ fn levels_above(place: &Place) -> io::Result<Option<Rc<Level>>> {
     let mut level = None;
     for end in above {
         let path = &place.path[..end];
-        let (directory, entries) = read(&place.root, path, true)?;
+        let (directory, entries, _) = read(&place.root, path, true)?;
         level = Level::of(level, &directory, path, &entries);
     }
     Ok(level)

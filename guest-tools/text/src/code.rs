@@ -82,7 +82,7 @@ fn base64(text: &str) -> Result<Vec<u8>, ErrorInfo> {
 }
 
 fn percent(text: &str) -> Result<String, ErrorInfo> {
-    // The crate passes on what is no escape; a caller wants to know.
+    // The crate keeps an incomplete escape as it is; here it is an error.
     let bytes = text.as_bytes();
     let is_hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
     let broken = bytes

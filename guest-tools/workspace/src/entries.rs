@@ -90,15 +90,42 @@ pub fn granted() -> Vec<Granted> {
 }
 
 #[cfg(target_family = "wasm")]
-mod wasi {
+impl From<wasip2::filesystem::types::DescriptorType> for Kind {
+    fn from(kind: wasip2::filesystem::types::DescriptorType) -> Self {
+        use wasip2::filesystem::types::DescriptorType;
+        match kind {
+            DescriptorType::RegularFile => Self::File,
+            DescriptorType::Directory => Self::Directory,
+            DescriptorType::SymbolicLink => Self::Link,
+            // What the host shows of a name that looks like a secret.
+            DescriptorType::Unknown => Self::Secret,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl From<std::fs::FileType> for Kind {
+    fn from(kind: std::fs::FileType) -> Self {
+        match kind {
+            it if it.is_file() => Self::File,
+            it if it.is_dir() => Self::Directory,
+            it if it.is_symlink() => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What [`list`](crate::list) and [`stat`](crate::stat) are made of, for a tool that keeps
+/// directories open.
+#[cfg(target_family = "wasm")]
+pub mod wasi {
     use std::io;
     use std::ops::ControlFlow;
     use std::time::{Duration, UNIX_EPOCH};
 
     use wasip2::filesystem::preopens::get_directories;
-    use wasip2::filesystem::types::{
-        Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags,
-    };
+    use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 
     use super::{Granted, Kind, Listed, Stat};
 
@@ -109,23 +136,34 @@ mod wasi {
         let since = |at: wasip2::clocks::wall_clock::Datetime| {
             UNIX_EPOCH.checked_add(Duration::new(at.seconds, at.nanoseconds))
         };
-        let (kind, modified) = (kind(stat.type_), modified.and_then(since));
+        let (kind, modified) = (stat.type_.into(), modified.and_then(since));
         Ok(Stat { kind, size: stat.size, links: stat.link_count, modified })
     }
 
     pub(super) fn list(
         path: &str,
-        mut visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
+        visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
     ) -> io::Result<Listed> {
         let (directory, path) = find(path)?;
         let (open, read) = (OpenFlags::DIRECTORY, DescriptorFlags::READ);
-        let opened = directory.open_at(flags(true), &path, open, read).map_err(error)?;
-        let entries = opened.read_directory().map_err(error)?;
+        list_open(&directory.open_at(flags(true), &path, open, read).map_err(error)?, visit)
+    }
+
+    /// Visits the entries of an open directory, in any order, until `visit` breaks off.
+    ///
+    /// # Errors
+    ///
+    /// [`explain`](crate::explain) puts them in words.
+    pub fn list_open(
+        directory: &Descriptor,
+        mut visit: impl FnMut(&str, Kind) -> ControlFlow<()>,
+    ) -> io::Result<Listed> {
+        let entries = directory.read_directory().map_err(error)?;
         let mut listed = Listed::default();
         loop {
             match entries.read_directory_entry() {
                 Ok(Some(entry)) => {
-                    if visit(&entry.name, kind(entry.type_)).is_break() {
+                    if visit(&entry.name, entry.type_.into()).is_break() {
                         return Ok(listed);
                     }
                 }
@@ -167,18 +205,8 @@ mod wasi {
         if follow { PathFlags::SYMLINK_FOLLOW } else { PathFlags::empty() }
     }
 
-    fn kind(kind: DescriptorType) -> Kind {
-        match kind {
-            DescriptorType::RegularFile => Kind::File,
-            DescriptorType::Directory => Kind::Directory,
-            DescriptorType::SymbolicLink => Kind::Link,
-            DescriptorType::Unknown => Kind::Secret,
-            _ => Kind::Other,
-        }
-    }
-
-    /// As `std::fs` has the same error.
-    fn error(code: ErrorCode) -> io::Error {
+    /// An error as `std::fs` has it.
+    pub fn error(code: ErrorCode) -> io::Error {
         io::Error::from_raw_os_error(match code {
             ErrorCode::Access => libc::EACCES,
             ErrorCode::BadDescriptor => libc::EBADF,
@@ -214,7 +242,7 @@ mod native {
 
     pub(super) fn stat(path: &str, follow: bool) -> io::Result<Stat> {
         let found = if follow { fs::metadata(path)? } else { fs::symlink_metadata(path)? };
-        let (kind, modified) = (kind(found.file_type()), found.modified().ok());
+        let (kind, modified) = (found.file_type().into(), found.modified().ok());
         Ok(Stat { kind, size: found.len(), links: found.nlink(), modified })
     }
 
@@ -226,7 +254,7 @@ mod native {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             match entry.file_name().to_str() {
-                Some(name) if visit(name, kind(entry.file_type()?)).is_break() => break,
+                Some(name) if visit(name, entry.file_type()?.into()).is_break() => break,
                 Some(_) => {}
                 None => listed.unnamed += 1,
             }
@@ -236,14 +264,5 @@ mod native {
 
     pub(super) fn granted() -> Vec<Granted> {
         vec![Granted { path: "/".into(), is_writable: true }]
-    }
-
-    fn kind(found: fs::FileType) -> Kind {
-        match found {
-            it if it.is_file() => Kind::File,
-            it if it.is_dir() => Kind::Directory,
-            it if it.is_symlink() => Kind::Link,
-            _ => Kind::Other,
-        }
     }
 }

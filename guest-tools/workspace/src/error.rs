@@ -16,8 +16,8 @@ const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 ///
 /// The host has one error for all that it refuses (`EPERM`): a path that leads out of the
 /// granted directories, a secret, a change in a directory that is granted for reading or of
-/// what no tool changes. Here they are told apart. That of a secret is followed by the line
-/// that allows it, which the host adds.
+/// what no tool changes. This function finds out which it was. After the error for a secret
+/// the host adds the line of configuration that allows it.
 pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInfo {
     let given = &location.given;
     let failed = |why: &str| ErrorInfo::new(format!("`{given}` cannot be {action}: {why}"));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_refuses_is_told_apart() {
+    fn a_refusal_of_the_host_is_explained() {
         let refused = |path: &str| {
             let location = Location { given: path.into(), path: path.into() };
             let error = io::Error::from_raw_os_error(libc::EPERM);

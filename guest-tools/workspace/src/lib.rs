@@ -2,7 +2,8 @@
 //!
 //! [`Location`] is a path of the arguments with the guest path that it means.
 //! [`explain`] says in words why an operation on it failed. [`list`] and [`stat`] are what
-//! `std::fs` cannot do over WASI: they tell secrets and names that are not Unicode apart.
+//! `std::fs` cannot do over WASI: they recognise secrets, and count names that are not
+//! Unicode.
 //! [`Decoded`] is a text with the encoding that it has in its file, and [`cut`] keeps an
 //! answer within a limit. [`reading`] describes a tool that changes nothing.
 
@@ -19,6 +20,8 @@ mod nearest;
 pub use crate::cut::{cut, quoted};
 pub use crate::describe::reading;
 pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
+#[cfg(target_family = "wasm")]
+pub use crate::entries::wasi;
 pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_link};
 pub use crate::error::{explain, is_granted};
 pub use crate::location::Location;

@@ -1,0 +1,124 @@
+//! Files that are not UTF-8: they are searched as the text that `read_file` shows of them.
+
+use std::io::{self, Cursor, Read};
+
+use kitbag_workspace::{decode, looks_binary};
+
+use crate::walk::Found;
+
+/// The largest file that is searched as another text than its bytes. `read_file` shows no
+/// larger one in another encoding either.
+const WHOLE_BYTES: u64 = 8 << 20;
+
+/// How much is read first: enough to recognise UTF-16.
+const FIRST_BYTES: usize = 16 << 10;
+
+/// A file, and whether what was read of it is UTF-8.
+pub(crate) struct Sniffed<R> {
+    /// What was read first and not taken yet.
+    first: Cursor<Vec<u8>>,
+    file: R,
+    /// Bytes of a character that the next piece goes on with.
+    rest: Vec<u8>,
+    encoding: Encoding,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    /// With a byte order mark, which `grep-searcher` knows.
+    Utf16,
+    Other,
+}
+
+impl<R: Read> Sniffed<R> {
+    /// Reads the beginning of a file.
+    pub(crate) fn new(mut file: R) -> io::Result<Self> {
+        let mut first = vec![0; FIRST_BYTES];
+        let read = file.read(&mut first)?;
+        first.truncate(read);
+        let encoding = match first.as_slice() {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Encoding::Utf16,
+            // UTF-16 without a mark.
+            first if first.contains(&0) && !looks_binary(first) => Encoding::Other,
+            _ => Encoding::Utf8,
+        };
+        Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding })
+    }
+
+    /// Whether `grep-searcher` has read it as the text that it is.
+    pub(crate) fn is_utf8(&self) -> bool {
+        self.encoding != Encoding::Other
+    }
+
+    fn look_at(&mut self, piece: &[u8]) {
+        if self.encoding != Encoding::Utf8 || self.rest.is_empty() && piece.is_ascii() {
+            return;
+        }
+        let joined = [self.rest.as_slice(), piece].concat();
+        self.rest.clear();
+        if let Err(error) = str::from_utf8(&joined) {
+            let rest = &joined[error.valid_up_to()..];
+            // A character may be cut at the end of a piece, not at that of the file.
+            match error.error_len().is_none() && !piece.is_empty() {
+                true => self.rest.extend_from_slice(rest),
+                false => self.encoding = Encoding::Other,
+            }
+        }
+    }
+}
+
+impl<R: Read> Read for Sniffed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match self.first.read(buffer)? {
+            0 => self.file.read(buffer)?,
+            read => read,
+        };
+        if !buffer.is_empty() {
+            self.look_at(&buffer[..read]);
+        }
+        Ok(read)
+    }
+}
+
+/// The text of a file in another encoding. `None` where it is binary, or too large.
+pub(crate) fn read_text(found: &Found<'_>) -> Option<String> {
+    let file = found.directory.file(found.name, found.is_named).ok()?;
+    let mut content = Vec::new();
+    file.take(WHOLE_BYTES + 1).read_to_end(&mut content).ok()?;
+    match content.len() as u64 <= WHOLE_BYTES {
+        true => decode(content).ok().map(|decoded| decoded.text),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_between_two_pieces_is_utf8_and_one_that_is_cut_is_not() {
+        let check = |pieces: &[&[u8]], expected: bool| {
+            let mut sniffed = Sniffed::new(io::empty()).unwrap();
+            pieces.iter().for_each(|piece| sniffed.look_at(piece));
+            assert_eq!(sniffed.read(&mut [0]).unwrap(), 0);
+            assert_eq!(sniffed.is_utf8(), expected, "{pieces:?}");
+        };
+        check(&[b"abc", "\u{e4}".as_bytes()], true);
+        check(&[b"abc\xc3", b"\xa4"], true);
+        check(&[b"\xf0", b"\x9f", b"\x98", b"\x80 "], true);
+        check(&[b"abc\xc3"], false);
+        check(&[b"abc\xc3", b"abc"], false);
+        check(&[b"caf\xe9 "], false);
+    }
+
+    #[test]
+    fn utf16_is_recognised_by_its_beginning() {
+        let check = |content: &[u8], expected: bool| {
+            assert_eq!(Sniffed::new(content).unwrap().is_utf8(), expected, "{content:?}");
+        };
+        check(b"a\0b\0c\0d\0", false);
+        check(b"\xff\xfea\0", true);
+        check(b"abc\0\0\0\0\0", true);
+    }
+}
