@@ -1,7 +1,9 @@
 //! `file_info`, through the binary.
 
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -28,6 +30,10 @@ fn what_lies_at_a_path_is_data() {
     );
     assert_eq!(info("日本"), json!({ "type": "directory", "entries": 1 }));
     assert_eq!(info(".env"), json!({ "type": "secret" }));
+    mknodat(CWD, workspace.path("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    UnixListener::bind(workspace.path("socket")).unwrap();
+    assert_eq!(info("fifo"), json!({ "type": "other" }));
+    assert_eq!(info("socket"), json!({ "type": "other" }));
     assert_eq!(info("huge"), json!({ "type": "file", "size": 20_000_000 }));
     let missing = workspace.tool("file_info", &json!({ "path": "b.txt" }), &[]);
     assert_eq!(missing.stderr, "error: `b.txt` does not exist; nearest: `a.txt`\n");

@@ -41,3 +41,26 @@ fn what_holds_something_that_no_tool_removes_stays_as_a_whole() {
     }
     assert!(workspace.path("a/x").exists());
 }
+
+#[test]
+fn consent_is_not_asked_for_what_is_refused_anyway() {
+    let workspace = Workspace::of_files();
+    workspace.config(
+        "[tools.remove_path]\nsource = \"builtin\"\n\
+         grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"ro\" }]\n",
+    );
+    workspace.file("a", "1");
+    let run = workspace.tool("remove_path", &json!({ "path": "a" }), &[]);
+    let expected = "error: `a` cannot be removed: `/workspace` is granted read-only\n";
+    assert_eq!(run.stderr, expected, "{}", run.shown());
+}
+
+#[test]
+fn the_line_that_allows_a_secret_stands_where_no_consent_is_asked() {
+    let workspace = Workspace::of_files();
+    workspace.file(".env", "token = 1234\n");
+    let run = workspace.tool("remove_path", &json!({ "path": ".env" }), &[]);
+    let expected = "error: `.env` cannot be removed: it looks like a secret\n";
+    assert!(run.stderr.starts_with(expected), "{}", run.shown());
+    assert!(run.stderr.contains("include = [\".env\"]"), "{}", run.shown());
+}

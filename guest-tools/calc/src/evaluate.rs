@@ -79,6 +79,7 @@ impl<'a> Evaluation<'a> {
             Token::Sign(',') if self.calls == 0 => {
                 self.fail("`,` separates arguments of functions; write 1234.5 for 1,234.5")
             }
+            Token::Sign(')') if self.depth > 0 => self.fail("a number is missing before this `)`"),
             Token::Sign(')') => self.fail("`)` closes nothing that was opened"),
             Token::Sign('(') | Token::Number(_) => {
                 self.fail("an operator is missing before this; `*` multiplies")
@@ -255,12 +256,13 @@ impl<'a> Evaluation<'a> {
                 if let Some(constant) = functions::constant(&lower, &mut self.context)? {
                     return Ok(constant);
                 }
+                let open = self.at;
                 if !self.take('(')? {
                     return self
                         .lexer
                         .fail(at, &format!("{} is a function; write {lower}(…)", quoted(name)));
                 }
-                let arguments = self.deeper(Self::arguments)?;
+                let arguments = self.deeper(|evaluation| evaluation.arguments(open))?;
                 functions::call(&lower, arguments, &mut self.context).map_err(|fail| match fail {
                     Fail::Error(message) if !message.starts_with("column") => {
                         self.lexer.fail::<()>(at, &message).unwrap_err()
@@ -272,8 +274,9 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The arguments of a function, and the parenthesis behind them.
-    fn arguments(&mut self) -> Result<Vec<Number>, Fail> {
+    /// The arguments of a function, and the parenthesis behind them. `open` is the place of the
+    /// one before them.
+    fn arguments(&mut self, open: usize) -> Result<Vec<Number>, Fail> {
         self.calls += 1;
         let mut arguments = Vec::new();
         if self.next != Token::Sign(')') {
@@ -285,6 +288,7 @@ impl<'a> Evaluation<'a> {
         self.calls -= 1;
         match self.take(')')? {
             true => Ok(arguments),
+            false if self.next == Token::End => self.lexer.fail(open, "this `(` is never closed"),
             false => {
                 self.calls += 1;
                 self.unexpected()

@@ -1,7 +1,7 @@
 //! `apply_patch`.
 
 use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
-use kitbag_workspace::{Encoding, Kind, Location, explain, stat, stat_link};
+use kitbag_workspace::{Encoding, Kind, Location, check_changeable, explain, stat, stat_link};
 use serde::Deserialize;
 
 use crate::change::{Change, Target, change};
@@ -51,6 +51,10 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         }
         let changes = files.changes().map_err(nothing_changed)?;
         // What cannot be done is not asked about.
+        for change in &changes.0 {
+            let action = if change.content.is_none() { "removed" } else { "written" };
+            check_changeable(&change.target.location, action).map_err(nothing_changed)?;
+        }
         if !arguments.dry_run {
             ask_to_remove(call, &patches)?;
         }

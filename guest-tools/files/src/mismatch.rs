@@ -22,6 +22,9 @@ const LETTERS_LINES: usize = 20_000;
 /// How many lines with the same text vote for a place.
 const SAME_LINES: usize = 50;
 
+/// How many characters a line has to have to be searched for in others: fewer are in too many.
+const SHORTEST: usize = 4;
+
 /// How similar a line has to be to be shown, of 1.
 const SIMILAR: f64 = 0.5;
 
@@ -159,7 +162,7 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     }
     let (offset, line) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     let asked = plain(cut(line, LINE_BYTES));
-    if asked.is_empty() {
+    if asked.chars().count() < SHORTEST {
         return None;
     }
     let part = lines.iter().take(LETTERS_LINES).position(|line| plain(line).contains(&asked));

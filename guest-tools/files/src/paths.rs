@@ -5,7 +5,9 @@ use std::io;
 use std::ops::ControlFlow;
 
 use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, json};
-use kitbag_workspace::{Kind, Location, explain, list, stat, stat_link};
+use kitbag_workspace::{
+    Kind, Location, check_changeable, explain, is_sealed, list, stat, stat_link,
+};
 use serde::Deserialize;
 
 use crate::change::{make_directories, remove_directories};
@@ -14,9 +16,6 @@ use crate::shown::{count, size};
 
 /// How many entries of a directory are counted before it is removed.
 const COUNTED: u64 = 100_000;
-
-/// Names of what no tool removes.
-const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,6 +116,8 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
                 );
                 return Err(ErrorInfo::new(message).into());
             }
+            check_changeable(&from, "moved")?;
+            check_changeable(&to, "written")?;
             let question = format!(
                 "Replace `{}` ({}) by `{}` ({})?",
                 to.given,
@@ -157,10 +158,6 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
 fn is_kept(location: &Location) -> bool {
     location.path.split('/').any(is_sealed)
         || stat(&location.path).is_ok_and(|found| found.kind == Kind::Secret)
-}
-
-fn is_sealed(name: &str) -> bool {
-    SEALED.contains(&name.to_lowercase().as_str())
 }
 
 #[derive(Deserialize)]
@@ -216,6 +213,7 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
             return Err(ErrorInfo::new(message).into());
         }
     }
+    check_changeable(&location, "removed")?;
     if !call.ask(Ask::consent("remove", format!("Remove `{given}` ({what})?")))? {
         return Err(refused("removing"));
     }

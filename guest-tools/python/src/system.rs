@@ -17,6 +17,10 @@ use monty_types::{
     dir_stat, file_stat, unicode_decode_error_msg, utf8_error_reason,
 };
 
+/// What stands behind the error for a write that is not granted.
+const WRITABLE: &str = "; to allow writing, add `{ host = \".\", guest = \"/workspace\", mode = \
+                        \"rw\" }` to `tools.python.grants.filesystem`";
+
 /// The system as one call sees it.
 pub(crate) struct System {
     /// The directory that relative paths start from.
@@ -185,12 +189,15 @@ impl System {
         })
     }
 
-    /// The entries of a directory, by name. Those whose names are not Unicode are left out.
+    /// The entries of a directory, by name, but for those whose names are not Unicode or look
+    /// like secrets.
     fn entries(&self, path: &str) -> Answer {
         let location = self.locate(path);
         let mut names = Vec::new();
-        list(&location.path, |name, _| {
-            names.push(name.to_owned());
+        list(&location.path, |name, kind| {
+            if kind != Kind::Secret {
+                names.push(name.to_owned());
+            }
             ControlFlow::Continue(())
         })
         .map_err(|error| failed(&location, "listed", &error))?;
@@ -270,7 +277,8 @@ fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException 
             match kind {
                 ErrorKind::NotFound | ErrorKind::PermissionDenied => {
                     let denied = words(13, "Permission denied");
-                    (ExcType::PermissionError, format!("{denied}: {why}"))
+                    let way_out = if why.ends_with("is granted read-only") { WRITABLE } else { "" };
+                    (ExcType::PermissionError, format!("{denied}: {why}{way_out}"))
                 }
                 _ => (ExcType::OSError, explained),
             }

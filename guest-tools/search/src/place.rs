@@ -27,9 +27,8 @@ impl Place {
         let failed = |error: &io::Error| explain(&location, "searched", error);
         let kind = stat(&location.path).map_err(|error| failed(&error))?.kind;
         if !matches!(kind, Kind::File | Kind::Directory) {
-            // The host tells the type of neither.
             let why = match kind {
-                Kind::Secret => "looks like a secret, or is no file",
+                Kind::Secret => "looks like a secret",
                 _ => "is no file",
             };
             return Err(ErrorInfo::new(format!("`{path}` cannot be searched: it {why}")));

@@ -1,5 +1,6 @@
 //! Errors of the system in words.
 
+use std::fs::File;
 use std::io;
 
 use kitbag_sdk::ErrorInfo;
@@ -8,7 +9,7 @@ use crate::entries::{Granted, Kind, granted, stat, stat_link};
 use crate::location::Location;
 use crate::nearest::nearest_paths;
 
-/// Names that no tool changes, nor what is in a directory of such a name.
+/// The names of what no tool changes.
 const SEALED: [&str; 4] = [".git", ".hg", ".jj", ".kitbag"];
 
 /// Says why an operation on a path failed: what is wrong and the way out. `action` is what
@@ -46,6 +47,34 @@ pub fn explain(location: &Location, action: &str, error: &io::Error) -> ErrorInf
         Some(libc::EINVAL) => failed("the system does not take such a path"),
         _ => failed(&error.to_string()),
     }
+}
+
+/// Refuses what the host would refuse to change, as far as that can be known before: for a tool
+/// that asks a person first.
+///
+/// # Errors
+///
+/// As [`explain`] puts them in words.
+pub fn check_changeable(location: &Location, action: &str) -> Result<(), ErrorInfo> {
+    let directories = granted();
+    let inside = directories.iter().filter(|directory| is_inside(location, directory));
+    let is_writable = inside.max_by_key(|it| it.path.len()).is_some_and(|it| it.is_writable);
+    if !is_writable || location.path.split('/').any(is_sealed) {
+        return Err(explain(location, action, &io::Error::from_raw_os_error(libc::EPERM)));
+    }
+    match stat_link(&location.path) {
+        // The host refuses to open it, and says what would allow it.
+        Ok(found) if found.kind == Kind::Secret => match File::open(&location.path) {
+            Err(error) => Err(explain(location, action, &error)),
+            Ok(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Whether no tool changes what has this name, nor what is in a directory of this name.
+pub fn is_sealed(name: &str) -> bool {
+    SEALED.contains(&name.to_lowercase().as_str())
 }
 
 /// Whether a path lies in a directory that the tool is granted.
@@ -89,8 +118,7 @@ fn refused(location: &Location) -> String {
     if !directory.is_writable {
         return format!("`{}` is granted read-only", directory.path);
     }
-    let sealed = |name: &str| SEALED.contains(&name.to_lowercase().as_str());
-    match location.path.split('/').find(|name| sealed(name)) {
+    match location.path.split('/').find(|name| is_sealed(name)) {
         Some(name) => format!("no tool changes `{name}`"),
         None => "it has the name of a secret, or belongs to a repository, to the configuration \
                  of kitbag or to what that names, which no tool changes"

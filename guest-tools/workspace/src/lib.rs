@@ -23,6 +23,6 @@ pub use crate::encoding::{Decoded, Encoding, decode, looks_binary};
 #[cfg(target_family = "wasm")]
 pub use crate::entries::wasi;
 pub use crate::entries::{Granted, Kind, Listed, Stat, granted, list, stat, stat_link};
-pub use crate::error::{explain, is_granted};
+pub use crate::error::{check_changeable, explain, is_granted, is_sealed};
 pub use crate::location::Location;
 pub use crate::nearest::{nearest, nearest_paths};

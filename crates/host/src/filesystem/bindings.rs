@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::ENTRY_BYTES;
 use kitbag_files::Change;
-use rustix::fs::{FileType, OFlags, ftruncate, openat};
+use rustix::fs::{AtFlags, FileType, OFlags, ftruncate, openat, statat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
@@ -21,7 +21,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoEr
 
 use super::change::{Guarded, above};
 use super::granted::Place;
-use super::listing::Listing;
+use super::listing::{Listing, descriptor_type};
 use super::mode;
 use super::quota::{self, CountedStream};
 use super::resolve::{Found, from_errno, resolve};
@@ -402,6 +402,14 @@ impl HostDescriptor for Guarded<'_> {
         {
             // As in a listing: a tool that goes by types leaves it alone.
             stat.type_ = DescriptorType::Unknown;
+        } else if let Ok(stat) = &mut result
+            && stat.type_ == DescriptorType::Unknown
+        {
+            // `wasmtime-wasi` says so of FIFOs and sockets, too.
+            let parent = self.dir(&place.parent())?;
+            let found = statat(&*parent.dir, place.name(), AtFlags::SYMLINK_NOFOLLOW);
+            let found = found.map_err(from_errno)?;
+            stat.type_ = descriptor_type(FileType::from_raw_mode(found.st_mode));
         }
         self.leave(place, result)
     }

@@ -65,7 +65,7 @@ impl Listing {
     }
 }
 
-fn descriptor_type(file_type: FileType) -> DescriptorType {
+pub(super) fn descriptor_type(file_type: FileType) -> DescriptorType {
     match file_type {
         FileType::RegularFile => DescriptorType::RegularFile,
         FileType::Directory => DescriptorType::Directory,

@@ -87,3 +87,34 @@ fn a_path_is_removed_with_consent_only() {
     assert!(call(path("."), yes).starts_with("error: `.` is the directory to work in"));
     assert_eq!(call(path("gone"), yes), "error: `gone` does not exist");
 }
+
+#[test]
+fn consent_is_not_asked_for_what_is_refused_anyway() {
+    let directory = Directory::new();
+    directory.file(".git/HEAD", "").file("a", "1");
+    let check = |tool: &str, arguments: Value, expected: &str| {
+        assert_eq!(directory.call(tool, arguments), expected);
+    };
+    let sealed = "error: `.git/HEAD` cannot be removed: no tool changes `.git`";
+    check("remove_path", json!({ "path": ".git/HEAD" }), sealed);
+    check(
+        "move_path",
+        json!({ "path": "a", "to": ".git/HEAD", "overwrite": true }),
+        "error: `.git/HEAD` cannot be written: no tool changes `.git`",
+    );
+    check(
+        "move_path",
+        json!({ "path": ".git/HEAD", "to": "a", "overwrite": true }),
+        "error: `.git/HEAD` cannot be moved: no tool changes `.git`",
+    );
+    check(
+        "apply_patch",
+        json!({ "patch": "*** Begin Patch\n*** Delete File: gone\n*** End Patch" }),
+        "error: `gone` does not exist\nNothing was changed.",
+    );
+    check(
+        "apply_patch",
+        json!({ "patch": "*** Begin Patch\n*** Delete File: .git/HEAD\n*** End Patch" }),
+        "error: `.git/HEAD` cannot be removed: no tool changes `.git`\nNothing was changed.",
+    );
+}

@@ -160,6 +160,13 @@ fn is_unread(node: &Handle) -> bool {
     UNREAD.contains(&&*name.local)
         || attribute(node, "hidden").is_some()
         || attribute(node, "aria-hidden").as_deref() == Some("true")
+        || attribute(node, "style").is_some_and(|style| hides(&style))
+}
+
+/// Whether a style keeps an element from being seen.
+pub(super) fn hides(style: &str) -> bool {
+    let style: String = style.to_ascii_lowercase().split_ascii_whitespace().collect();
+    ["display:none", "visibility:hidden"].iter().any(|hidden| style.contains(hidden))
 }
 
 /// Whether its role is one of what surrounds the content.

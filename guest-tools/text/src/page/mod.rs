@@ -5,8 +5,9 @@ mod content;
 mod parse;
 mod table;
 
-use htmd::HtmlToMarkdown;
+use htmd::element_handler::{HandlerResult, Handlers};
 use htmd::options::{BulletListMarker, HrStyle, Options};
+use htmd::{Element, HtmlToMarkdown};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use url::Url;
@@ -52,14 +53,42 @@ pub(crate) fn html_to_markdown(call: &Call, arguments: Arguments) -> Result<Stri
         ol_number_spacing: 1,
         ..Options::default()
     };
-    let converter =
-        HtmlToMarkdown::builder().options(options).add_handler(vec!["table"], table::table).build();
+    let converter = HtmlToMarkdown::builder()
+        .options(options)
+        .add_handler(vec!["table"], table::table)
+        .add_handler(vec!["sup", "sub"], |handlers: &dyn Handlers, element: Element| {
+            // Markdown has no other form, and without one 10<sup>6</sup> would be 106.
+            around(
+                handlers,
+                &element,
+                &format!("<{}>", element.tag),
+                &format!("</{}>", element.tag),
+            )
+        })
+        .add_handler(vec!["del", "s", "strike"], |handlers: &dyn Handlers, element: Element| {
+            around(handlers, &element, "~~", "~~")
+        })
+        .build();
     let mut markdown = converter.tree_to_markdown(&content.node);
     drop(tree);
     if let Some(title) = content.title.filter(|_| !has_title(&markdown)) {
         markdown.insert_str(0, &format!("# {title}\n\n"));
     }
     page(&markdown, offset, max_bytes)
+}
+
+/// The content of an element between two marks; nothing where it is empty.
+fn around(
+    handlers: &dyn Handlers,
+    element: &Element,
+    before: &str,
+    after: &str,
+) -> Option<HandlerResult> {
+    let content = handlers.walk_children(element.node).content;
+    match content.trim().is_empty() {
+        true => Some(content.into()),
+        false => Some(format!("{before}{}{after}", content.trim()).into()),
+    }
 }
 
 /// The address that links are relative to.

@@ -21,6 +21,7 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_workspace::{Location, explain};
 use markup5ever_rcdom::{Handle, RcDom};
 
+use super::content::hides;
 use crate::input::open;
 
 /// How deep elements may lie in each other. Pages have up to a hundred; writing one level as
@@ -286,6 +287,7 @@ impl Filter {
                             )
                     }
                     "role" => value.len() <= 200,
+                    "style" => value.len() <= 8 << 10 && hides(value),
                     "href" | "alt" | "title" | "hidden" | "aria-hidden" | "start" | "align"
                     | "colspan" | "type" | "encoding" | "color" | "face" | "size" => {
                         value.len() <= 8 << 10

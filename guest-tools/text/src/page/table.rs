@@ -12,14 +12,15 @@ use super::content::{ancestors, attribute, is};
 /// The most columns of a table, however wide its cells say that they are.
 const MOST_COLUMNS: usize = 50;
 
-/// Writes a table. What lies in a cell, holds another table or has one column only is there
-/// for its looks: its cells are written one after the other.
+/// Writes a table. What lies in a cell, holds another table or has one column without a heading
+/// is there for its looks: its cells are written one after the other.
 pub(crate) fn table(handlers: &dyn Handlers, element: Element) -> Option<HandlerResult> {
     let is_in_cell = ancestors(element.node).any(|above| is(&above, "td") || is(&above, "th"));
     let parts = parts(element.node);
     let columns = parts.rows.iter().map(|row| width(row)).max().unwrap_or(0).min(MOST_COLUMNS);
+    let least = if parts.has_headings { 1 } else { 2 };
     let is_layout = attribute(element.node, "role").as_deref() == Some("presentation");
-    if is_in_cell || is_layout || columns < 2 || parts.has_table {
+    if is_in_cell || is_layout || columns < least || parts.has_table {
         let content = handlers.walk_children(element.node).content;
         return Some(format!("\n\n{}\n\n", content.trim_matches('\n')).into());
     }
