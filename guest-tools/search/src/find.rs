@@ -44,7 +44,8 @@ pub(crate) fn run(call: &Call, arguments: &FindFiles) -> Result<String, ErrorInf
     answer.truncate(answer.trim_end_matches('\n').len());
     if answer.is_empty() && listing.left_out == 0 {
         answer.push_str("nothing found");
-        if !(arguments.hidden && arguments.ignored) && !arguments.globs.is_empty() {
+        let leaves_out = !arguments.hidden || !arguments.ignored;
+        if leaves_out && !arguments.globs.is_empty() {
             answer.push_str("; see `hidden`, `ignored`");
         }
     }
