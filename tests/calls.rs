@@ -280,7 +280,7 @@ fn a_limit_of_the_command_line_beats_the_configured_one() {
     let spin = workspace.run(&["run", "probe", "do=spin", "--time", "100ms"]);
     assert_eq!((spin.code, spin.stderr.lines().next().unwrap()), (5, "error: limit: time (100ms)"));
     let long = workspace.run(&["run", "probe", "do=output", "bytes:=100", "--output", "60B"]);
-    assert_eq!(long.success().len(), 61);
+    assert_eq!((long.code, long.stdout.len()), (5, 61), "{}", long.shown());
     let by_environment =
         workspace.run_with(&["run", "probe", "do=spin"], "", &[("KITBAG_LIMITS_TIME", "100ms")]);
     assert_eq!(by_environment.code, 5, "{}", by_environment.shown());

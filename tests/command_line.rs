@@ -1,6 +1,8 @@
 //! The command line: help, completions, configuration, checks. Data on
 //! standard output, everything else on standard error.
 
+mod mistakes;
+
 use std::fs;
 
 use crate::support::{Workspace, guest, repository, snapshot};

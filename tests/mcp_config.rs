@@ -173,6 +173,55 @@ fn a_file_that_does_not_exist_is_made() {
 }
 
 #[test]
+fn the_server_of_another_workspace_is_replaced_on_demand_only() {
+    let mut report = String::new();
+    // Their files are for all workspaces.
+    for client in ["claude-desktop", "codex", "zed"] {
+        let workspace = Workspace::new();
+        let (path, _) = file_of(&workspace, client);
+        workspace.run(&["mcp-config", client, "--write"]).success();
+        let before = fs::read_to_string(&path).unwrap();
+        fs::create_dir_all(workspace.path("notes/.kitbag")).unwrap();
+        let mut check = |arguments: &[&str], code: i32| {
+            let other = ["mcp-config", client, "--write", "--workspace", "notes"];
+            let command = [&other[..], arguments].concat();
+            let run = workspace.run(&command);
+            assert_eq!(run.code, code, "{}", run.shown());
+            report.push_str(&shown(&command, &run));
+            fs::read_to_string(&path).unwrap()
+        };
+        assert_eq!(check(&[], 2), before);
+        let both = check(&["--name", "notes"], 0);
+        let value = |text: &str| match client {
+            "codex" => text.matches("[mcp_servers.").count(),
+            _ => text.matches("\"serve\"").count(),
+        };
+        assert_eq!((value(&before), value(&both)), (1, 2), "{both}");
+        let replaced = check(&["--force"], 0);
+        assert!(!replaced.contains("<workspace>\"") && replaced != both, "{replaced}");
+        // Its own is brought up to date.
+        assert_eq!(check(&[], 0), replaced);
+    }
+    // The file of a workspace holds what is for that.
+    let workspace = Workspace::new();
+    let other = r#"{"mcpServers":{"kitbag":{"command":"/old/kitbag","args":["serve","--workspace","/old"]}}}"#;
+    workspace.file(".mcp.json", other);
+    workspace.run(&["mcp-config", "claude-code", "--write"]).success();
+    snapshot!("another workspace", &report);
+}
+
+#[test]
+fn the_file_that_is_named_is_the_one_that_is_written() {
+    let workspace = Workspace::new();
+    fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
+    for client in CLIENTS {
+        let named = workspace.run(&["mcp-config", client]).stderr;
+        let written = workspace.run(&["mcp-config", client, "--write"]).stdout;
+        assert!(named.contains(&format!("`{}`", written.trim_end())), "{named}{written}");
+    }
+}
+
+#[test]
 fn a_link_to_a_clients_file_and_its_permissions_stay() {
     let workspace = Workspace::new();
     let real = workspace.outside().join("dotfiles/mcp.json");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use kitbag::BuildError;
-use kitbag::config::ConfigErrors;
+use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError};
@@ -65,6 +65,14 @@ pub(crate) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// An error of which more is known to say what helps.
+    #[error("{error}")]
+    Hinted {
+        /// The error.
+        error: Box<CliError>,
+        /// What helps.
+        hint: String,
+    },
     /// Something failed for want of files that can be opened.
     #[error("this process may have {limit} files open at once, which is too few")]
     OpenFiles {
@@ -100,6 +108,7 @@ impl CliError {
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
             Self::Output(_) | Self::Save { .. } => Exit::Output,
             Self::OpenFiles { .. } => Exit::Limit,
+            Self::Hinted { error, .. } => error.exit(),
         }
     }
 
@@ -128,7 +137,9 @@ impl CliError {
             }
             Self::OpenFiles { .. } => Some("allow more, such as with `ulimit -n 1024`".into()),
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
-                Some(format!("did you mean `{near}`? `kitbag list` shows all tools"))
+                let end =
+                    if near.disabled.is_none() { " `kitbag list` shows all tools" } else { "" };
+                Some(format!("{near}{end}"))
             }
             Self::Toolbox(ToolboxError::UnknownTool { known, .. }) if !known.is_empty() => {
                 Some(format!(
@@ -144,12 +155,32 @@ impl CliError {
             }
             Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })) => match kind {
                 LimitKind::Memory | LimitKind::Time | LimitKind::Written | LimitKind::Fuel => {
-                    Some(format!("allow more with `--{kind}`, or with `limits.{kind}` of the tool"))
+                    Some(allow_more(&kind.to_string(), &Origin::Default))
                 }
                 _ => None,
             },
+            Self::Hinted { hint, .. } => Some(hint.clone()),
             _ => None,
         }
+    }
+
+    /// The same error. Where a call of this tool has reached a limit, it says how to raise
+    /// that, which depends on who set it.
+    pub(crate) fn of_call(self, tool: Option<&Tool>) -> Self {
+        let (Self::Toolbox(ToolboxError::Call(CallError::Limit { kind, .. })), Some(tool)) =
+            (&self, tool)
+        else {
+            return self;
+        };
+        let limits = &tool.limits;
+        let origin = match kind {
+            LimitKind::Memory => &limits.memory.origin,
+            LimitKind::Time => &limits.time.origin,
+            LimitKind::Written => &limits.written.origin,
+            LimitKind::Fuel => limits.fuel.as_ref().map_or(&Origin::Default, |fuel| &fuel.origin),
+            _ => return self,
+        };
+        Self::Hinted { hint: allow_more(&kind.to_string(), origin), error: Box::new(self) }
     }
 
     /// The whole report, for standard error. What comes from tools is shown with
@@ -173,6 +204,9 @@ impl CliError {
 
     /// The object that `--json` prints instead of an answer.
     pub(crate) fn json(&self) -> Value {
+        if let Self::Hinted { error, .. } = self {
+            return error.json();
+        }
         if let Self::Question(question) = self {
             return json!({ "outcome": "needs-input", "question": question });
         }
@@ -198,7 +232,7 @@ impl CliError {
                 object["problems"] = json!(problems);
             }
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
-                object["nearest"] = near.as_str().into();
+                object["nearest"] = near.name.as_str().into();
             }
             _ => {}
         }
@@ -224,6 +258,7 @@ impl CliError {
     fn is_missing_file(&self) -> bool {
         let Self::Toolbox(error) = self else { return false };
         let load = match error {
+            ToolboxError::MissingComponent { .. } => return true,
             ToolboxError::Call(CallError::Load(error)) => Some(error),
             ToolboxError::Load { source, .. } => Some(&**source),
             _ => None,
@@ -251,6 +286,18 @@ impl CliError {
     }
 }
 
+/// How to raise a limit that has this origin.
+pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
+    match origin {
+        Origin::Environment { name } => {
+            format!("allow more with the variable `{name}`, which sets it, or with `--{key}`")
+        }
+        Origin::Flag { name } => format!("allow more with `{name}`, which sets it"),
+        Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
+        _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),
+    }
+}
+
 fn toolbox_exit(error: &ToolboxError) -> Exit {
     match error {
         ToolboxError::UnknownTool { .. }
@@ -261,11 +308,12 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::HigherLimit { .. }
         | ToolboxError::State(_) => Exit::Usage,
         ToolboxError::Answer { origin, .. } => match origin {
-            kitbag::config::Origin::File { .. } => Exit::Configuration,
+            Origin::File { .. } => Exit::Configuration,
             _ => Exit::Usage,
         },
+        ToolboxError::MissingComponent { .. } => Exit::Configuration,
         ToolboxError::Load { source, .. } => load_exit(source),
-        ToolboxError::TooDeep { .. } => Exit::Limit,
+        ToolboxError::TooDeep { .. } | ToolboxError::Cut { .. } => Exit::Limit,
         ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }

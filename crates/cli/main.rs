@@ -79,8 +79,9 @@ enum Command {
     Inspect(commands::inspect::Args),
     /// Read all configuration, load every tool, and report everything that is wrong
     ///
-    /// Tools are compiled where they have to be, and nothing of them runs but what
-    /// they say of themselves, with no grants.
+    /// Tools are compiled where they have to be, and nothing of yours runs but what they
+    /// say of themselves, with no grants. A name in `learned`, `disabled` or `[serve] tools`
+    /// that matches nothing is a warning.
     Check(commands::check::Args),
     /// Print the block of knowledge for a system prompt
     ///

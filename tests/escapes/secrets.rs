@@ -131,6 +131,55 @@ fn no_tool_opens_changes_moves_or_links_what_looks_like_a_secret() {
 }
 
 #[test]
+fn what_a_program_keeps_its_credentials_in_is_a_secret_where_that_program_looks_for_it() {
+    let workspace = workspace(&all(""));
+    for path in [".docker/config.json", "gh/hosts.yml", ".cargo/credentials"] {
+        workspace.file(path, SECRET);
+    }
+    for path in [".docker/Dockerfile", "app/config.json", "gradle.properties", "gh/main.go"] {
+        workspace.file(path, "open");
+    }
+    let mut attempts = Attempts::new(&workspace);
+    attempts.about("The names alone are ordinary.");
+    for path in [".docker/Dockerfile", "app/config.json", "gradle.properties", "gh/main.go"] {
+        attempts.attempt(raw("read", path));
+    }
+    attempts.about("Directory and file together are not.");
+    for path in [".docker/config.json", ".docker/../gh/hosts.yml", ".cargo/credentials"] {
+        attempts.attempt(raw("read", path));
+    }
+    attempts.attempt(raw("list", ".docker"));
+    attempts.about("Nor does the file or its directory get another name.");
+    for (action, old, new) in [
+        ("rename", ".docker/config.json", "x.json"),
+        ("link", ".docker/config.json", "x.json"),
+        ("rename", ".docker", "docker"),
+        ("rename", "gh", "x"),
+        ("rename", ".cargo", ".docker/x"),
+    ] {
+        attempts.attempt(moved(action, old, new));
+    }
+    attempts.about("What lies above it may be moved, and a directory without it, too.");
+    attempts.attempt(json!({ "do": "mkdir", "preopen": "/workspace", "path": "a" }));
+    attempts.attempt(json!({ "do": "mkdir", "preopen": "/workspace", "path": "a/gh" }));
+    attempts.attempt(moved("rename", "a/gh", "a/x"));
+    snapshot!("stores", &attempts.report);
+    for path in [".docker/config.json", "gh/hosts.yml", ".cargo/credentials"] {
+        assert_eq!(fs::read_to_string(workspace.path(path)).unwrap(), SECRET, "{path}");
+    }
+    // A grant names it, or is of the directory itself.
+    let read = |grants: &str, path: &str| {
+        workspace.config(&probe(&format!("[tools.probe.grants]\nfilesystem = {grants}\n")));
+        workspace.run(&["run", "probe", "do=read", &format!("path={path}")])
+    };
+    let include = all(", include = [\".docker/config.json\"]");
+    assert!(read(&include, ".docker/config.json").stdout.contains(SECRET));
+    assert!(!read(&include, "gh/hosts.yml").stdout.contains(SECRET));
+    let store = "[{ host = \"gh\", guest = \"/workspace\" }]";
+    assert!(read(store, "hosts.yml").stdout.contains(SECRET));
+}
+
+#[test]
 fn a_secret_is_known_in_every_spelling() {
     let workspace = workspace(&all(""));
     let kitbag = workspace.kitbag();
@@ -224,17 +273,17 @@ fn what_a_grant_includes_lets_nothing_else_be_moved_to_it() {
 #[test]
 fn the_list_of_secrets_is_extended_by_every_file_and_cut_by_the_users_own() {
     let workspace = workspace(&all(""));
-    workspace.file("prod.tfstate", SECRET);
+    workspace.file("prod.tfvars", SECRET);
     let tools = probe(&format!("[tools.probe.grants]\nfilesystem = {}\n", all("")));
     let read = |path: &str| {
         workspace.run(&["run", "probe", "do=read", "preopen=/workspace", &format!("path={path}")])
     };
     let is_read = |path: &str| read(path).shown().contains("1234");
-    assert!(is_read("prod.tfstate") && !is_read(".env"));
-    workspace.config(&format!("[secret_files]\nnames = [\"*.TFstate\"]\n{tools}"));
-    assert!(!is_read("prod.tfstate") && !is_read(".env"));
+    assert!(is_read("prod.tfvars") && !is_read(".env"));
+    workspace.config(&format!("[secret_files]\nnames = [\"*.TFvars\"]\n{tools}"));
+    assert!(!is_read("prod.tfvars") && !is_read(".env"));
     workspace.own_config("[secret_files]\nexcept = [\".env\", \"prod.*\"]\n");
-    assert!(is_read(".env") && is_read("prod.tfstate") && !is_read("keys/server.pem"));
+    assert!(is_read(".env") && is_read("prod.tfvars") && !is_read("keys/server.pem"));
     workspace.own_config("[secret_files]\nexcept = [\"*\"]\n");
     assert!(is_read("keys/server.pem") && is_read(".ssh/id_rsa"));
     // A workspace does not clear it.

@@ -51,6 +51,14 @@ fn who_does_not_show_the_token_gets_nothing() {
         assert_eq!(reply.status, 401, "{headers}: {reply:?}");
         assert!(reply.head.to_lowercase().contains("www-authenticate: bearer"), "{reply:?}");
         assert!(!reply.body.contains(&token), "{reply:?}");
+        assert!(reply.body.contains("as `Authorization: Bearer TOKEN`"), "{reply:?}");
+        let what = match &*headers {
+            "" => "no token was sent",
+            headers if headers.starts_with("X-") => "no token was sent",
+            headers if headers.contains(&other) => "the token is not that of this server",
+            _ => "`Authorization` holds no token",
+        };
+        assert!(reply.body.starts_with(what), "{headers}: {reply:?}");
         assert_eq!(server.send("GET", "/metrics", &headers, "").status, 401);
     }
     // Whether it lives may be asked by anybody.
@@ -109,6 +117,28 @@ fn localhost_is_an_address_to_listen_at() {
 }
 
 #[test]
+fn a_request_outside_of_a_session_is_told_how_one_begins() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, OPEN);
+    let send = |headers: &str, body: &str| {
+        let headers = format!(
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}"
+        );
+        let reply = server.send("POST", "/mcp", &headers, body);
+        assert_eq!(reply.status, 400, "{reply:?}");
+        reply.body
+    };
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let answer = send("", list);
+    assert!(answer.contains("`tools/list` belongs to no session"), "{answer}");
+    assert!(answer.contains("`initialize`") && answer.contains("`Mcp-Session-Id`"), "{answer}");
+    let answer = send("MCP-Protocol-Version: 1999-01-01\r\n", list);
+    assert!(answer.contains("`1999-01-01`") && answer.contains("`2025-11-25`"), "{answer}");
+    let answer = send("", r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+    assert!(answer.contains("missing field `protocolVersion`"), "{answer}");
+}
+
+#[test]
 fn another_host_and_another_origin_are_refused() {
     let workspace = Workspace::with_probe("");
     let server = HttpServer::start(&workspace, OPEN);
@@ -125,6 +155,12 @@ fn another_host_and_another_origin_are_refused() {
     ] {
         let reply = echo(&server, &headers, "x");
         assert_eq!(reply.status, 403, "{headers}: {reply:?}");
+        // Whatever the body is.
+        let with_type = format!("{headers}Content-Type: application/json\r\n");
+        for body in ["{nope", "{}", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#] {
+            let reply = server.send("POST", "/mcp", &with_type, body);
+            assert_eq!(reply.status, 403, "{headers} {body}: {reply:?}");
+        }
     }
     // Its own, under either name.
     for host in ["localhost", "127.0.0.1"] {

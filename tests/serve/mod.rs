@@ -15,7 +15,7 @@ mod tools;
 use serde_json::Value;
 
 /// The texts of a result, one after the other.
-fn texts(result: &Value) -> Vec<&str> {
+pub(crate) fn texts(result: &Value) -> Vec<&str> {
     let blocks = result["content"].as_array().unwrap();
     blocks.iter().filter_map(|block| block["text"].as_str()).collect()
 }

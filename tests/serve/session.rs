@@ -50,6 +50,49 @@ fn a_message_that_cannot_be_read_is_answered_and_the_next_one_too() {
 }
 
 #[test]
+fn what_is_wrong_before_a_session_is_said_with_what_would_be_right() {
+    let workspace = Workspace::new();
+    let mut client = Client::start(&workspace, &[]);
+    let mut check = |message: &str, parts: &[&str]| {
+        client.write(message);
+        let answer = client.wait(|message| message.get("error").is_some());
+        let text = answer["error"]["message"].as_str().unwrap();
+        assert!(parts.iter().all(|part| text.contains(part)), "{message}: {text}");
+    };
+    let no_session =
+        ["belongs to no session", "`initialize`", "io.modelcontextprotocol/protocolVersion"];
+    for method in ["tools/list", "tools/call", "tools/shuffle"] {
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "name": "x" } });
+        check(&message.to_string(), &[&[method], &no_session[..]].concat());
+    }
+    let initialize = |params: Value| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
+    };
+    let form = "{\"protocolVersion\": \"2025-11-25\"";
+    check(&initialize(json!({ "protocolVersion": 7 })), &["integer `7`", form]);
+    check(
+        &initialize(json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
+        &["missing field `clientInfo`", form],
+    );
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    let message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+    check(&message.to_string(), &["io.modelcontextprotocol/clientCapabilities"]);
+    check("no json", &["line 1 column 2"]);
+    // A session can begin all the same.
+    client.after_handshake(json!({}));
+}
+
+#[test]
+fn a_client_that_has_gone_is_still_answered_what_was_wrong() {
+    let workspace = Workspace::new();
+    let run = workspace.run_with(&["serve"], "no json\n{\"id\":1}\n", &[]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    assert_eq!(run.stdout.lines().count(), 2, "{}", run.shown());
+}
+
+#[test]
 fn a_call_that_is_given_up_ends_and_others_go_on() {
     let workspace = Workspace::with_probe("");
     // However long this takes, no loop ends for want of time.

@@ -1,8 +1,10 @@
 //! `kitbag check`.
 
+use kitbag::config::Diagnostic;
 use kitbag::contract::ToolName;
 use kitbag::contract::text::printable;
-use kitbag::{BuildError, ToolboxError};
+use kitbag::host::Host;
+use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
 use serde_json::json;
 
 use crate::commands::{Global, warn};
@@ -51,7 +53,9 @@ impl Args {
         let (mut tools, mut topics) = (0, 0);
         if let Some(kitbag) = &kitbag {
             let toolbox = kitbag.toolbox();
-            warnings.extend(toolbox.config().warnings.iter().map(ToString::to_string));
+            let config = toolbox.config();
+            let unsure = config.warnings.iter().chain(&config.unmatched);
+            warnings.extend(unsure.map(ToString::to_string));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
                 about: "configuration".into(),
                 text: ignored.to_string(),
@@ -83,6 +87,7 @@ impl Args {
                 });
                 problems.extend(checked.err().map(|error| Problem::of_tool(name, error)));
             }
+            warnings.extend(unmatched_subjects(toolbox)?.iter().map(ToString::to_string));
             for topic in toolbox.topics() {
                 topics += 1;
                 if let Err(error) = topic {
@@ -103,6 +108,13 @@ impl Args {
             .min_by_key(|exit| *exit as u8)
             .unwrap_or(Exit::Done))
     }
+}
+
+/// The names of subjects that no topic has.
+fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
+    let context = CallContext::new(Caller::Host);
+    let asked = || toolbox.unmatched_subjects(context);
+    Ok(Host::block_on(asked).map_err(ToolboxError::from).flatten()?)
 }
 
 fn report(

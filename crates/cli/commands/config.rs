@@ -1,6 +1,9 @@
 //! `kitbag config`.
 
-use kitbag::config::json_schema_text;
+use std::collections::{HashMap, HashSet};
+
+use kitbag::Config;
+use kitbag::config::{Origin, Row, json_schema_text};
 use kitbag::contract::text::{printable, shown};
 use serde_json::json;
 
@@ -13,22 +16,44 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   kitbag config --show
+  kitbag config --show --all --json
   kitbag config --schema > config.schema.json")]
 pub(crate) struct Args {
     #[command(flatten)]
     what: What,
+    /// Show the values that built-in tools bring along, too
+    #[arg(long, conflicts_with = "schema")]
+    all: bool,
 }
 
 // Which of the two. No doc comment, which clap would take for the command's.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// Show every value in effect and where it came from
+    /// Show the values in effect and where each came from; those that built-in tools
+    /// bring along with --all only
     #[arg(long)]
     show: bool,
     /// Print the JSON Schema of config.toml, for editors
     #[arg(long)]
     schema: bool,
+}
+
+/// The keys of values that built-in tools have without any configuration of their own: what
+/// they declare, and the limits of every tool.
+fn brought_along(config: &Config, rows: &[Row]) -> HashSet<String> {
+    let builtins = config.tools.iter().filter(|(_, tool)| tool.toolset.is_some());
+    let builtins: HashSet<_> = builtins.map(|(name, _)| name.as_str()).collect();
+    let common: HashMap<_, _> = rows.iter().map(|row| (&*row.key, &row.origin)).collect();
+    let is_brought = |row: &&Row| {
+        let Some((name, rest)) = row.key.strip_prefix("tools.").and_then(|key| key.split_once('.'))
+        else {
+            return false;
+        };
+        let is_own = matches!(row.origin, Origin::Default | Origin::Tool);
+        builtins.contains(name) && (is_own || common.get(rest) == Some(&&row.origin))
+    };
+    rows.iter().filter(is_brought).map(|row| row.key.clone()).collect()
 }
 
 impl Args {
@@ -38,17 +63,30 @@ impl Args {
             return Ok(Exit::Done);
         }
         let kitbag = global.kitbag(Limits::default())?;
-        let rows = kitbag.toolbox().config().rows();
+        let config = kitbag.toolbox().config();
+        let mut rows = config.rows();
+        let all = rows.len();
+        if !self.all {
+            let brought = brought_along(config, &rows);
+            rows.retain(|row| !brought.contains(&row.key));
+        }
         if global.json {
-            let row = |row: &kitbag::config::Row| json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() });
+            let row = |row: &Row| json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string() });
             output::json(&json!(rows.iter().map(row).collect::<Vec<_>>()))?;
         } else {
             // As TOML with dotted keys, so that a line can be copied into a file.
-            let line = |row: &kitbag::config::Row| {
+            let line = |row: &Row| {
                 let (key, value) = (shown(&row.key), row.value.to_string());
                 format!("{key} = {}  # {}\n", printable(&value), row.origin)
             };
             output::data(&rows.iter().map(line).collect::<String>())?;
+            if rows.len() < all {
+                let left_out = all - rows.len();
+                output::note(&format!(
+                    "{left_out} values of built-in tools that nothing changes are left out; \
+                     `--all` shows them"
+                ));
+            }
         }
         Ok(Exit::Done)
     }

@@ -56,8 +56,22 @@ impl Args {
         for (tool, reason) in &definitions.left_out {
             output::note(&format!("warning: `{tool}` is left out: {}", printable(reason)));
         }
-        for loss in &definitions.losses {
+        // What becomes of the schemas of built-in tools is known, and no concern of the user.
+        let is_builtin = |tool: &str| {
+            toolbox.config().tools.get(tool).is_some_and(|tool| tool.toolset.is_some())
+        };
+        let is_counted = |tool: &str| self.tools.is_empty() && is_builtin(tool);
+        let (counted, losses): (Vec<_>, Vec<_>) =
+            definitions.losses.iter().partition(|loss| is_counted(loss.tool.as_str()));
+        for loss in losses {
             output::note(&format!("warning: {}", printable(&loss.to_string())));
+        }
+        if !counted.is_empty() {
+            let (number, tool) = (counted.len(), &counted[0].tool);
+            output::note(&format!(
+                "the schemas of built-in tools say {number} things in another way here; `kitbag \
+                 export {tool} …` shows those of a tool"
+            ));
         }
         Ok(Exit::Done)
     }

@@ -1,6 +1,6 @@
 //! `kitbag list`.
 
-use kitbag::config::TOOLSETS;
+use kitbag::config::{Disabled, TOOLSETS};
 use kitbag::contract::text::shown;
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
@@ -66,7 +66,25 @@ fn as_text(toolbox: &Toolbox) -> String {
             _ => group.shown(toolset),
         });
     }
-    text + &Group::new(summaries).shown(OWN)
+    text.push_str(&Group::new(summaries).shown(OWN));
+    // What holds for all toolsets is said once.
+    let disabled = toolbox.config().tools.values().filter_map(|tool| tool.disabled.as_ref());
+    if let Some(reason) = disabled.filter_map(of_all).next() {
+        let reason = reason.to_string();
+        text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
+    }
+    text
+}
+
+/// What stands at tools that are off for want of a workspace.
+const OFF: &str = "off without a workspace";
+
+/// The reason for which tools are off, where it is the same for several toolsets: in the
+/// words that hold for all.
+fn of_all(disabled: &Disabled) -> Option<Disabled> {
+    let Disabled::NoWorkspace { root, is_home, file, .. } = disabled else { return None };
+    let (root, is_home, file) = (root.clone(), *is_home, file.clone());
+    Some(Disabled::NoWorkspace { toolset: "TOOLSET".into(), root, is_home, file })
 }
 
 impl Group {
@@ -76,7 +94,9 @@ impl Group {
             match &tool.disabled {
                 None => group.tools.push(row(&tool)),
                 Some(reason) => {
-                    let (reason, name) = (reason.to_string(), tool.name.to_string());
+                    let text = || reason.to_string();
+                    let reason = of_all(reason).map_or_else(text, |_| OFF.to_owned());
+                    let name = tool.name.to_string();
                     match group.disabled.iter_mut().find(|(other, _)| *other == reason) {
                         Some((_, names)) => names.push(name),
                         None => group.disabled.push((reason, vec![name])),

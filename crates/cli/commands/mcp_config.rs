@@ -10,21 +10,19 @@ use kitbag::contract::text::{printable, shown};
 use serde_json::{Map, Value, json};
 
 use self::client::{Client, Connection};
-use self::merge::Entry;
+use self::merge::{Entry, Others};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 use crate::replace::Original;
 
-/// What the server is called in a client's configuration.
-const NAME: &str = "kitbag";
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kitbag mcp-config vscode
   kitbag mcp-config claude-code --write
+  kitbag mcp-config zed --write --name kitbag-notes --workspace ~/notes
   kitbag mcp-config cursor --http http://127.0.0.1:8620/mcp --write")]
 pub(crate) struct Args {
     /// The client
@@ -37,7 +35,11 @@ pub(crate) struct Args {
     /// Write into the user's own file, instead of the one of the workspace
     #[arg(long, requires = "write")]
     user: bool,
-    /// Replace another server of the name `kitbag`
+    /// Call the server this, such as for one more workspace in a file that all workspaces
+    /// share
+    #[arg(long, default_value = "kitbag", value_parser = server_name)]
+    name: String,
+    /// Replace another server of the same name
     #[arg(long, requires = "write")]
     force: bool,
     /// Connect to a server that runs, which `kitbag serve --http` has started
@@ -94,30 +96,26 @@ impl Args {
         workspace: Option<&Path>,
         as_json: bool,
     ) -> Result<(), CliError> {
-        let table = self.client.table();
+        let (table, name) = (self.client.table(), &*self.name);
         match (as_json, self.client.has_toml()) {
-            (true, _) => output::json(&json!({ table: { NAME: server } }))?,
+            (true, _) => output::json(&json!({ table: { name: server } }))?,
             (false, true) => {
-                let entry = Entry { table, name: NAME, value: &server };
-                let text = merge::toml("", &entry, false);
+                let text = merge::toml("", &Entry { table, name, value: &server }, Others::Keep);
                 output::data(&text.map_err(|error| CliError::Usage(error.to_string()))?)?;
             }
-            (false, false) => output::json_lines(&json!({ table: { NAME: server } }))?,
+            (false, false) => output::json_lines(&json!({ table: { name: server } }))?,
         }
-        let file = match self.client.file(workspace) {
-            Some(file) => format!("`{}`", file.display()),
-            None => "`.mcp.json` of a project".into(),
-        };
-        let mut note = format!("this goes into {file}, and `--write` puts it there");
+        let file = self.client.file(workspace);
+        let mut note = format!("this goes into `{}`, and `--write` puts it there", file.display());
         if self.client == Client::ClaudeCode {
             let words: Vec<_> = match connection {
                 Connection::Program { command, arguments } => {
-                    let words = ["stdio", NAME, "--", command].into_iter();
+                    let words = ["stdio", name, "--", command].into_iter();
                     words.chain(arguments.iter().map(String::as_str)).map(quoted).collect()
                 }
                 Connection::Http { url, token_variable } => {
                     let header = format!("Authorization: Bearer ${{{token_variable}}}");
-                    ["http", NAME, url, "--header", &header].map(quoted).into()
+                    ["http", name, url, "--header", &header].map(quoted).into()
                 }
             };
             note.push_str(", or: claude mcp add --transport ");
@@ -134,11 +132,11 @@ impl Args {
         workspace: Option<&Path>,
         as_json: bool,
     ) -> Result<(), CliError> {
+        let user_file = self.client.user_file();
         let file = match self.user {
-            true => None,
+            true => user_file.clone(),
             false => self.client.file(workspace),
         };
-        let file = file.unwrap_or_else(|| self.client.user_file());
         let path = file.display().to_string();
         let original = Original::read(&file)
             .map_err(|source| CliError::Read { path: path.clone(), source })?;
@@ -146,9 +144,14 @@ impl Args {
             CliError::Usage(format!("`{}` is left as it is: {why}", shown(&path)))
         };
         let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
-        let entry = Entry { table: self.client.table(), name: NAME, value: &server };
+        let entry = Entry { table: self.client.table(), name: &self.name, value: &server };
         let merge = if self.client.has_toml() { merge::toml } else { merge::json };
-        let new = merge(old, &entry, self.force).map_err(|error| untouched(&error))?;
+        let others = match (self.force, file == user_file) {
+            (true, _) => Others::Replace,
+            (false, true) => Others::KeepWorkspaces { own: workspace },
+            (false, false) => Others::Keep,
+        };
+        let new = merge(old, &entry, others).map_err(|error| untouched(&error))?;
         let is_changed = new != old;
         let backup = match is_changed {
             true => original
@@ -211,6 +214,15 @@ fn url(text: &str) -> Result<String, String> {
             Ok(format!("{text}{path}"))
         }
         _ => Err("write it as `http://127.0.0.1:8620/mcp`".into()),
+    }
+}
+
+/// The name of a server, as every client takes it.
+fn server_name(name: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match (1..=64).contains(&name.len()) && name.chars().all(fits) {
+        true => Ok(name.to_owned()),
+        false => Err("it takes 1 to 64 letters, digits, `_` and `-`".into()),
     }
 }
 

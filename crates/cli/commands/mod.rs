@@ -35,7 +35,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Use this workspace, instead of the nearest directory upwards that holds
-    /// `.kitbag/`
+    /// `.kitbag`, else the nearest that holds `.git`
     #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = "Global options")]
     workspace: Option<PathBuf>,
     /// Print JSON on standard output

@@ -10,6 +10,7 @@ use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
+use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
@@ -19,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::{Global, Limits, Named, warn, warn_description};
 use crate::emitted;
-use crate::error::CliError;
+use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::listener::Screen;
@@ -98,8 +99,14 @@ impl Args {
         let invocation = Invocation::tool(&*name, arguments).with_action(action);
         let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
         screen.clear();
-        let (completion, problems) = match ended? {
-            Ended::Completed(call) => (call.completion, call.problems),
+        let configured = kitbag.toolbox().config().tools.get(&*name);
+        let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
+        let mut cut = None;
+        let (completion, problems) = match ended {
+            Ended::Completed(call) => {
+                cut = call.cut;
+                (call.completion, call.problems)
+            }
             Ended::Suspended(call) => {
                 let problems = call.problems().clone();
                 (call.completion, problems)
@@ -113,7 +120,8 @@ impl Args {
         if self.verbose {
             show_details(&completion);
         }
-        finish(completion, saved.as_ref(), global.json)
+        let finished = finish(completion, cut.as_ref(), saved.as_ref(), global.json);
+        finished.map_err(|error| error.of_call(configured))
     }
 }
 
@@ -149,7 +157,15 @@ impl FrontEnd for Terminal<'_> {
 }
 
 /// Prints the answer and says how the process ends.
-fn finish(completion: Completion, saved: Option<&Saved>, as_json: bool) -> Result<Exit, CliError> {
+///
+/// An answer that was cut is printed as far as it goes, and ends like a limit that was
+/// reached: a program that reads half of a document has to see that it is half.
+fn finish(
+    completion: Completion,
+    cut: Option<&Cut>,
+    saved: Option<&Saved>,
+    as_json: bool,
+) -> Result<Exit, CliError> {
     let emitted = completion.emitted;
     // The first that cannot be written is the error; the answer is printed all the same.
     let (mut files, mut unsaved) = (Vec::new(), None);
@@ -176,11 +192,20 @@ fn finish(completion: Completion, saved: Option<&Saved>, as_json: bool) -> Resul
     match completion.result {
         Ok(Outcome::Success(content)) => {
             match as_json {
-                true => print(json!({ "outcome": "success", "content": content }))?,
+                true => {
+                    let mut value = json!({ "outcome": "success", "content": content });
+                    if let Some(Cut { bytes, limit }) = cut {
+                        value["cut"] = json!({ "bytes": bytes, "limit": limit.value.to_string() });
+                    }
+                    print(value)?;
+                }
                 false => output::untrusted(&content)?,
             }
             tell(&emitted, &files, as_json);
-            end(Exit::Done, unsaved)
+            let Some(cut) = cut else { return end(Exit::Done, unsaved) };
+            let hint = allow_more("output", &cut.limit.origin);
+            output::note(&format!("error: the answer was cut: {cut}\nhint: {hint}"));
+            end(Exit::Limit, unsaved)
         }
         Ok(Outcome::Error(error)) => {
             if as_json {

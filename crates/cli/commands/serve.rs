@@ -156,7 +156,8 @@ impl Args {
             builder = builder.memory(memory);
         }
         let toolbox = builder.build()?.toolbox().clone();
-        for warning in &toolbox.config().warnings {
+        let config = toolbox.config();
+        for warning in config.warnings.iter().chain(&config.unmatched) {
             tracing::warn!("{warning}");
         }
         if let Some(ignored) = &toolbox.config().ignored {
@@ -181,8 +182,8 @@ impl Args {
         }
         let served = match self.http {
             Some(address) => {
-                let options = self.http_options(address)?;
-                runtime.block_on(serve_http(&server, address, options))
+                let (listener, options) = self.listen(address)?;
+                runtime.block_on(serve_http(&server, listener, options))
             }
             None => runtime.block_on(serve_stdio(&server)),
         };
@@ -199,21 +200,24 @@ impl Args {
             .collect()
     }
 
-    fn http_options(&self, address: SocketAddr) -> Result<HttpOptions, CliError> {
+    /// Listens at an address, before a token is made up for clients that connect there.
+    fn listen(&self, address: SocketAddr) -> Result<(TcpListener, HttpOptions), CliError> {
         if !is_loopback(&address) && (self.allow_host.is_empty() || self.no_token) {
             return Err(CliError::Usage(format!(
                 "`{address}` can be reached from other machines; name the host that clients call \
                  it by with `--allow-host`, and leave `--no-token` out"
             )));
         }
-        let token = match (&self.token_file, self.no_token) {
+        let from_file = self.token_file.as_deref().map(|path| {
+            let text = String::from_utf8_lossy(&read_secret(path)?).into_owned();
+            Token::new(&text)
+                .map_err(|error| CliError::Usage(format!("`{}`: {error}", path.display())))
+        });
+        let from_file = from_file.transpose()?;
+        let listener = TcpListener::bind(address).map_err(|error| cannot_listen(address, error))?;
+        let token = match (from_file, self.no_token) {
             (_, true) => None,
-            (Some(path), false) => {
-                let text = String::from_utf8_lossy(&read_secret(path)?).into_owned();
-                let token = Token::new(&text)
-                    .map_err(|error| CliError::Usage(format!("`{}`: {error}", path.display())))?;
-                Some(token)
-            }
+            (Some(token), false) => Some(token),
             (None, false) => {
                 let made = Token::random();
                 let (token, text) = made.map_err(|error| failed("no token can be made", error))?;
@@ -222,12 +226,13 @@ impl Args {
                 Some(token)
             }
         };
-        Ok(HttpOptions {
+        let options = HttpOptions {
             token,
             allowed_hosts: self.allow_host.clone(),
             allowed_origins: self.allow_origin.clone(),
             ..HttpOptions::default()
-        })
+        };
+        Ok((listener, options))
     }
 
     /// Says what happens on standard error, and to another listener. What the
@@ -310,15 +315,23 @@ async fn serve_stdio(server: &Server) -> Result<(), CliError> {
 
 async fn serve_http(
     server: &Server,
-    address: SocketAddr,
+    listener: TcpListener,
     options: HttpOptions,
 ) -> Result<(), CliError> {
-    let cannot = |error| failed(&format!("`{address}` cannot be listened at"), error);
-    let listener = TcpListener::bind(address).map_err(cannot)?;
-    let address = listener.local_addr().map_err(cannot)?;
+    let address = listener.local_addr();
+    let address = address.map_err(|error| failed("the address cannot be found out", error))?;
     output::note(&format!("listening at http://{address}{HTTP_PATH}"));
     let end = end_on_signal().map_err(|error| failed("signals cannot be handled", error))?;
-    server.serve_http(listener, options, end).await.map_err(cannot)
+    let served = server.serve_http(listener, options, end).await;
+    served.map_err(|error| cannot_listen(address, error))
+}
+
+fn cannot_listen(address: SocketAddr, error: io::Error) -> CliError {
+    let more = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program does, perhaps a server of kitbag's",
+        _ => "",
+    };
+    failed(&format!("`{address}` cannot be listened at{more}"), error)
 }
 
 /// What Ctrl-C and the signal to end cancel. The second one ends the process as

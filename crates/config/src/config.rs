@@ -43,6 +43,9 @@ pub struct Config {
     pub trust: Trust,
     /// What is most likely a mistake and changes nothing: variables that mean nothing.
     pub warnings: Vec<Diagnostic>,
+    /// Names in lists of the files that mean no tool of this binary: a mistake, or for
+    /// another workspace or binary.
+    pub unmatched: Vec<Diagnostic>,
     /// Where kitbag keeps what it has to remember, outside of every workspace. `None`:
     /// nowhere.
     pub state: Option<Sourced<PathBuf>>,
@@ -252,6 +255,8 @@ pub struct Topic {
     pub include: Sourced<Vec<String>>,
     /// Globs or exact names of subjects that can never be loaded.
     pub disabled: Sourced<Vec<String>>,
+    /// Each entry of `learned` and `disabled` with its own place, under the key of its list.
+    pub entries: Vec<(&'static str, Sourced<String>)>,
 }
 
 impl Config {

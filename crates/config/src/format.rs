@@ -178,7 +178,7 @@ pub(crate) struct TrustConfig {
 pub(crate) struct SecretFilesConfig {
     /// Globs of names besides those on the list, of files and of directories that hold
     /// them, in any case. Those of every file count.
-    #[schemars(extend("default" = [], "examples" = [["*.tfstate"]]))]
+    #[schemars(extend("default" = [], "examples" = [["*.tfvars"]]))]
     pub(crate) names: Option<Written<Vec<Written<String>>>>,
     /// Globs of names that are no secrets after all; `*` clears the whole list. Only your
     /// own file has this key.
@@ -261,7 +261,9 @@ pub(crate) struct TopicConfig {
     #[schemars(extend("default" = []))]
     pub(crate) include: Option<Written<Vec<Written<String>>>>,
     /// Globs or exact names of subjects that can never be loaded, hidden ones among
-    /// them, and not through a link either; they beat `learned`.
+    /// them, and not through a link either; they beat `learned`. This holds for the
+    /// subjects of this topic and for nothing else: a tool is switched off by `enable =
+    /// false` in its own table.
     #[schemars(extend("default" = []))]
     pub(crate) disabled: Option<Written<Vec<Written<String>>>>,
 }

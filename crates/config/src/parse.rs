@@ -27,6 +27,11 @@ use crate::text::{did_you_mean, known_words};
 /// enough to overflow the stack of code that recurses into it.
 const MAX_DEPTH: usize = 64;
 
+/// What is said of the key `disabled` where there is none.
+const SWITCHED_OFF: &str = "`disabled` lists subjects of a topic, in `[knowledge.TOPIC]`; a tool is \
+                            switched off by `enable = false` in `[tools.NAME]`, a toolset by `NAME \
+                            = false` in `[toolsets]`";
+
 /// What the text of a file is read as.
 pub(crate) struct Form<'a> {
     /// The table that its top level is.
@@ -194,7 +199,9 @@ impl Walk<'_> {
                     }
                     let problem =
                         Problem::UnknownKey { key: name.to_owned(), table: path.to_string() };
-                    let hint = did_you_mean(meant).or_else(|| known_words("keys", known.clone()));
+                    let hint = did_you_mean(meant)
+                        .or_else(|| (name == "disabled").then(|| SWITCHED_OFF.to_owned()))
+                        .or_else(|| known_words("keys", known.clone()));
                     self.report.span(self.file, key.span().into(), problem, hint);
                 }
             }

@@ -155,6 +155,22 @@ pub enum Problem {
         /// The pattern.
         pattern: String,
     },
+    /// A toolset is switched that this binary was built without.
+    #[error("this kitbag was built without the toolset `{toolset}`: it switches nothing")]
+    AbsentToolset {
+        /// The toolset.
+        toolset: &'static str,
+    },
+    /// A name or a glob in `learned` or `disabled` of a topic matches no subject.
+    #[error("`{}` in `knowledge.{}.{key}` matches no subject", shown(name), shown(topic))]
+    NoSuchSubject {
+        /// The name or glob.
+        name: String,
+        /// The id of the topic.
+        topic: String,
+        /// The list: `learned` or `disabled`.
+        key: &'static str,
+    },
     /// There is no such built-in.
     #[error("no built-in tool is named `{}`", shown(name))]
     UnknownBuiltin {

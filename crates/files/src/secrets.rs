@@ -7,29 +7,74 @@ use crate::names::{fold, is_short_name};
 
 /// Names of files and directories that hold secrets, in lower case. They start with `.` or
 /// `i`; see [`is_ordinary`].
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 29] = [
     ".env",
     ".envrc",
     ".netrc",
     ".npmrc",
     ".pypirc",
     ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
     ".git-credentials",
+    ".credentials.json",
     ".htpasswd",
+    ".dockercfg",
+    ".terraformrc",
+    ".vault-token",
+    ".boto",
+    ".s3cfg",
+    ".databrickscfg",
+    ".password-store",
     ".ssh",
     ".gnupg",
     ".aws",
+    ".azure",
     ".kube",
     "id_rsa",
+    "id_dsa",
     "id_ecdsa",
+    "id_ecdsa_sk",
     "id_ed25519",
+    "id_ed25519_sk",
+];
+
+/// Names of files that hold secrets in a directory of this name, in lower case. Elsewhere
+/// they are ordinary.
+const STORES: [(&str, &[&str]); 5] = [
+    (".docker", &["config.json"]),
+    ("gh", &["hosts.yml"]),
+    (".cargo", &["credentials", "credentials.toml"]),
+    (".m2", &["settings.xml", "settings-security.xml"]),
+    (".gradle", &["gradle.properties"]),
 ];
 
 /// How the names of further ones start: `.env.local`.
 const START: &str = ".env.";
 
-/// How the names of further ones end: keys, and stores of keys and passwords.
-const EXTENSIONS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx"];
+/// How the names of further ones end: keys, and stores of keys, passwords and tokens. A
+/// state of Terraform holds the passwords of what it describes.
+const EXTENSIONS: [&str; 18] = [
+    ".pem",
+    ".key",
+    ".p8",
+    ".p12",
+    ".pfx",
+    ".ppk",
+    ".jks",
+    ".kdbx",
+    ".keytab",
+    ".kubeconfig",
+    ".tfstate",
+    ".tfstate.backup",
+    "credentials.tfrc.json",
+    "rclone.conf",
+    // What Google's command line keeps.
+    "application_default_credentials.json",
+    "legacy_credentials",
+    "credentials.db",
+    "access_tokens.db",
+];
 
 /// Names among them of templates, which are shared and hold no secrets.
 const TEMPLATES: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
@@ -62,6 +107,42 @@ impl SecretNames {
             || self.more.iter().any(|glob| glob.matches(&folded)))
             && !self.except.iter().any(|glob| glob.matches(&folded))
     }
+
+    /// Whether what has this name looks like a secret in a directory of that one: by
+    /// itself, or because of the two together. `None`: the directory is not known.
+    pub fn matches_in(&self, directory: Option<&str>, name: &str) -> bool {
+        let stored = || {
+            let mut names = self.kept_in(directory?).peekable();
+            names.peek()?;
+            let folded = fold(name);
+            names.any(|stored| stored == folded || is_short_file(&folded, stored)).then_some(())
+        };
+        self.matches(name) || stored().is_some()
+    }
+
+    /// The names of the files that hold secrets in a directory of this name, and would not
+    /// look like it in another.
+    pub fn kept_in(&self, directory: &str) -> impl Iterator<Item = &'static str> + use<'_> {
+        let is_plain = directory.is_ascii() && !directory.ends_with(['.', ' ']);
+        let is_it = |store: &str| match is_plain && !directory.contains([':', '~']) {
+            true => directory.eq_ignore_ascii_case(store),
+            false => {
+                let folded = fold(directory);
+                folded == store || is_short_name(&folded, store.trim_start_matches('.'))
+            }
+        };
+        let store = STORES.iter().find(|(store, _)| is_it(store));
+        let names = store.into_iter().flat_map(|(_, names)| names.iter().copied());
+        names.filter(|name| !self.except.iter().any(|glob| glob.matches(name)))
+    }
+}
+
+/// Whether a folded name is what FAT and NTFS call another one with an extension.
+fn is_short_file(folded: &str, long: &str) -> bool {
+    let split = |name| str::split_once(name, '.').unwrap_or((name, ""));
+    let ((base, extension), (long, long_extension)) = (split(folded), split(long));
+    let kept = long_extension.get(..3).unwrap_or(long_extension);
+    extension == kept && is_short_name(base, long)
 }
 
 /// Whether a name is none on the list at the first glance, as almost all are: it folds to
@@ -147,13 +228,74 @@ mod tests {
     }
 
     #[test]
+    fn credential_stores_look_like_secrets_and_what_repositories_hold_does_not() {
+        let names = SecretNames::default();
+        for path in [
+            ".docker/config.json",
+            ".Docker/CONFIG.json",
+            "DOCKER~1/CONFIG~1.JSO",
+            "gh/hosts.yml",
+            ".cargo/credentials",
+            ".cargo/credentials.toml",
+            ".m2/settings.xml",
+            ".m2/settings-security.xml",
+            ".gradle/gradle.properties",
+            ".gradle/GRADLE~1.PRO",
+            "a/.azure",
+            "a/.my.cnf",
+            "a/.vault-token",
+            "a/.terraformrc",
+            "a/credentials.tfrc.json",
+            "a/rclone.conf",
+            "a/prod.tfstate",
+            "a/terraform.tfstate.backup",
+            "gcloud/application_default_credentials.json",
+            "gcloud/credentials.db",
+            "gcloud/legacy_credentials",
+            "a/admin.kubeconfig",
+            "a/id_ed25519_sk",
+            ".config/.env",
+        ] {
+            let (directory, name) = path.split_once('/').unwrap();
+            assert!(names.matches_in(Some(directory), name), "{path}");
+        }
+        for path in [
+            "app/config.json",
+            ".vscode/config.json",
+            ".docker/Dockerfile",
+            ".docker/config.json.md",
+            ".cargo/config.toml",
+            "src/credentials",
+            "src/credentials.rs",
+            "android/gradle.properties",
+            ".gradle/caches",
+            ".mvn/settings.xml",
+            "ansible/hosts.yml",
+            "gh/main.go",
+            "pkg/kubeconfig",
+            "pkg/gcloud",
+            "infra/main.tf",
+            "infra/prod.tfvars",
+            "src/access_tokens.rs",
+            "docs/keytab",
+        ] {
+            let (directory, name) = path.split_once('/').unwrap();
+            assert!(!names.matches_in(Some(directory), name), "{path}");
+        }
+        assert!(!names.matches_in(None, "config.json"));
+        let none = SecretNames::new(&[], &texts(&["config.json"]));
+        assert!(!none.matches_in(Some(".docker"), "config.json"));
+        assert!(none.matches_in(Some("gh"), "hosts.yml"));
+    }
+
+    #[test]
     fn the_list_is_extended_and_cut_by_globs_in_any_case() {
         let check = |more: &[&str], except: &[&str], name: &str, expected: bool| {
             let names = SecretNames::new(&texts(more), &texts(except));
             assert_eq!(names.matches(name), expected, "{more:?} {except:?} {name}");
         };
-        check(&["*.TFstate"], &[], "Prod.tfSTATE", true);
-        check(&["*.tfstate"], &[], "prod.tfstate.json", false);
+        check(&["*.TFvars"], &[], "Prod.tfVARS", true);
+        check(&["*.tfvars"], &[], "prod.tfvars.json", false);
         check(&["vault[0-9].*"], &[], "vault1.txt", true);
         check(&[], &[".npmrc"], ".npmrc", false);
         check(&[], &[".npmrc"], ".env", true);

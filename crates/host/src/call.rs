@@ -68,6 +68,8 @@ pub struct Completion {
     pub stderr: Captured,
     /// The files that look like secrets and that the tool was refused, at most five of them.
     pub refused_secrets: Vec<RefusedSecret>,
+    /// Whether the tool looked for directories and was granted none.
+    pub misses_directories: bool,
     /// What the call took.
     pub usage: Usage,
 }
@@ -148,7 +150,8 @@ pub(crate) async fn run(
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
     };
     let (stdout, refused_secrets) = (stdio.out.captured(), ended.refused_secrets);
-    Ok(Completion { result, emitted, stdout, stderr, refused_secrets, usage })
+    let misses_directories = ended.misses_directories;
+    Ok(Completion { result, emitted, stdout, stderr, refused_secrets, misses_directories, usage })
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
@@ -220,6 +223,7 @@ impl Completion {
             stdout: Captured::default(),
             stderr: Captured::default(),
             refused_secrets: Vec::new(),
+            misses_directories: false,
             usage: Usage::default(),
         }
     }
@@ -263,6 +267,7 @@ struct Ended<T> {
     refused: Option<LimitKind>,
     emitted: Emitted,
     refused_secrets: Vec<RefusedSecret>,
+    misses_directories: bool,
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -311,5 +316,6 @@ async fn run_guest<T>(
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
     let refused_secrets = store.data_mut().take_refused_secrets();
-    Ok(Ended { result, memory, fuel, refused, emitted, refused_secrets })
+    let misses_directories = store.data().misses_directories();
+    Ok(Ended { result, memory, fuel, refused, emitted, refused_secrets, misses_directories })
 }

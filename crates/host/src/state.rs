@@ -71,6 +71,11 @@ impl State {
         self.granted.directories.take_refused()
     }
 
+    /// Whether the guest asked for its directories and was granted none.
+    pub(crate) fn misses_directories(&self) -> bool {
+        self.granted.directories.is_missed()
+    }
+
     pub(crate) fn random(&mut self) -> Bounded<'_> {
         Bounded(self.wasi.random())
     }

@@ -1,6 +1,13 @@
 //! What is kept of a client's `initialize` as long as its session lives.
 
-use rmcp::model::{ClientCapabilities, InitializeRequest, RequestMetaObject};
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientCapabilities, ClientJsonRpcMessage, ClientRequest, GetMeta, InitializeRequest,
+    InitializeRequestParams, ProtocolVersion, RequestMetaObject, ServerJsonRpcMessage,
+};
+use serde_json::Value;
+
+use crate::era::HANDSHAKE;
 
 /// The longest `initialize`, in bytes.
 pub(crate) const INITIALIZE_BYTES: usize = 64 << 10;
@@ -35,6 +42,66 @@ pub(crate) fn reduce(request: &mut InitializeRequest) {
     let mut capabilities = ClientCapabilities::default();
     capabilities.elicitation = params.capabilities.elicitation.take();
     params.capabilities = capabilities;
+}
+
+/// What is wrong with the parameters of an `initialize`. One of a client that speaks a
+/// revision without it is left to the protocol.
+pub(crate) fn check(params: Option<&Value>) -> Result<(), ErrorData> {
+    const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    if params.is_some_and(|params| params["_meta"].get(VERSION).is_some()) {
+        return Ok(());
+    }
+    let params = params.cloned().unwrap_or_default();
+    match serde_json::from_value::<InitializeRequestParams>(params) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let newest = HANDSHAKE.as_str();
+            let message = format!(
+                "the parameters of `initialize` cannot be read: {error}; they are such as \
+                 {{\"protocolVersion\": \"{newest}\", \"capabilities\": {{}}, \"clientInfo\": \
+                 {{\"name\": \"…\", \"version\": \"…\"}}}}"
+            );
+            Err(ErrorData::invalid_params(message, None))
+        }
+    }
+}
+
+/// The answer to a request that neither belongs to a session nor begins one, and does not
+/// bring along what takes the place of a session. `then` says what a request of a session
+/// has besides.
+pub(crate) fn before_session(
+    message: &ClientJsonRpcMessage,
+    then: &str,
+) -> Option<ServerJsonRpcMessage> {
+    let ClientJsonRpcMessage::Request(message) = message else { return None };
+    let request = &message.request;
+    if matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_)) {
+        return None;
+    }
+    let (method, stateless) = (request.method(), ProtocolVersion::V_2026_07_28);
+    let missing = request.get_meta().missing_required_keys(&stateless);
+    let text = match (request.get_meta().protocol_version(), &*missing) {
+        (Some(_), []) => return None,
+        (Some(_), missing) => {
+            let missing = missing.join("`, `");
+            format!("`_meta` of `{method}` has no `{missing}`, or not in the right form")
+        }
+        (None, missing) => {
+            let missing = missing.join("` and `");
+            format!(
+                "`{method}` belongs to no session; send `initialize` first{then}, or, as of \
+                 {stateless}, `{missing}` in `_meta` of each request"
+            )
+        }
+    };
+    let error = ErrorData::invalid_params(text, None);
+    Some(ServerJsonRpcMessage::error(error, Some(message.id.clone())))
+}
+
+/// The versions of the protocol that are spoken, for messages.
+pub(crate) fn versions() -> String {
+    let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+    versions.map(|version| format!("`{version}`")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

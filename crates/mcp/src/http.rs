@@ -17,7 +17,8 @@ use bytes::{Bytes, BytesMut};
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
@@ -25,8 +26,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use kitbag_contract::text::shown;
 use kitbag_host::{MemoryBudget, Reservation};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -35,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{self, Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
+use crate::handshake;
 use crate::message::{self, Line, MESSAGE_BYTES};
 use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
@@ -60,6 +65,12 @@ const AT_ONCE: usize = 64;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
+
+/// What a request of a session has, for messages.
+const IN_SESSION: &str = ", and the `Mcp-Session-Id` of its answer with each request";
+
+/// The header that names the version of the protocol.
+const VERSION: &str = "mcp-protocol-version";
 
 /// How long calls may go on after the server was asked to end.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
@@ -265,7 +276,7 @@ impl Front {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
             },
-            ("/metrics" | PATH, _) => self.unauthorised(),
+            ("/metrics" | PATH, _) => self.unauthorised(request.headers()),
             _ => not_found(),
         };
         // What has shown no token does not stay.
@@ -275,17 +286,21 @@ impl Front {
     fn is_authorised<B>(&self, request: &Request<B>) -> bool {
         let Some(token) = &self.options.token else { return true };
         let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        let shown = shown.and_then(|value| {
-            let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-            scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
-        });
-        shown.is_some_and(|shown| token.is(shown))
+        shown.and_then(bearer).is_some_and(|shown| token.is(shown))
     }
 
-    fn unauthorised(&self) -> Reply {
+    fn unauthorised(&self, headers: &HeaderMap) -> Reply {
         self.server.metrics().refused("token");
-        let mut refused =
-            text(StatusCode::UNAUTHORIZED, "send the token as `Authorization: Bearer …`\n");
+        let what = match headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) {
+            None => "no token was sent",
+            Some(value) if bearer(value).is_some() => "the token is not that of this server",
+            Some(_) => "`Authorization` holds no token in the form `Bearer TOKEN`",
+        };
+        let message = format!(
+            "{what}; send the one that the server printed when it started, or that is in the file \
+             of its `--token-file`, as `Authorization: Bearer TOKEN`\n"
+        );
+        let mut refused = text(StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         refused
     }
@@ -311,12 +326,13 @@ impl Front {
         let (mut head, body) = request.into_parts();
         let mut body = match tokio::time::timeout(BODY_TIME, self.read(body, &mut memory)).await {
             Ok(Ok(body)) => body,
-            Ok(Err(refused)) => return *refused,
+            Ok(Err(refused)) => return self.refused(&head, *refused).await,
             Err(_) => {
                 self.server.metrics().refused("body time");
                 let limit = BODY_TIME.as_secs();
                 let message = format!("a body has {limit}s to arrive\n");
-                return ending(text(StatusCode::REQUEST_TIMEOUT, &message));
+                let reply = ending(text(StatusCode::REQUEST_TIMEOUT, &message));
+                return self.refused(&head, reply).await;
             }
         };
         let cost = message::cost(&body);
@@ -328,22 +344,41 @@ impl Front {
             };
             let mut reply = json(status, &message::no_memory(&body, &self.memory));
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
-            return reply;
+            return self.refused(&head, reply).await;
         }
         let message = match message::read(&body) {
-            Line::Refused(answer) => return json(StatusCode::BAD_REQUEST, &answer),
+            Line::Refused(answer) => {
+                return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
+            }
             Line::Message(message) => Some(message),
             Line::Empty => None,
         };
         let begins = message.as_deref().is_some_and(is_initialize);
         let session = head.headers.get(SESSION).and_then(|session| session.to_str().ok());
+        if let Some(version) = unknown_version(&head.headers)
+            && !begins
+            && !message.as_deref().is_some_and(names_version)
+        {
+            let versions = handshake::versions();
+            let message = format!(
+                "this server does not speak `{}`, which is the `MCP-Protocol-Version` of the \
+                 request; it speaks {versions}\n",
+                shown(&version)
+            );
+            return self.refused(&head, text(StatusCode::BAD_REQUEST, &message)).await;
+        }
+        if let (Some(message), None) = (message.as_deref(), session)
+            && let Some(answer) = handshake::before_session(message, IN_SESSION)
+        {
+            return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
+        }
         let request = match (message.as_deref(), session) {
             (Some(ClientJsonRpcMessage::Request(request)), Some(session)) => {
                 match self.pending.add_to(session, &request.id, memory) {
                     Some(request) => request,
                     None => {
                         let answer = message::duplicate(&request.id);
-                        return json(StatusCode::BAD_REQUEST, &answer);
+                        return self.refused(&head, json(StatusCode::BAD_REQUEST, &answer)).await;
                     }
                 }
             }
@@ -410,13 +445,13 @@ impl Front {
 
     /// What the protocol's library says of the `Host` and the `Origin` of a request
     /// that is not for it: nothing, where both are allowed.
-    async fn refused_origin(&self, request: &Request<Incoming>) -> Option<Reply> {
+    async fn refused_origin(&self, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         let mut other = Request::new(Empty::<Bytes>::new());
         // A method that it serves with nothing else than an error.
         *other.method_mut() = Method::OPTIONS;
-        *other.uri_mut() = request.uri().clone();
+        *other.uri_mut() = uri.clone();
         for name in [HOST, ORIGIN] {
-            if let Some(value) = request.headers().get(&name) {
+            if let Some(value) = headers.get(&name) {
                 other.headers_mut().insert(name, value.clone());
             }
         }
@@ -424,8 +459,14 @@ impl Front {
         (reply.status() != StatusCode::METHOD_NOT_ALLOWED).then(|| reply.map(boxed))
     }
 
+    /// The answer to a request that is refused before it reaches the protocol: where its
+    /// origin is not allowed, that is what is said.
+    async fn refused(&self, head: &Parts, reply: Reply) -> Reply {
+        self.refused_origin(&head.uri, &head.headers).await.unwrap_or(reply)
+    }
+
     async fn metrics(&self, request: &Request<Incoming>) -> Reply {
-        if let Some(refused) = self.refused_origin(request).await {
+        if let Some(refused) = self.refused_origin(request.uri(), request.headers()).await {
             return refused;
         }
         let sessions = self.sessions.sessions.read().await.len();
@@ -456,6 +497,12 @@ impl Front {
     }
 }
 
+/// The token in the value of `Authorization`.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
+}
+
 /// What leaves open which host a request is for, or which origin it is from: a program
 /// between client and server could take another one of them than the check here does.
 fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
@@ -473,6 +520,19 @@ fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
     let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     let is_other = authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host));
     is_other.then_some("another host in its first line than in `Host`")
+}
+
+/// The version of the protocol in the head of a request, where it is not a known one.
+fn unknown_version(headers: &HeaderMap) -> Option<String> {
+    let version = headers.get(VERSION)?.to_str().ok()?;
+    let is_known = ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version);
+    (!is_known).then(|| version.to_owned())
+}
+
+/// Whether a request says itself which version of the protocol it is in.
+fn names_version(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(message) = message else { return false };
+    message.request.get_meta().protocol_version().is_some()
 }
 
 fn is_initialize(message: &ClientJsonRpcMessage) -> bool {

@@ -103,6 +103,11 @@ fn message(value: Value, length: usize) -> Result<ClientJsonRpcMessage, ErrorDat
         let message = format!("`initialize` has {length}; at most {limit} are taken");
         return Err(ErrorData::invalid_request(message, None));
     }
+    if object.get("method").is_some_and(|method| method == "initialize")
+        && object.contains_key("id")
+    {
+        handshake::check(object.get("params"))?;
+    }
     let mut message: ClientJsonRpcMessage = serde_json::from_value(value).map_err(|error| {
         ErrorData::invalid_request(format!("this is no message: {error}"), None)
     })?;

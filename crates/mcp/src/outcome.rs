@@ -57,7 +57,7 @@ pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, Erro
 pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> {
     match &error {
         ToolboxError::UnknownTool { nearest, .. } => {
-            let hint = nearest.as_ref().map(|near| format!("; did you mean `{near}`?"));
+            let hint = nearest.as_ref().map(|near| format!("; {near}"));
             let message = format!("{error}{}", hint.unwrap_or_default());
             Err(ErrorData::invalid_params(message, None))
         }

@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 use kitbag_host::MemoryBudget;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
 use tokio::io::Interest;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
+use crate::handshake;
 use crate::message::{self, Line, MESSAGE_BYTES, Skim};
 use crate::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
 use crate::pending::Pending;
@@ -123,6 +126,10 @@ struct Stdio {
     stalled: Option<(Instant, u64)>,
     /// Whether a request has come. What comes before it means nothing.
     is_begun: bool,
+    /// Whether one has come with which a session begins.
+    has_session: bool,
+    /// What is being written without a request.
+    refusals: JoinSet<io::Result<()>>,
 }
 
 struct Input {
@@ -184,6 +191,12 @@ impl Input {
     }
 }
 
+/// Whether a session begins with a request, which is complete otherwise: not with one that
+/// may come before it.
+fn begins_session(request: &ClientRequest) -> bool {
+    !matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_))
+}
+
 enum Read {
     Line(Vec<u8>),
     TooLong(Skim),
@@ -209,6 +222,8 @@ impl Stdio {
             pending: Pending::default(),
             stalled: None,
             is_begun: false,
+            has_session: false,
+            refusals: JoinSet::new(),
         })
     }
 
@@ -261,9 +276,16 @@ impl Stdio {
             Line::Message(message) => message,
             other => return other,
         };
+        if !self.has_session
+            && let Some(answer) = handshake::before_session(&message, "")
+        {
+            self.is_begun = true;
+            return refused(answer);
+        }
         match &mut *message {
             JsonRpcMessage::Request(request) => {
                 self.is_begun = true;
+                self.has_session |= begins_session(&request.request);
                 if self.pending.len() >= REQUESTS {
                     return refused(message::too_many(request.id.clone(), REQUESTS));
                 }
@@ -338,8 +360,13 @@ impl Transport<RoleServer> for Stdio {
                 error.id = None;
             }
             // On its own, since this future may be given up half way.
-            tokio::spawn(self.put(&refused));
+            while self.refusals.try_join_next().is_some() {}
+            let put = self.put(&refused);
+            self.refusals.spawn(put);
         }
+        // Of a client that has said all it has to say, such as `echo … | kitbag serve`.
+        let written = async { while self.refusals.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(GRACE, written).await;
         // The client has gone. What it asked for may still be answered, but
         // not for long.
         let closing = self.closing.clone();

@@ -1,10 +1,15 @@
 //! What can go wrong between a name and an answer.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
+
+use crate::invocation::Cut;
 
 /// A call that was not made, or that ended without an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +20,7 @@ pub enum ToolboxError {
         /// The name as it was given.
         name: String,
         /// The tool that was most likely meant.
-        nearest: Option<String>,
+        nearest: Option<NearestTool>,
         /// The tools that there are.
         known: Vec<String>,
     },
@@ -26,6 +31,20 @@ pub enum ToolboxError {
         name: String,
         /// Why, and what turns it on.
         reason: Box<Disabled>,
+    },
+    /// The component of a tool is not where configuration says.
+    #[error(
+        "the component `{}` does not exist ({origin}){}",
+        shown_path(path),
+        near.as_ref().map(|near| format!("; did you mean `{}`?", shown(near))).unwrap_or_default()
+    )]
+    MissingComponent {
+        /// The file.
+        path: PathBuf,
+        /// Who says that it is there.
+        origin: Origin,
+        /// The name of the component beside it that was most likely meant.
+        near: Option<String>,
     },
     /// One of several tools cannot be loaded.
     #[error("the tool `{tool}` cannot be loaded")]
@@ -51,6 +70,14 @@ pub enum ToolboxError {
         tool: String,
         /// Everything that is wrong.
         problems: Vec<ArgumentProblem>,
+    },
+    /// The tool's content should fit an output schema, and has been cut.
+    #[error("of the answer of `{tool}` no JSON is left: {cut}; ask for less, or raise the limit")]
+    Cut {
+        /// The tool.
+        tool: String,
+        /// What was cut.
+        cut: Cut,
     },
     /// The tool's schema is no JSON Schema, or takes too much to check against.
     #[error("the {kind} schema of `{tool}` cannot be used: {reason}")]
@@ -150,11 +177,43 @@ pub enum ToolboxError {
     Call(#[from] CallError),
 }
 
+/// The tool that was most likely meant by a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearestTool {
+    /// Its name.
+    pub name: String,
+    /// Why it is off, and what turns it on.
+    pub disabled: Option<Box<Disabled>>,
+}
+
+impl fmt::Display for NearestTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "did you mean `{}`?", self.name)?;
+        match &self.disabled {
+            None => Ok(()),
+            Some(reason) => write!(f, " It is {reason}"),
+        }
+    }
+}
+
 impl ToolboxError {
     pub(crate) fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<_> = known.map(str::to_owned).collect();
-        let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let nearest = near.map(|name| NearestTool { name, disabled: None });
         Self::UnknownTool { name: name.to_owned(), nearest, known }
+    }
+
+    /// Looks for the component beside the missing one that was most likely meant.
+    pub(crate) fn missing_component(path: PathBuf, origin: Origin) -> Self {
+        const ENTRIES: usize = 1_000;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let entries = path.parent().and_then(|directory| directory.read_dir().ok());
+        let names = entries.into_iter().flatten().take(ENTRIES).flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let names: Vec<_> = names.filter(|name| name.ends_with(".wasm")).collect();
+        let near = nearest(&name, names.iter().map(String::as_str)).map(str::to_owned);
+        Self::MissingComponent { path, origin, near }
     }
 
     /// What was wrong with arguments of this tool.
@@ -183,6 +242,10 @@ impl From<LoadError> for ToolboxError {
             error => CallError::Load(error),
         })
     }
+}
+
+fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy()).to_string()
 }
 
 fn list(problems: &[ArgumentProblem]) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kitbag_config::{LimitFlags, Sourced};
 use kitbag_contract::{
-    Action, Answer, AnswerError, Outcome, PromptDescription, Question, ToolName,
+    Action, Answer, AnswerError, ByteSize, Outcome, PromptDescription, Question, ToolName,
 };
 use kitbag_host::{CacheProblem, Call, Completion, Component};
 use kitbag_policy::Grants;
@@ -63,8 +63,22 @@ pub struct Completed {
     /// The content as the JSON that the tool's output schema promises, where the
     /// invocation asks for it, the tool has one and succeeded.
     pub structured: Result<Option<Value>, ToolboxError>,
+    /// What the output limit has cut of the content, where the tool succeeded.
+    pub cut: Option<Cut>,
     /// What was wrong with the tool and did not keep it from running.
     pub problems: Problems,
+}
+
+/// An answer that was longer than the output limit.
+///
+/// Reads as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it had {bytes} bytes, and the limit `output` is {} ({})", limit.value, limit.origin)]
+pub struct Cut {
+    /// The size of the whole answer.
+    pub bytes: u64,
+    /// The limit, and who set it.
+    pub limit: Sourced<ByteSize>,
 }
 
 /// A call that waits for an answer: to be made again with all answers so far.
@@ -209,7 +223,7 @@ impl Completed {
     /// A call that was answered without running anything.
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
-        Self { completion, structured: Ok(None), problems: Problems::default() }
+        Self { completion, structured: Ok(None), cut: None, problems: Problems::default() }
     }
 }
 

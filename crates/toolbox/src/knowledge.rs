@@ -1,8 +1,10 @@
 //! Knowledge for prompts and lists: what the host itself asks `learn`.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
-use kitbag_config::{Config, Tool};
+use kitbag_config::{Config, Diagnostic, Tool, Topic};
 use kitbag_contract::text::shown;
 use kitbag_contract::{ErrorInfo, Limits, Outcome};
 use serde::Deserialize;
@@ -101,6 +103,62 @@ pub(crate) async fn subjects(
         Err(Unanswered::Error(error)) => Err(error),
         Err(Unanswered::Cut) => Ok(Subjects::default()),
     })
+}
+
+/// The entries of `learned` and `disabled` of a topic that match no subject, with the
+/// nearest name. Nothing, where not all of the topic can be read.
+pub(crate) async fn unmatched(
+    toolbox: &Toolbox,
+    topic: &Topic,
+    context: &CallContext,
+) -> Result<Vec<Diagnostic>, ToolboxError> {
+    if topic.entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    // As it would be if nothing were disabled.
+    let mut config = toolbox.config().clone();
+    if let Some(topic) = config.topics.get_mut(&topic.id) {
+        topic.disabled.value.clear();
+    }
+    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins);
+    let Ok(Subjects { subjects, left_out: 0 }) = subjects(&whole, &topic.id, context).await? else {
+        return Ok(Vec::new());
+    };
+    let Some(files) = files(&topic.subjects.value) else { return Ok(Vec::new()) };
+    Ok(topic.unmatched(&subjects, &files, &toolbox.config().tools))
+}
+
+/// What the files in a directory could be called as subjects, those in dot directories
+/// among them: by their paths, with and without extensions and leading dots. `None` where
+/// there are too many, or a directory cannot be read.
+fn files(root: &Path) -> Option<Vec<String>> {
+    const ENTRIES: usize = 100_000;
+    let (mut names, mut directories, mut count) = (Vec::new(), vec![root.to_owned()], 0);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).ok()? {
+            let entry = entry.ok()?;
+            count += 1;
+            if count > ENTRIES {
+                return None;
+            }
+            let path = entry.path();
+            if entry.file_type().ok()?.is_dir() {
+                // Which is no subject, and may be large.
+                if entry.file_name() != ".git" {
+                    directories.push(path);
+                }
+                continue;
+            }
+            let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+            let plain: Vec<_> = name.split('/').map(|part| part.trim_start_matches('.')).collect();
+            let plain = plain.join("/");
+            for name in [name, &*plain] {
+                names.push(Path::new(name).with_extension("").to_string_lossy().into_owned());
+                names.push(name.to_owned());
+            }
+        }
+    }
+    Some(names)
 }
 
 /// Loads one subject as the model reads it, by its exact slug.

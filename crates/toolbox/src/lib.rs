@@ -26,7 +26,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use kitbag_config::{BuiltinTool, BytesTool, Config, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_config::{
+    BuiltinTool, BytesTool, Config, Diagnostic, Tool as ConfiguredTool, ToolSource, Topic,
+};
+use kitbag_contract::text::nearest;
 use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 use kitbag_host::{
@@ -42,8 +45,8 @@ use crate::program::ProgramTools;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
 pub use eject::Ejected;
-pub use error::ToolboxError;
-pub use invocation::{Completed, Ended, Invocation, OpenState, Problems, Suspended};
+pub use error::{NearestTool, ToolboxError};
+pub use invocation::{Completed, Cut, Ended, Invocation, OpenState, Problems, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
@@ -351,6 +354,26 @@ impl Toolbox {
         .await
     }
 
+    /// What is most likely a mistake in `learned` and `disabled` of the topics: each name and
+    /// glob that matches no subject. Any executor will do.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where the subjects could not be asked for at all.
+    pub async fn unmatched_subjects(
+        &self,
+        context: CallContext,
+    ) -> Result<Vec<Diagnostic>, ToolboxError> {
+        self.offload(context, async move |toolbox, context| {
+            let mut unmatched = Vec::new();
+            for topic in toolbox.topics().flatten() {
+                unmatched.extend(knowledge::unmatched(&toolbox, topic, &context).await?);
+            }
+            Ok(unmatched)
+        })
+        .await
+    }
+
     /// Loads one subject of a topic by its exact slug, as `learn` delivers it. Any
     /// executor will do.
     ///
@@ -436,8 +459,14 @@ impl Inner {
                 }),
             },
             None => {
+                let all = self.config.tools.keys().map(ToolName::as_str);
+                let nearest = nearest(name, all).map(|nearest| NearestTool {
+                    name: nearest.to_owned(),
+                    disabled: self.config.tools[nearest].disabled.clone().map(Box::new),
+                });
                 let enabled = self.config.tools.iter().filter(|(_, tool)| tool.is_enabled());
-                Err(ToolboxError::unknown_tool(name, enabled.map(|(name, _)| name.as_str())))
+                let known = enabled.map(|(name, _)| name.to_string()).collect();
+                Err(ToolboxError::UnknownTool { name: name.to_owned(), nearest, known })
             }
         }
     }
@@ -463,7 +492,14 @@ impl Inner {
             ToolSource::Builtin { name } => {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
-            ToolSource::Local(local) => self.component_file(&local.wasm.value),
+            ToolSource::Local(local) => {
+                self.component_file(&local.wasm.value).map_err(|error| match error {
+                    ToolboxError::Call(CallError::Load(LoadError::NotFound { path })) => {
+                        ToolboxError::missing_component(path, local.wasm.origin.clone())
+                    }
+                    error => error,
+                })
+            }
             ToolSource::Bytes(BytesTool { component, .. }) => {
                 let bytes = self.program.components.get(component).cloned();
                 let missing = || CallError::Internal(format!("nothing brings `{component}`"));

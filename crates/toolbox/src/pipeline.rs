@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::ToolSource;
+use kitbag_config::{Origin, Sourced, ToolSource};
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
@@ -25,7 +25,7 @@ use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, 
 use crate::deadline::Deadline;
 use crate::edge::Edge;
 use crate::error::ToolboxError;
-use crate::invocation::{Completed, Ended, Invocation, Prepared, Problems, Suspended, Target};
+use crate::invocation::{Completed, Cut, Ended, Invocation, Prepared, Problems, Suspended, Target};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::tool::{self, Tool};
@@ -341,9 +341,15 @@ async fn run(
         }
         let Some(question) = question(&completion) else {
             add_missing_grants(&call, &mut completion);
-            let structured = structured(&call, &completion, context);
+            let cut = cut(&call, &completion);
+            let structured = match &cut {
+                Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
+                    Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
+                }
+                _ => structured(&call, &completion, context),
+            };
             let problems = call.problems;
-            let completed = Completed { completion, structured, problems };
+            let completed = Completed { completion, structured, cut, problems };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
         if call.answers.contains_key(&question.id) {
@@ -431,13 +437,29 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
         Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
         Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
     };
-    if call.call.action == Action::Run {
-        let refused = completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it));
-        for line in call.tool.missing_grants().chain(refused) {
-            message.push('\n');
-            message.push_str(&line);
-        }
+    if call.call.action != Action::Run {
+        return;
     }
+    let mut lines: Vec<_> = call.tool.missing_grants().collect();
+    if lines.is_empty() && completion.misses_directories {
+        lines.extend(call.tool.no_directories());
+    }
+    lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
+    for line in lines {
+        message.push('\n');
+        message.push_str(&line);
+    }
+}
+
+/// What the output limit has cut of an answer.
+fn cut(call: &Prepared, completion: &Completion) -> Option<Cut> {
+    let (bytes, limit) = (completion.usage.output_bytes, call.call.limits.output);
+    if bytes <= limit.as_u64() || !matches!(completion.result, Ok(Outcome::Success(_))) {
+        return None;
+    }
+    let own = &call.tool.limits.output;
+    let origin = if own.value == limit { own.origin.clone() } else { Origin::Caller };
+    Some(Cut { bytes, limit: Sourced { value: limit, origin } })
 }
 
 /// The error of a call that has to end: its time is over, or it was cancelled.

@@ -141,6 +141,23 @@ impl Tool {
         })
     }
 
+    /// What is said where the tool looked for directories in a call that had none. A built-in
+    /// says it itself.
+    pub(crate) fn no_directories(&self) -> Option<String> {
+        let name = &self.name;
+        let origin = match self.grants.origin_of("filesystem") {
+            Origin::Default => String::new(),
+            origin => format!(" ({origin})"),
+        };
+        (!matches!(self.source, ToolSource::Builtin { .. })).then(|| {
+            format!(
+                "this call of `{name}` is granted no directory{origin}, so that it finds no file; to \
+                 grant the workspace, add `{{ host = \".\", guest = \"/workspace\", mode = \"ro\" }}` to \
+                 `tools.{name}.grants.filesystem`"
+            )
+        })
+    }
+
     /// What is said of a file that looks like a secret and that the tool was refused, with
     /// the line that would allow it.
     pub(crate) fn refused_secret(&self, refused: &RefusedSecret) -> String {

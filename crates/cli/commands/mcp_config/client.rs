@@ -99,19 +99,18 @@ impl Client {
         }
     }
 
-    /// The file: the workspace's own where the client reads one there. `None` for Claude
-    /// Code without a workspace, which would be that of any project.
-    pub(super) fn file(self, workspace: Option<&Path>) -> Option<PathBuf> {
+    /// The file: the workspace's own where there is one and the client reads it, else the
+    /// user's.
+    pub(super) fn file(self, workspace: Option<&Path>) -> PathBuf {
         match (self, workspace) {
-            (Self::ClaudeCode, Some(workspace)) => Some(workspace.join(".mcp.json")),
-            (Self::ClaudeCode, None) => None,
-            (Self::Cursor, Some(workspace)) => Some(workspace.join(".cursor/mcp.json")),
-            (Self::VsCode, Some(workspace)) => Some(workspace.join(".vscode/mcp.json")),
-            _ => Some(self.user_file()),
+            (Self::ClaudeCode, Some(workspace)) => workspace.join(".mcp.json"),
+            (Self::Cursor, Some(workspace)) => workspace.join(".cursor/mcp.json"),
+            (Self::VsCode, Some(workspace)) => workspace.join(".vscode/mcp.json"),
+            _ => self.user_file(),
         }
     }
 
-    /// The user's own file.
+    /// The user's own file, which counts in every workspace.
     pub(super) fn user_file(self) -> PathBuf {
         let places = Places::from_environment(std::env::vars_os());
         let home = places.home.unwrap_or_else(|| PathBuf::from("~"));

@@ -1,9 +1,11 @@
 //! One more server in the text of a client's configuration: everything else in it stays as
 //! it is written, with its comments and its order.
 
+use std::path::Path;
+
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 /// The keys of a server that say what it is. What else stands there is the user's.
@@ -16,6 +18,21 @@ pub(super) struct Entry<'a> {
     pub(super) value: &'a Map<String, Value>,
 }
 
+/// What becomes of another server of the same name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Others<'a> {
+    /// It stays, which is an error. A server of kitbag's is brought up to date.
+    Keep,
+    /// As [`Keep`](Self::Keep), and kitbag's for another workspace than this one stays, too:
+    /// the file is for all workspaces.
+    KeepWorkspaces {
+        /// The workspace that the new server is for, where it names one.
+        own: Option<&'a Path>,
+    },
+    /// It is replaced.
+    Replace,
+}
+
 /// Why a server cannot be added.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MergeError {
@@ -26,12 +43,19 @@ pub(super) enum MergeError {
     #[error("{0} has to be an object or a table")]
     Form(String),
     /// Another server has the name.
-    #[error("its server `{name}` is another one, {found}; `--force` replaces it")]
+    #[error(
+        "its server `{name}` is {what}: `{found}`, and not `{new}`; `--name` adds this one under \
+         another name, `--force` replaces the other"
+    )]
     Taken {
         /// The name.
         name: String,
+        /// What the other one is.
+        what: &'static str,
         /// The other server, as JSON.
         found: String,
+        /// The one that was to be added, as JSON.
+        new: String,
     },
 }
 
@@ -40,8 +64,12 @@ pub(super) enum MergeError {
 ///
 /// # Errors
 ///
-/// [`MergeError`]; [`MergeError::Taken`] not with `force`.
-pub(super) fn json(text: &str, entry: &Entry<'_>, force: bool) -> Result<String, MergeError> {
+/// [`MergeError`]; [`MergeError::Taken`] not with [`Others::Replace`].
+pub(super) fn json(
+    text: &str,
+    entry: &Entry<'_>,
+    others: Others<'_>,
+) -> Result<String, MergeError> {
     let root = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| MergeError::Syntax(error.to_string()))?;
     let form = |what: &str| MergeError::Form(what.to_owned());
@@ -55,7 +83,7 @@ pub(super) fn json(text: &str, entry: &Entry<'_>, force: bool) -> Result<String,
         return Ok(ended(root.to_string()));
     };
     let found = property.to_serde_value().unwrap_or_default();
-    match (property.object_value(), keeps(&found, entry, force)?) {
+    match (property.object_value(), keeps(&found, entry, others)?) {
         (Some(server), true) => update_json(&server, &found, entry.value),
         _ => property.set_value(CstInputValue::Object(fields())),
     }
@@ -93,7 +121,11 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 /// As [`json`], for a text in TOML.
-pub(super) fn toml(text: &str, entry: &Entry<'_>, force: bool) -> Result<String, MergeError> {
+pub(super) fn toml(
+    text: &str,
+    entry: &Entry<'_>,
+    others: Others<'_>,
+) -> Result<String, MergeError> {
     let mut document: DocumentMut = text
         .parse()
         .map_err(|error: toml_edit::TomlError| MergeError::Syntax(error.to_string()))?;
@@ -115,7 +147,7 @@ pub(super) fn toml(text: &str, entry: &Entry<'_>, force: bool) -> Result<String,
         return Ok(ended(document.to_string()));
     };
     let value = as_json(found);
-    match (found.as_table_like_mut(), keeps(&value, entry, force)?) {
+    match (found.as_table_like_mut(), keeps(&value, entry, others)?) {
         (Some(server), true) => update_toml(server, &value, entry.value),
         _ => *found = whole(),
     }
@@ -172,29 +204,58 @@ fn as_json(item: &Item) -> Value {
     }
 }
 
-/// Whether what the user has added to a server stays. Not where it is another program's,
-/// which is replaced with `force` only.
-fn keeps(found: &Value, entry: &Entry<'_>, force: bool) -> Result<bool, MergeError> {
-    if is_ours(found, entry.value) {
-        return Ok(true);
+/// Whether what the user has added to a server stays. Not where it is another one, which
+/// is replaced on demand only.
+fn keeps(found: &Value, entry: &Entry<'_>, others: Others<'_>) -> Result<bool, MergeError> {
+    let what = match others {
+        _ if !is_ours(found, entry.value) => "another one",
+        Others::KeepWorkspaces { own } if !is_for(found, own) => match workspace_of(found) {
+            Some(_) => "for another workspace",
+            None => "for all workspaces",
+        },
+        _ => return Ok(true),
+    };
+    if let Others::Replace = others {
+        return Ok(false);
     }
-    match force {
-        true => Ok(false),
-        false => {
-            let (name, found) = (entry.name.to_owned(), found.to_string());
-            Err(MergeError::Taken { name, found })
-        }
-    }
+    let (found, new) = (found.to_string(), json!(entry.value).to_string());
+    Err(MergeError::Taken { name: entry.name.to_owned(), what, found, new })
 }
 
 /// Whether a server is kitbag: it starts a program of that name, or has the same URL.
 fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
+    starts_kitbag(found) || new.get("url").is_some_and(|url| found["url"] == *url)
+}
+
+fn starts_kitbag(found: &Value) -> bool {
     let command = found["command"].as_str().unwrap_or_default();
-    let is_command = command.rsplit(['/', '\\']).next().is_some_and(|name| {
+    command.rsplit(['/', '\\']).next().is_some_and(|name| {
         let name = name.strip_suffix(".exe").unwrap_or(name);
         name == "kitbag" && found["args"][0] == "serve"
-    });
-    is_command || new.get("url").is_some_and(|url| found["url"] == *url)
+    })
+}
+
+/// Whether a server of kitbag's is for this workspace, or, like the one over HTTP, names
+/// none.
+fn is_for(found: &Value, own: Option<&Path>) -> bool {
+    let same = |named: &str, own: &Path| {
+        let named = Path::new(named);
+        named == own
+            || named.canonicalize().ok().zip(own.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+    };
+    match (workspace_of(found), own) {
+        (Some(named), Some(own)) => same(named, own),
+        (named, own) => named.is_none() && (own.is_none() || !starts_kitbag(found)),
+    }
+}
+
+/// The workspace that a server of kitbag's is started with.
+fn workspace_of(found: &Value) -> Option<&str> {
+    let arguments: Vec<_> = found["args"].as_array()?.iter().flat_map(Value::as_str).collect();
+    arguments.iter().enumerate().find_map(|(index, argument)| match *argument {
+        "--workspace" | "-w" => arguments.get(index + 1).copied(),
+        argument => argument.strip_prefix("--workspace=").or_else(|| argument.strip_prefix("-w")),
+    })
 }
 
 /// A file ends in a line break.
@@ -207,15 +268,22 @@ fn ended(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    type Merge = fn(&str, &Entry<'_>, bool) -> Result<String, MergeError>;
+    type Merge = fn(&str, &Entry<'_>, Others<'_>) -> Result<String, MergeError>;
 
     fn merged(merge: Merge, text: &str, server: &Value, force: bool) -> Result<String, MergeError> {
+        merged_with(merge, text, server, if force { Others::Replace } else { Others::Keep })
+    }
+
+    fn merged_with(
+        merge: Merge,
+        text: &str,
+        server: &Value,
+        others: Others<'_>,
+    ) -> Result<String, MergeError> {
         let value = server.as_object().unwrap();
-        merge(text, &Entry { table: "servers", name: "kitbag", value }, force)
+        merge(text, &Entry { table: "servers", name: "kitbag", value }, others)
     }
 
     fn server() -> Value {
@@ -270,6 +338,30 @@ mod tests {
         assert_eq!(new, json!({ "servers": { "kitbag": server(), "b": {} } }));
         let new = taken(toml, "[servers.kitbag]\ncommand = \"npx\"\nenabled = true\n");
         assert_eq!(new, "[servers.kitbag]\ncommand = \"/bin/kitbag\"\nargs = [\"serve\"]\n");
+    }
+
+    #[test]
+    fn a_server_for_another_workspace_stays_where_the_file_is_for_all() {
+        let check = |arguments: &[&str], own: Option<&str>, is_kept: bool| {
+            let found = json!({ "command": "/bin/kitbag", "args": arguments });
+            let text = json!({ "servers": { "kitbag": found } }).to_string();
+            let others = Others::KeepWorkspaces { own: own.map(Path::new) };
+            let merged = merged_with(json, &text, &server(), others);
+            assert_eq!(merged.is_err(), is_kept, "{arguments:?} {own:?} {merged:?}");
+            if let Err(error) = merged {
+                let (error, found, new) = (error.to_string(), found.to_string(), server());
+                assert!(error.contains(&found) && error.contains(&new.to_string()), "{error}");
+                assert!(error.contains("`--name`") && error.contains("`--force`"), "{error}");
+            }
+        };
+        check(&["serve", "--workspace", "/a"], Some("/a"), false);
+        check(&["serve", "--workspace", "/a"], Some("/b"), true);
+        check(&["serve", "--workspace=/a"], Some("/b"), true);
+        check(&["serve", "-w", "/a"], Some("/a"), false);
+        check(&["serve", "-w/a"], Some("/b"), true);
+        check(&["serve", "--workspace", "/a"], None, true);
+        check(&["serve"], Some("/b"), true);
+        check(&["serve"], None, false);
     }
 
     #[test]

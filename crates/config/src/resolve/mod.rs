@@ -85,10 +85,8 @@ pub(crate) fn resolve(
     });
     let mut tools = resolver.tools(&configs, &found, component, &limits);
     resolver.check_links(&tools);
-    let mut warnings = overrides.unknown.clone();
-    if sources.is_server {
-        served::choose(&mut tools, &configs, sources, &mut warnings, resolver.report);
-    }
+    let mut unmatched = resolver.switches.unmatched(sources.builtins);
+    served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let toolsets = resolver.switches.toolsets;
     let limits = limits.under(&overrides.limits);
@@ -99,7 +97,8 @@ pub(crate) fn resolve(
         has_workspace: exists,
         ignored,
         trust,
-        warnings,
+        warnings: overrides.unknown.clone(),
+        unmatched,
         state: sources.state.clone(),
         files,
         ceiling,

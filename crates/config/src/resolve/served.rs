@@ -25,17 +25,17 @@ struct Patterns<'a> {
     texts: Vec<(&'a str, Origin, Option<Excerpt>)>,
 }
 
-/// Takes away what a server does not offer. Each list has to match a tool: the files of a
+/// Takes away what a server does not offer, where this is one. Each list has to match a tool: the files of a
 /// workspace offer nothing that the user's own file leaves out. Those of the command line
 /// count instead of both.
 ///
-/// A pattern of a file that matches no tool is a warning, since the file is for other
-/// workspaces and builds as well; one of the command line is an error.
+/// A pattern of a file that matches no tool is among `unmatched`, since the file is for
+/// other workspaces and builds as well; one of the command line is an error.
 pub(super) fn choose(
     tools: &mut BTreeMap<ToolName, Tool>,
     layers: &[(&SourceFile, &ConfigFile)],
     sources: &Sources<'_>,
-    warnings: &mut Vec<Diagnostic>,
+    unmatched: &mut Vec<Diagnostic>,
     report: &mut Report,
 ) {
     let lists = match &sources.served_tools {
@@ -64,8 +64,11 @@ pub(super) fn choose(
             let hint = did_you_mean(nearest(text, tools.keys().map(|name| name.as_str())));
             match excerpt {
                 None => report.origin(origin, problem, hint),
-                Some(_) => warnings.push(Diagnostic { origin, problem, excerpt, hint }),
+                Some(_) => unmatched.push(Diagnostic { origin, problem, excerpt, hint }),
             }
+        }
+        if !sources.is_server {
+            continue;
         }
         for (name, tool) in tools.iter_mut().filter(|(_, tool)| tool.is_enabled()) {
             if !globs.iter().any(|glob| glob.matches(name.as_str())) {

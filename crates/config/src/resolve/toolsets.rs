@@ -9,10 +9,12 @@ use super::grants::{GrantsConfig, names_directories, writes};
 use super::resolver::Resolver;
 use crate::config::{DIRECTORY, FILE};
 use crate::discover::Workspace;
+use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::origin::{Origin, Sourced};
 use crate::path::holds;
+use crate::problem::Problem;
 use crate::sources::BuiltinTool;
 use crate::toolsets::{Disabled, Toolsets};
 use crate::written::At;
@@ -68,6 +70,19 @@ impl Switches {
             }
         }
         switches
+    }
+
+    /// The toolsets that are switched on and that this binary was built without.
+    pub(super) fn unmatched(&self, builtins: &[BuiltinTool<'_>]) -> Vec<Diagnostic> {
+        let is_absent = |name: &str| builtins.iter().all(|builtin| builtin.toolset != name);
+        let on = self.toolsets.switches.iter().filter(|(_, switch)| switch.value);
+        let absent = on.filter(|(name, _)| is_absent(name)).map(|(toolset, switch)| Diagnostic {
+            origin: switch.origin.clone(),
+            problem: Problem::AbsentToolset { toolset },
+            excerpt: None,
+            hint: None,
+        });
+        absent.collect()
     }
 }
 

@@ -2,16 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kitbag_contract::text::is_hidden;
+use kitbag_contract::ToolName;
+use kitbag_contract::text::{is_hidden, nearest};
+use kitbag_glob::Glob;
 
 use super::resolver::Resolver;
-use crate::config::Topic;
+use crate::config::{Tool, Topic};
+use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::format::{ConfigFile, TopicConfig};
 use crate::key::KeyPath;
 use crate::origin::Sourced;
 use crate::problem::Problem;
-use crate::written::{Part, Written, all, copied, last, merge};
+use crate::text::did_you_mean;
+use crate::written::{At, Part, Written, all, copied, last, merge};
 
 /// The longest id, in characters.
 const MAX_ID_CHARS: usize = 64;
@@ -91,6 +95,9 @@ impl Resolver<'_> {
             learned,
             include: Self::strings(parts, |topic| topic.include.as_ref()),
             disabled: Self::strings(parts, |topic| topic.disabled.as_ref()),
+            entries: entries("learned", last(parts, |topic| topic.learned.as_ref()))
+                .chain(entries("disabled", last(parts, |topic| topic.disabled.as_ref())))
+                .collect(),
         })
     }
 
@@ -102,6 +109,52 @@ impl Resolver<'_> {
             |at: &[Written<String>]| at.iter().map(|element| element.value.clone()).collect();
         last(parts, field).map_or(Sourced::default(Vec::new()), |at| at.sourced(values(at.value)))
     }
+}
+
+impl Topic {
+    /// The entries of `learned` and `disabled` that match neither one of the subjects nor
+    /// another name of a file in the directory, each with what was likely meant. A tool in
+    /// `disabled` is most likely a mistake, too.
+    pub fn unmatched(
+        &self,
+        subjects: &[String],
+        files: &[String],
+        tools: &BTreeMap<ToolName, Tool>,
+    ) -> Vec<Diagnostic> {
+        let is_matched = |entry: &str| match Glob::new(entry) {
+            Ok(glob) => {
+                subjects.iter().chain(files).any(|name| name == entry || glob.matches(name))
+            }
+            // It was refused already.
+            Err(_) => true,
+        };
+        let unmatched = self.entries.iter().filter(|(_, entry)| !is_matched(&entry.value));
+        let diagnostic = |(key, entry): &(&'static str, Sourced<String>)| {
+            let Sourced { value: name, origin } = entry.clone();
+            let near = nearest(&name, subjects.iter().map(String::as_str));
+            let is_tool = *key == "disabled" && tools.contains_key(&*name);
+            let hint = did_you_mean(near).or_else(|| {
+                is_tool.then(|| {
+                    format!(
+                        "this list is for subjects; `enable = false` in `[tools.{name}]` switches \
+                         the tool off"
+                    )
+                })
+            });
+            let problem = Problem::NoSuchSubject { name, topic: self.id.clone(), key };
+            Diagnostic { origin, problem, excerpt: None, hint }
+        };
+        unmatched.map(diagnostic).collect()
+    }
+}
+
+/// The entries of a list, each with its place.
+fn entries(
+    key: &'static str,
+    list: Option<At<'_, Vec<Written<String>>>>,
+) -> impl Iterator<Item = (&'static str, Sourced<String>)> {
+    let entries = list.map(|list| list.value.iter().map(move |entry| entry.at(list.file)));
+    entries.into_iter().flatten().map(move |at| (key, at.sourced(at.value.clone())))
 }
 
 /// Whether a text can be the id of a topic: short, visible, and no path.

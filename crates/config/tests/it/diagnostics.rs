@@ -34,6 +34,19 @@ fn where_nothing_is_near_the_known_keys_are_listed() {
 }
 
 #[test]
+fn a_key_disabled_that_is_not_that_of_a_topic_says_what_switches_a_tool_off() {
+    check(
+        "[tools.learn]\ndisabled = true\n",
+        "\
+.kitbag/config.toml:2:1: unknown key `disabled` in `tools.learn`
+  2 | disabled = true
+    | ^^^^^^^^
+  `disabled` lists subjects of a topic, in `[knowledge.TOPIC]`; a tool is switched off by `enable = false` in \
+         `[tools.NAME]`, a toolset by `NAME = false` in `[toolsets]`",
+    );
+}
+
+#[test]
 fn columns_count_characters_and_marks_stand_below_them() {
     check(
         "tools.learn = { title = \"🧰 wörter\", enabel = true }",

@@ -45,7 +45,7 @@ fn check_served(fixture: &Fixture, flag: &[&str], expected: &[&str]) {
         None => tool.name.to_string(),
         Some(reason) => fixture.redact(&format!("{}: {reason}", tool.name)),
     });
-    let warnings = config.warnings.iter().map(|warning| {
+    let warnings = config.unmatched.iter().map(|warning| {
         let hint = warning.hint.as_deref().unwrap_or_default();
         fixture.redact(&format!("{}: {}; {hint}", warning.origin, warning.problem))
     });

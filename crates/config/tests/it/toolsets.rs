@@ -252,6 +252,18 @@ fn an_unknown_toolset_is_refused_with_the_nearest() {
 }
 
 #[test]
+fn a_toolset_that_is_switched_on_and_not_there_is_told() {
+    let config = Fixture::new("[toolsets]\npython = true\ncalc = false\n").load();
+    let unmatched = config.unmatched.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        unmatched,
+        [
+            ".kitbag/config.toml:2:10: this kitbag was built without the toolset `python`: it switches nothing"
+        ]
+    );
+}
+
+#[test]
 fn every_toolset_has_its_key() {
     let schema = json_schema();
     let keys = schema["properties"]["toolsets"]["properties"].as_object().unwrap();

@@ -93,6 +93,7 @@ fn is_ordinary(kind: FileType) -> bool {
 
 impl preopens::Host for Guarded<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        self.granted.is_missed |= self.granted.preopens.is_empty();
         let mut directories = Vec::with_capacity(self.granted.preopens.len());
         for index in 0..self.granted.preopens.len() {
             let preopen = &self.granted.preopens[index];

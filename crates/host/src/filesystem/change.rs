@@ -146,6 +146,9 @@ impl Guarded<'_> {
         if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
             return Err(ErrorCode::NotPermitted.into());
         }
+        if let Some(found) = old.target.found.as_ref().filter(|found| is_directory(found)) {
+            self.granted.refuse_store(&old.place, &found.handle)?;
+        }
         Ok((old, new))
     }
 

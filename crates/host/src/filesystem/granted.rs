@@ -1,7 +1,9 @@
 //! The directories of a call: opened once, without links, and checked. What in them looks
 //! like a secret is opened and changed only where a grant names it.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use kitbag_contract::text::shown;
 use kitbag_files::{Guard, GuardTable, OpenAs, OpenError, SecretNames, canonical, id_of, open};
 use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedSecret};
+use rustix::fs::{AtFlags, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
@@ -29,6 +32,8 @@ pub(crate) struct Granted {
     open: HashMap<u32, Place>,
     /// The secrets that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedSecret>,
+    /// Whether the guest asked for its directories and there are none.
+    pub(super) is_missed: bool,
     /// The files that were made in this call.
     made: HashSet<FileId>,
     /// Those of the granted directories that it may write.
@@ -72,15 +77,24 @@ impl Place {
         Self { preopen, path: String::new(), looks_secret: false }
     }
 
+    /// The last name on the path. `None` for the granted directory itself.
+    fn name(&self) -> Option<&str> {
+        self.path.rsplit('/').next().filter(|name| !name.is_empty())
+    }
+
     /// A path below this one.
-    fn join<'a>(&self, names: impl IntoIterator<Item = &'a str>, secrets: &SecretNames) -> Self {
+    pub(super) fn join<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        secrets: &SecretNames,
+    ) -> Self {
         let mut place = self.clone();
         for name in names.into_iter().filter(|name| *name != ".") {
+            place.looks_secret |= secrets.matches_in(place.name(), name);
             if !place.path.is_empty() {
                 place.path.push('/');
             }
             place.path.push_str(name);
-            place.looks_secret |= secrets.matches(name);
         }
         place
     }
@@ -201,7 +215,13 @@ impl Granted {
         !self.preopens.iter().any(|preopen| {
             let path = path.strip_prefix(&preopen.host).ok().and_then(Path::to_str);
             path.is_some_and(|path| {
-                let keeps_out = |name: &str, _| secrets.matches(name);
+                // It is asked for each name, in their order.
+                let passed = Cell::new(0);
+                let keeps_out = |name: &str, _| {
+                    let above = path[..passed.get()].rsplit('/').nth(1);
+                    passed.set(passed.get() + name.len() + 1);
+                    secrets.matches_in(above, name)
+                };
                 preopen.is_store(secrets) || preopen.include.lets_in(path, is_directory, keeps_out)
             })
         })
@@ -210,7 +230,7 @@ impl Granted {
     /// The same for an entry of a directory.
     pub(super) fn is_secret_in(&self, place: &Place, name: &str, is_directory: bool) -> bool {
         let secrets = self.guard.secrets();
-        (place.looks_secret || secrets.matches(name))
+        (place.looks_secret || secrets.matches_in(place.name(), name))
             && self.is_secret(&place.join([name], secrets), is_directory)
     }
 
@@ -227,10 +247,27 @@ impl Granted {
         Err(ErrorCode::NotPermitted.into())
     }
 
+    /// Refuses to move a directory that holds what would not look like a secret elsewhere.
+    pub(super) fn refuse_store(&mut self, place: &Place, directory: impl AsFd) -> FsResult<()> {
+        let guard = Arc::clone(&self.guard);
+        let Some(name) = place.name() else { return Ok(()) };
+        for stored in guard.secrets().kept_in(name) {
+            if statat(&directory, stored, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                self.refuse_secret(&place.join([stored], guard.secrets()), false)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether some grant names secrets: what is moved there would be named by it too.
     pub(super) fn names_secrets(&self) -> bool {
         let secrets = self.guard.secrets();
         self.preopens.iter().any(|it| !it.include.is_empty() || it.is_store(secrets))
+    }
+
+    /// Whether the guest asked for its directories and there are none.
+    pub(crate) fn is_missed(&self) -> bool {
+        self.is_missed
     }
 
     /// The secrets that the guest was refused.
