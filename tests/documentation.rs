@@ -57,6 +57,12 @@ fn the_first_example_of_readme_works_anywhere() {
 }
 
 #[test]
+fn the_example_of_the_page_on_documents_works() {
+    let shown = block_after(&read("docs/data.md"), "<!-- example -->");
+    assert_eq!(in_an_empty_directory(&shown), shown);
+}
+
+#[test]
 fn where_no_topic_is_configured_the_error_says_how_to_make_one() {
     let workspace = Workspace::new();
     let run = workspace.run(&["run", "learn", "topic=team"]);

@@ -5,14 +5,15 @@ use kitbag_workspace::reading;
 use serde_json::{Value, json};
 
 /// All tools.
-pub(crate) fn tools() -> [Description; 3] {
+pub(crate) fn tools() -> [Description; 4] {
     // Without an output schema: structured content has numbers of 64 bits, a document longer
     // ones.
     let query = described(
         "query_data",
-        "Get parts of a JSON or .jsonl file, or of text, by JSONPath (begins with $) or a jq \
-         filter. Example: {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no \
-         `input`.",
+        "Get parts of a JSON, YAML, TOML, CSV or .jsonl file, or of text, by JSONPath (begins \
+         with $) or a jq filter. Rows of CSV and .jsonl are queried one by one. Example: \
+         {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no `input`; its arithmetic \
+         on decimals is binary floats.",
         json!({
             "query": { "type": "string" },
             "limit": { "type": "integer", "minimum": 1, "maximum": 10_000, "default": 100 },
@@ -21,8 +22,9 @@ pub(crate) fn tools() -> [Description; 3] {
     );
     let validate = described(
         "validate_data",
-        "Check a JSON or .jsonl file, or text, against a JSON Schema (2020-12). Answers each \
-         error with its place. Example: {\"path\":\"a.json\",\"schema_path\":\"a.schema.json\"}.",
+        "Check such a file or text, in CSV and .jsonl each row, against a JSON Schema (2020-12). \
+         Answers each error with its place. Example: \
+         {\"path\":\"a.yaml\",\"schema_path\":\"a.schema.json\"}.",
         json!({ "schema_path": { "type": "string" }, "schema": { "type": "object" } }),
         &[],
     )
@@ -45,21 +47,43 @@ pub(crate) fn tools() -> [Description; 3] {
     ));
     let patch = described(
         "patch_data",
-        "Answer a JSON file or text as it is after a JSON Patch (`patch`) or a JSON Merge Patch \
-         (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
+        "Answer such a file or text as JSON, as it is after a JSON Patch (`patch`) or a JSON \
+         Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
         json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": { "type": "object" } }),
         &[],
     );
-    [query, validate, patch]
+    let convert = described(
+        "convert_data",
+        "Answer such a file or text in another format. CSV has a header; `offset` and `limit` \
+         count its rows, lines of .jsonl or items of an array. Example: \
+         {\"path\":\"a.csv\",\"to\":\"json\"}.",
+        json!({
+            "to": format(),
+            "delimiter": { "type": "string" },
+            "offset": { "type": "integer", "minimum": 0, "default": 0 },
+            "limit": { "type": "integer", "minimum": 1 },
+        }),
+        &["to"],
+    );
+    [query, validate, patch, convert]
 }
 
 fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Description {
-    let mut properties = json!({ "path": { "type": "string" }, "text": { "type": "string" } });
+    let mut properties = json!({
+        "path": { "type": "string" },
+        "text": { "type": "string" },
+        "from": format(),
+    });
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own);
     }
     reading(name, text, properties, required)
+}
+
+/// A format, which the extension of a file says too.
+fn format() -> Value {
+    json!({ "type": "string", "enum": ["json", "yaml", "toml", "csv", "jsonl"] })
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {

@@ -1,19 +1,25 @@
-//! The tools `query_data`, `validate_data` and `patch_data`: what is in a JSON document, whether
-//! it fits a schema, and what it is with a change.
+//! The tools `query_data`, `validate_data`, `patch_data` and `convert_data`: what is in a
+//! document, whether it fits a schema, what it is with a change, and in another format.
 //!
-//! [`source`] reads the document, of which numbers keep their digits and objects their order;
-//! [`pointer`] says where in its text something stands.
+//! [`source`] finds the document and [`read`] makes a value of JSON of it, of which numbers keep
+//! their digits and objects their order; [`document`] says where in its text something stands.
+//! [`write`](mod@write) makes a text of a value.
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod describe;
+mod document;
+mod format;
 mod patch;
 mod pointer;
 mod query;
+mod read;
 mod source;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod write;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use serde_json::Value;
@@ -35,6 +41,7 @@ impl Tool for Data {
             "query_data" => query::run(call, &call.arguments()?)?,
             "validate_data" => validate::run(call, &call.arguments()?)?,
             "patch_data" => patch::run(call, call.arguments()?)?,
+            "convert_data" => convert::run(call, &call.arguments()?)?,
             name => return Err(ErrorInfo::new(format!("there is no tool `{name}` here")).into()),
         };
         Ok(answer)

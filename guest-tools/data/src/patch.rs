@@ -5,6 +5,7 @@ use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::format::Format;
 use crate::source::Source;
 
 /// What `patch_data` takes.
@@ -13,15 +14,17 @@ use crate::source::Source;
 pub(crate) struct Arguments {
     path: Option<String>,
     text: Option<String>,
+    from: Option<Format>,
     patch: Option<Vec<Value>>,
     merge: Option<Value>,
 }
 
 /// Runs a call. No file is changed: the answer is the document as it would be.
 pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
-    let Arguments { path, text, patch, merge } = arguments;
-    let source = Source { path: path.as_deref(), text: text.as_deref() };
-    let mut document = source.read(call, "text")?.json()?;
+    let Arguments { path, text, from, patch, merge } = arguments;
+    let (path, text) = (path.as_deref(), text.as_deref());
+    let source = Source { path, text, from, delimiter: None };
+    let mut document = source.read(call)?;
     match (patch, merge) {
         (Some(operations), None) => apply(&mut document, operations)?,
         (None, Some(merge)) => json_patch::merge(&mut document, &merge),

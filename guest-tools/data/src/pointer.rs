@@ -134,14 +134,29 @@ fn pointer(frames: &[Frame<'_>]) -> String {
             Frame::Object(None) => {}
             Frame::Object(Some(key)) => {
                 let key = serde_json::from_str(&format!("\"{key}\"")).unwrap_or((*key).to_owned());
-                let _ = write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"));
+                push(&mut pointer, &key);
             }
-            Frame::Array(index) => {
-                let _ = write!(pointer, "/{index}");
-            }
+            Frame::Array(index) => push(&mut pointer, &index.to_string()),
         }
     }
     pointer
+}
+
+/// Adds a key to a pointer.
+pub(crate) fn push(pointer: &mut String, key: &str) {
+    let _ = write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"));
+}
+
+/// The pointer of these keys.
+pub(crate) fn written(keys: &[String]) -> String {
+    let mut pointer = String::new();
+    keys.iter().for_each(|key| push(&mut pointer, key));
+    pointer
+}
+
+/// The keys of a pointer.
+pub(crate) fn keys(pointer: &str) -> Vec<String> {
+    pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect()
 }
 
 #[cfg(test)]

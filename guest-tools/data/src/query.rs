@@ -1,5 +1,7 @@
 //! `query_data`: JSONPath of RFC 9535, and jq filters.
 
+use std::mem;
+
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Ctx, Vars, data};
 use jaq_json::{Val, read};
@@ -8,11 +10,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
+use crate::document::Document;
+use crate::format::Format;
 use crate::pointer;
-use crate::source::{Source, Text};
-
-/// How long the results may be together, in bytes.
-const ANSWER_BYTES: usize = 256 << 10;
+use crate::source::Source;
+use crate::write::ANSWER_BYTES;
 
 /// What `query_data` takes.
 #[derive(Deserialize)]
@@ -21,6 +23,7 @@ pub(crate) struct Arguments {
     query: String,
     path: Option<String>,
     text: Option<String>,
+    from: Option<Format>,
     #[serde(default = "results")]
     limit: usize,
 }
@@ -44,24 +47,24 @@ type Filter = jaq_core::Filter<data::JustLut<Val>>;
 
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
-    let Arguments { query, path, text, limit } = arguments;
+    let Arguments { query, path, text, from, limit } = arguments;
     let mut results =
         Results { limit: *limit, found: Vec::new(), bytes: 0, has_more: false, too_long: None };
-    let source = Source { path: path.as_deref(), text: text.as_deref() };
+    let (path, text) = (path.as_deref(), text.as_deref());
+    let source = Source { path, text, from: *from, delimiter: None };
     // No filter begins so but with a variable, and the only ones are of the program itself.
     if query.trim_start().starts_with('$') {
         let path = JsonPath::parse(query.trim()).map_err(|error| {
             let (position, message) = (error.position(), error.message());
             ErrorInfo::new(format!("invalid JSONPath at character {}: {message}", position + 1))
         })?;
-        source.each(call, &mut |text| {
-            let document = text.json()?;
-            let nodes = path.query(&document);
+        source.each(call, &mut |document| {
+            let nodes = path.query(&document.value);
             Ok(nodes.iter().all(|node| results.add(node.to_string())))
         })?;
     } else {
         let filter = compile(query)?;
-        source.each(call, &mut |text| apply(&filter, text, &mut results))?;
+        source.each(call, &mut |document| apply(&filter, document, &mut results))?;
     }
     if let Some(bytes) = results.too_long {
         return Err(ErrorInfo::new(format!(
@@ -135,11 +138,16 @@ fn compile(code: &str) -> Result<Filter, ErrorInfo> {
 }
 
 /// Applies a filter to one document.
-fn apply(filter: &Filter, text: &Text, results: &mut Results) -> Result<bool, ErrorInfo> {
-    // jaq reads more than JSON.
-    text.json()?;
-    let input = read::parse_single(text.text.as_bytes())
-        .map_err(|error| ErrorInfo::new(format!("{} is not JSON: {error}", text.name)))?;
+fn apply(
+    filter: &Filter,
+    mut document: Document<'_>,
+    results: &mut Results,
+) -> Result<bool, ErrorInfo> {
+    let name = mem::take(&mut document.name);
+    let input = read::parse_single(document.json().as_bytes())
+        .map_err(|error| ErrorInfo::new(format!("{name} is not JSON: {error}")))?;
+    // Its memory is needed for the results.
+    drop(document);
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for output in filter.id.run((context, input)) {
         let output = match output {
@@ -150,7 +158,6 @@ fn apply(filter: &Filter, text: &Text, results: &mut Results) -> Result<bool, Er
                         0 => String::new(),
                         count => format!(", after {count} results"),
                     };
-                    let name = &text.name;
                     return Err(ErrorInfo::new(format!("jq, on {name}{before}: {error}")));
                 }
                 // `halt`.

@@ -1,81 +1,146 @@
-//! The document that a call is about: a text of the arguments, or a file.
+//! The documents that a call is about: a text of the arguments, or a file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::{Location, explain};
 use serde_json::Value;
 
-use crate::pointer;
+use crate::document::{Document, Place};
+use crate::format::Format;
+use crate::read::csv::Rows;
+use crate::read::{json, toml, yaml};
 
-/// The largest document that is read whole, and the longest line of JSON Lines.
+/// The largest document that is read whole, and the longest line or row.
 const DOCUMENT_BYTES: u64 = 16 << 20;
 
-/// Where a document comes from.
-#[derive(Clone, Copy)]
+/// Where documents come from.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Source<'a> {
     pub(crate) path: Option<&'a str>,
     pub(crate) text: Option<&'a str>,
+    /// The format, where the extension of the file does not say it.
+    pub(crate) from: Option<Format>,
+    /// What separates the cells of CSV, where it is not guessed.
+    pub(crate) delimiter: Option<u8>,
 }
 
-/// A text and what it is called in errors.
-pub(crate) struct Text {
-    pub(crate) name: String,
-    pub(crate) text: String,
-    /// The line of its file with which it begins, from 1.
-    pub(crate) first_line: usize,
+/// A text that was read whole.
+pub(crate) struct Loaded {
+    name: String,
+    text: String,
+    format: Format,
 }
 
-impl Text {
-    /// The value that it is.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, with the line, the column and the pointer.
-    pub(crate) fn json(&self) -> Result<Value, ErrorInfo> {
-        serde_json::from_str(&self.text).map_err(|error| {
-            let offset = pointer::offset(&self.text, error.line(), error.column());
-            let (line, column) = pointer::line_and_column(&self.text, offset);
-            let at = pointer::at(&self.text, offset);
-            let what = error.to_string();
-            let end = format!(" at line {} column {}", error.line(), error.column());
-            let what = what.strip_suffix(&end).unwrap_or(&what);
-            let (name, line) = (&self.name, self.first_line + line - 1);
-            ErrorInfo::new(format!(
-                "{name} is not JSON: {what} (line {line}, column {column}, in `{at}`)"
-            ))
-        })
+impl<'a> Source<'a> {
+    /// A file whose extension says its format.
+    pub(crate) fn file(path: &'a str) -> Self {
+        Self { path: Some(path), ..Self::default() }
     }
-}
 
-impl Source<'_> {
-    /// Reads the whole document.
-    pub(crate) fn read(self, call: &Call, what: &str) -> Result<Text, ErrorInfo> {
-        match (self.path, self.text) {
-            (None, Some(text)) => {
-                Ok(Text { name: format!("`{what}`"), text: text.to_owned(), first_line: 1 })
-            }
-            (Some(path), None) => {
-                let bytes = read_all(open(call, path)?, path)?;
-                Ok(Text { name: format!("`{path}`"), text: utf8(bytes, path)?, first_line: 1 })
-            }
-            _ => Err(ErrorInfo::new(format!("give either `path` or `{what}`"))),
+    /// The format of the documents.
+    pub(crate) fn format(self) -> Format {
+        self.from.unwrap_or_else(|| self.path.map_or(Format::Json, Format::of))
+    }
+
+    /// What it is called in errors.
+    pub(crate) fn name(self) -> String {
+        self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{path}`"))
+    }
+
+    /// Reads a text whole, which has no rows.
+    pub(crate) fn load(self, call: &Call) -> Result<Loaded, ErrorInfo> {
+        let text = match (self.path, self.text) {
+            (None, Some(text)) => text.to_owned(),
+            (Some(path), None) => utf8(read_all(open(call, path)?, path)?, path)?,
+            _ => return Err(neither()),
+        };
+        Ok(Loaded { name: self.name(), text, format: self.format() })
+    }
+
+    /// Reads one value: of several documents or rows an array.
+    pub(crate) fn read(self, call: &Call) -> Result<Value, ErrorInfo> {
+        let mut values = Vec::new();
+        if self.format().has_rows() {
+            self.rows(call, &mut |row| {
+                values.push(row.value);
+                Ok(true)
+            })?;
+            return Ok(Value::Array(values));
         }
+        self.load(call)?.documents(&mut |document| {
+            values.push(document.value);
+            Ok(true)
+        })?;
+        Ok(if values.len() == 1 { values.remove(0) } else { Value::Array(values) })
     }
 
-    /// Reads line by line where the file is one of JSON Lines, else the whole. `visit` says
-    /// whether it wants more.
+    /// Reads each document or row. `visit` says whether it wants more.
     pub(crate) fn each(
         self,
         call: &Call,
-        visit: &mut dyn FnMut(&Text) -> Result<bool, ErrorInfo>,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
-        let lines = self.path.filter(|path| is_json_lines(path));
-        let Some(path) = lines else {
-            return visit(&self.read(call, "text")?).map(drop);
-        };
-        let mut reader = BufReader::with_capacity(64 << 10, open(call, path)?);
+        match self.format().has_rows() {
+            true => self.rows(call, visit),
+            false => self.load(call)?.documents(visit),
+        }
+    }
+
+    /// Reads a format that has rows, one by one: the text may be of any length. `visit` says
+    /// whether it wants more.
+    pub(crate) fn rows(
+        self,
+        call: &Call,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        match (self.path, self.text) {
+            (None, Some(text)) => self.rows_of(call, Cursor::new(text), visit),
+            (Some(path), None) => {
+                let file = BufReader::with_capacity(64 << 10, open(call, path)?);
+                self.rows_of(call, file, visit)
+            }
+            _ => Err(neither()),
+        }
+    }
+
+    fn rows_of(
+        self,
+        call: &Call,
+        reader: impl BufRead,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        match self.format() {
+            Format::Csv => self.csv(reader, visit),
+            _ => self.lines(call, reader, visit),
+        }
+    }
+
+    fn csv(
+        self,
+        reader: impl BufRead,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        let name = self.name();
+        let mut rows =
+            Rows::new(reader, self.delimiter, DOCUMENT_BYTES).map_err(|it| it.error(&name))?;
+        while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
+            let name = format!("line {line} of {name}");
+            if !visit(Document { name, value, place: Place::Row { line } })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn lines(
+        self,
+        call: &Call,
+        mut reader: impl BufRead,
+        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        let path = self.path.unwrap_or("text");
         let mut number = 0;
         loop {
             number += 1;
@@ -83,8 +148,9 @@ impl Source<'_> {
             let mut limited = (&mut reader).take(DOCUMENT_BYTES);
             let read = limited.read_until(b'\n', &mut line);
             let read = read.map_err(|error| failed(call, path, &error))?;
+            let name = format!("line {number} of {}", self.name());
             if read as u64 == DOCUMENT_BYTES {
-                return Err(too_large(&format!("line {number} of `{path}`")));
+                return Err(too_large(&name));
             }
             if read == 0 {
                 return Ok(());
@@ -92,28 +158,61 @@ impl Source<'_> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let name = format!("line {number} of `{path}`");
-            if !visit(&Text { name, text: utf8(line, path)?, first_line: number })? {
+            let text = utf8(line, path)?;
+            let value = json::read(&text, number).map_err(|mistake| mistake.error(&name))?;
+            let place = Place::Json { text: &text, first_line: number };
+            if !visit(Document { name, value, place })? {
                 return Ok(());
             }
         }
     }
 }
 
-/// Whether each line of a file is a document, by its name.
-fn is_json_lines(path: &str) -> bool {
-    let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    matches!(extension.as_deref(), Some("jsonl" | "ndjson" | "jsonlines"))
+impl Loaded {
+    /// Reads each document: more than one there are in YAML only. `visit` says whether it
+    /// wants more.
+    pub(crate) fn documents<'a>(
+        &'a self,
+        visit: &mut dyn FnMut(Document<'a>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        let Self { name, text, format } = self;
+        let mut visit = |value, place| visit(Document { name: name.clone(), value, place });
+        match format {
+            Format::Yaml => {
+                let mut documents = yaml::Documents::new(text);
+                let mut number = 0;
+                while let Some(value) = documents.next().map_err(|it| it.error(name))? {
+                    if !visit(value, Place::Yaml { text, number })? {
+                        return Ok(());
+                    }
+                    number += 1;
+                }
+                match number {
+                    // A file without content.
+                    0 => visit(Value::Null, Place::Yaml { text, number }).map(drop),
+                    _ => Ok(()),
+                }
+            }
+            Format::Toml => {
+                let value = toml::read(text).map_err(|it| it.error(name))?;
+                visit(value, Place::Toml { text }).map(drop)
+            }
+            _ => {
+                let value = json::read(text, 1).map_err(|it| it.error(name))?;
+                visit(value, Place::Json { text, first_line: 1 }).map(drop)
+            }
+        }
+    }
 }
 
 /// Opens a file of the arguments.
-pub(crate) fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
+fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
     let location = Location::new(call, path)?;
     File::open(&location.path).map_err(|error| explain(&location, "read", &error))
 }
 
 /// Reads a file that is not too large.
-pub(crate) fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
+fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
     let failed = |error| ErrorInfo::new(format!("`{path}` cannot be read: {error}"));
     let size = file.metadata().map_err(failed)?.len();
     if size > DOCUMENT_BYTES {
@@ -128,6 +227,10 @@ pub(crate) fn read_all(file: File, path: &str) -> Result<Vec<u8>, ErrorInfo> {
     }
 }
 
+fn neither() -> ErrorInfo {
+    ErrorInfo::new("give either `path` or `text`")
+}
+
 fn failed(call: &Call, path: &str, error: &std::io::Error) -> ErrorInfo {
     match Location::new(call, path) {
         Ok(location) => explain(&location, "read", error),
@@ -137,7 +240,7 @@ fn failed(call: &Call, path: &str, error: &std::io::Error) -> ErrorInfo {
 
 fn too_large(name: &str) -> ErrorInfo {
     ErrorInfo::new(format!(
-        "{name} has more than 16 MiB; only JSON Lines (`.jsonl`) are read line by line"
+        "{name} has more than 16 MiB; only JSON Lines (`.jsonl`) and CSV are read row by row"
     ))
 }
 

@@ -33,12 +33,25 @@ fn check_failing(list: &str, failing: &[String]) {
 }
 
 /// What a call answers, or its error.
-fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
+pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, String> {
     let call = Call::new(tool, root, arguments, "{}");
     Data::run(&call, Value::Null).map_err(|stop| match stop {
         Stop::Error(error) => error.message,
         Stop::Question(question) => question.text,
     })
+}
+
+#[test]
+fn the_definitions_cost_a_model_at_most_800_tokens() {
+    let described: Value = serde_json::from_str(&Data::describe().to_string()).unwrap();
+    let tools = described["tools"].as_array().unwrap();
+    let bytes = tools.iter().map(|tool| {
+        let parts = ["name", "description", "inputSchema"].map(|part| tool[part].to_string());
+        parts.concat().len()
+    });
+    // A token has about four characters.
+    let tokens = bytes.sum::<usize>() / 4;
+    assert!(tokens <= 800, "{tokens}");
 }
 
 #[test]
@@ -134,7 +147,7 @@ fn answers_are_those_of_the_cases() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    for file in ["query_data", "validate_data", "patch_data"] {
+    for file in ["query_data", "validate_data", "patch_data", "convert_data"] {
         kitbag_cases::check(directory("cases").join(format!("{file}.txt")), |tool, arguments| {
             let shorten = |text: String| text.replace(&root, "/workspace");
             call(&root, tool, arguments).map(shorten).map_err(shorten)

@@ -5,8 +5,9 @@ use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::pointer;
-use crate::source::{Source, Text, open, read_all};
+use crate::document::Document;
+use crate::format::Format;
+use crate::source::Source;
 
 /// How many errors are shown.
 const ERRORS: usize = 20;
@@ -23,6 +24,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 pub(crate) struct Arguments {
     path: Option<String>,
     text: Option<String>,
+    from: Option<Format>,
     schema_path: Option<String>,
     schema: Option<Map<String, Value>>,
 }
@@ -39,9 +41,7 @@ impl Retrieve for Files {
             return Err("it is not in the workspace, and nothing is fetched".into());
         }
         let path = uri.path().decode().to_string().map_err(|_| "its path is not UTF-8")?;
-        let bytes = open(&self.0, &path).and_then(|file| read_all(file, &path));
-        let bytes = bytes.map_err(|error| error.message)?;
-        Ok(serde_json::from_slice(&bytes)?)
+        Ok(Source::file(&path).read(&self.0).map_err(|error| error.message)?)
     }
 }
 
@@ -49,17 +49,15 @@ impl Retrieve for Files {
 pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
     let (schema, base) = match (&arguments.schema, &arguments.schema_path) {
         (Some(schema), None) => (Value::Object(schema.clone()), None),
-        (None, Some(path)) => {
-            let source = Source { path: Some(path), text: None };
-            (source.read(call, "schema")?.json()?, Some(path))
-        }
+        (None, Some(path)) => (Source::file(path).read(call)?, Some(path)),
         _ => return Err(ErrorInfo::new("give either `schema_path` or `schema`")),
     };
     let validator = compile(call, &schema, base.map(String::as_str))?;
-    let source = Source { path: arguments.path.as_deref(), text: arguments.text.as_deref() };
+    let (path, text) = (arguments.path.as_deref(), arguments.text.as_deref());
+    let source = Source { path, text, from: arguments.from, delimiter: None };
     let (mut errors, mut left_out) = (Vec::new(), 0);
-    source.each(call, &mut |text| {
-        check(&validator, text, &mut errors, &mut left_out)?;
+    source.each(call, &mut |document| {
+        check(&validator, &document, &mut errors, &mut left_out);
         Ok(true)
     })?;
     let is_valid = errors.is_empty();
@@ -107,29 +105,26 @@ fn escaped(path: &str) -> String {
 
 fn check(
     validator: &Validator,
-    text: &Text,
+    document: &Document<'_>,
     errors: &mut Vec<Value>,
     left_out: &mut u64,
-) -> Result<(), ErrorInfo> {
-    let document = text.json()?;
-    for error in validator.iter_errors(&document) {
+) {
+    for error in validator.iter_errors(&document.value) {
         if errors.len() == ERRORS {
             *left_out += 1;
             continue;
         }
         let pointer = error.instance_path().to_string();
-        let start = pointer::find(&text.text, &pointer).unwrap_or(0);
-        let (line, column) = pointer::line_and_column(&text.text, start);
+        let (line, column) = document.place(&pointer);
         let shown = json!({
             "pointer": pointer,
-            "line": text.first_line + line - 1,
+            "line": line,
             "column": column,
             "message": cut(&error.to_string()),
             "schema": error.schema_path().to_string(),
         });
         errors.push(shown);
     }
-    Ok(())
 }
 
 /// The beginning of a message, which may hold a whole document.

@@ -1,0 +1,193 @@
+//! `convert_data`: a document in another format.
+
+#[cfg(test)]
+mod tests;
+
+use kitbag_sdk::{Call, ErrorInfo};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::format::Format;
+use crate::pointer;
+use crate::source::Source;
+use crate::write::{ANSWER_BYTES, Rows, Stop, write};
+
+/// What `convert_data` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    to: Format,
+    path: Option<String>,
+    text: Option<String>,
+    from: Option<Format>,
+    delimiter: Option<String>,
+    #[serde(default)]
+    offset: usize,
+    limit: Option<usize>,
+}
+
+/// Rows on their way into another format.
+struct Conversion {
+    to: Format,
+    /// What is converted, in errors.
+    name: String,
+    offset: usize,
+    limit: usize,
+    /// None before the first.
+    rows: Option<Rows>,
+    /// How many rows there were, those before the offset included.
+    seen: usize,
+}
+
+/// Runs a call.
+pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInfo> {
+    let Arguments { to, path, text, from, delimiter, offset, limit } = arguments;
+    let delimiter = delimiter.as_deref().map(separator).transpose()?;
+    let source = Source { path: path.as_deref(), text: text.as_deref(), from: *from, delimiter };
+    let name = source.name();
+    if source.format() == Format::Toml && *to == Format::Toml {
+        return Err(ErrorInfo::new(format!("{name} is TOML already")));
+    }
+    let wants_rows = *offset > 0 || limit.is_some();
+    let limit = limit.unwrap_or(usize::MAX);
+    let mut conversion = Conversion { to: *to, name, offset: *offset, limit, rows: None, seen: 0 };
+    if source.format().has_rows() {
+        source.rows(call, &mut |row| conversion.add(&row, &row.value, None))?;
+        return conversion.finish();
+    }
+    let loaded = source.load(call)?;
+    // Only a second one says that there are several.
+    let mut first: Option<Document<'_>> = None;
+    loaded.documents(&mut |document| {
+        if conversion.seen == 0 && first.is_none() {
+            first = Some(document);
+            return Ok(true);
+        }
+        if let Some(first) = first.take()
+            && !conversion.add(&first, &first.value, None)?
+        {
+            return Ok(false);
+        }
+        conversion.add(&document, &document.value, None)
+    })?;
+    let Some(document) = first else { return conversion.finish() };
+    match &document.value {
+        Value::Array(items) if wants_rows || to.has_rows() => {
+            for (index, item) in items.iter().enumerate() {
+                if !conversion.add(&document, item, Some(index))? {
+                    break;
+                }
+            }
+            conversion.finish()
+        }
+        _ if wants_rows => Err(ErrorInfo::new(format!(
+            "{} has no rows: `offset` and `limit` are for CSV, JSON Lines and arrays",
+            document.name
+        ))),
+        value => write(*to, value).map_err(|stop| match stop {
+            Stop::TooLong => ErrorInfo::new(format!(
+                "{} as {to} is longer than {ANSWER_BYTES} bytes; `query_data` answers parts of it",
+                document.name
+            )),
+            Stop::Unfit { what, keys } => unfit(*to, &document, &what, &keys, None),
+        }),
+    }
+}
+
+impl Conversion {
+    /// Adds a row, which is an item of the document or the whole, and says whether more are
+    /// wanted.
+    fn add(
+        &mut self,
+        document: &Document<'_>,
+        row: &Value,
+        item: Option<usize>,
+    ) -> Result<bool, ErrorInfo> {
+        let number = self.seen;
+        self.seen += 1;
+        if number < self.offset {
+            return Ok(true);
+        }
+        if number - self.offset >= self.limit {
+            return Ok(false);
+        }
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            rows @ None => {
+                rows.insert(Rows::new(self.to).map_err(|stop| stop.error(&self.name, self.to))?)
+            }
+        };
+        rows.add(row).map_err(|stop| match stop {
+            Stop::TooLong => self.too_long(number),
+            Stop::Unfit { what, mut keys } => {
+                keys.splice(0..0, item.map(|index| index.to_string()));
+                let row = item.is_none().then_some(number);
+                unfit(self.to, document, &what, &keys, row)
+            }
+        })?;
+        Ok(number + 1 - self.offset < self.limit)
+    }
+
+    /// The error for a row with which the answer gets too long.
+    fn too_long(&self, number: usize) -> ErrorInfo {
+        let Self { name, to, offset, .. } = self;
+        ErrorInfo::new(match number - offset {
+            0 => format!(
+                "row {number} of {name} as {to} is longer than {ANSWER_BYTES} bytes; \
+                 `query_data` answers parts of it"
+            ),
+            fit => format!(
+                "{name} as {to} is longer than {ANSWER_BYTES} bytes; `limit` {fit} fits, and \
+                 `offset` {number} goes on"
+            ),
+        })
+    }
+
+    fn finish(self) -> Result<String, ErrorInfo> {
+        let Self { name, to, .. } = self;
+        let rows = self.rows.map_or_else(|| Rows::new(to), Ok);
+        rows.and_then(Rows::finish).map_err(|stop| stop.error(&name, to))
+    }
+}
+
+impl Stop {
+    /// The error for rows that cannot be one text.
+    fn error(self, name: &str, to: Format) -> ErrorInfo {
+        ErrorInfo::new(match self {
+            Self::TooLong => {
+                format!("{name} as {to} is longer than {ANSWER_BYTES} bytes; lower `limit`")
+            }
+            Self::Unfit { what, .. } => format!("{name} has what {to} cannot hold: {what}"),
+        })
+    }
+}
+
+/// The error for what a format cannot hold. `row` is the number of the document, where it is
+/// one of several.
+fn unfit(
+    to: Format,
+    document: &Document<'_>,
+    what: &str,
+    keys: &[String],
+    row: Option<usize>,
+) -> ErrorInfo {
+    let inner = pointer::written(keys);
+    let (line, column) = document.place(&inner);
+    let row = row.map_or_else(String::new, |row| format!("/{row}"));
+    ErrorInfo::new(format!(
+        "{} has what {to} cannot hold: {what} (line {line}, column {column}, in `{row}{inner}`)",
+        document.name
+    ))
+}
+
+/// A delimiter, as a byte.
+fn separator(delimiter: &str) -> Result<u8, ErrorInfo> {
+    match delimiter.as_bytes() {
+        [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        b"\\t" => Ok(b'\t'),
+        _ => Err(ErrorInfo::new(format!(
+            "`delimiter` is `{delimiter}`; it is one ASCII character, no quote and no line break"
+        ))),
+    }
+}

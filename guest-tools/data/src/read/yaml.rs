@@ -1,0 +1,411 @@
+//! YAML 1.2, from the events of the parser, which builds no values itself: numbers keep their
+//! digits, and what aliases add is counted before it is copied.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
+use serde_json::{Map, Value};
+
+use super::scalar;
+use crate::document::{DEPTH, Mistake};
+use crate::format::Format;
+use crate::pointer;
+
+/// How many values aliases and anchors may copy in a stream.
+const COPIED_VALUES: usize = 100_000;
+
+/// How long the texts of those may be together, in bytes.
+const COPIED_BYTES: usize = 4 << 20;
+
+/// The tags of the core schema, without their handle.
+const CORE: &str = "tag:yaml.org,2002:";
+
+/// Reads the documents of a stream one by one.
+pub(crate) struct Documents<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    frames: Vec<Frame>,
+    root: Option<Value>,
+    anchors: HashMap<usize, Anchor>,
+    copied_values: usize,
+    copied_bytes: usize,
+    /// The keys of the value whose place is looked for.
+    wanted: Vec<String>,
+    /// Where the last value on the way to it begins.
+    found: Option<Marker>,
+}
+
+/// A mapping or a sequence that has not ended.
+struct Frame {
+    container: Container,
+    /// The number of its anchor, 0 without.
+    anchor: usize,
+    /// How many values lie inside each other in it.
+    height: usize,
+    is_wanted: bool,
+}
+
+enum Container {
+    Mapping {
+        map: Map<String, Value>,
+        /// The key whose value comes next.
+        key: Option<Key>,
+        /// What `<<` adds.
+        merged: Vec<Map<String, Value>>,
+    },
+    Sequence(Vec<Value>),
+}
+
+enum Key {
+    Named(String),
+    /// `<<`
+    Merge,
+}
+
+struct Anchor {
+    value: Value,
+    height: usize,
+    values: usize,
+    bytes: usize,
+}
+
+/// Where a value of one document begins: its line and its column, from 1.
+pub(crate) fn place(text: &str, number: usize, pointer: &str) -> (usize, usize) {
+    let mut documents = Documents::new(text);
+    for _ in 0..number {
+        let _ = documents.next();
+    }
+    documents.wanted = pointer::keys(pointer);
+    documents.found = None;
+    let _ = documents.next();
+    documents.found.map_or((1, 1), line_and_column)
+}
+
+fn line_and_column(marker: Marker) -> (usize, usize) {
+    (marker.line(), marker.col() + 1)
+}
+
+impl<'a> Documents<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            parser: Parser::new_from_str(text),
+            frames: Vec::new(),
+            root: None,
+            anchors: HashMap::new(),
+            copied_values: 0,
+            copied_bytes: 0,
+            wanted: Vec::new(),
+            found: None,
+        }
+    }
+
+    /// The next document; none at the end of the stream. After an error there is no next.
+    pub(crate) fn next(&mut self) -> Result<Option<Value>, Mistake> {
+        while let Some(event) = self.parser.next_event() {
+            let (event, span) = event.map_err(|error| {
+                let at = line_and_column(*error.marker());
+                let mistake = Mistake::syntax(Format::Yaml, error.info(), at);
+                Mistake { pointer: Some(self.pointer()), ..mistake }
+            })?;
+            match event {
+                Event::DocumentEnd => {
+                    // Anchors are those of one document.
+                    self.anchors.clear();
+                    return Ok(Some(self.root.take().unwrap_or_default()));
+                }
+                Event::StreamEnd => return Ok(None),
+                Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => {}
+                event => self.take(event, span.start)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), Mistake> {
+        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
+            let Some(frame) = self.frames.pop() else { return Ok(()) };
+            let value = frame.container.value();
+            return self.add(value, frame.anchor, frame.height, at);
+        }
+        if self.wants_key() {
+            return self.take_key(event, at);
+        }
+        let is_wanted = self.is_wanted();
+        if is_wanted {
+            self.found = Some(at);
+        }
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = self.scalar(&text, style, tag.as_deref(), at)?;
+                self.add(value, anchor, 0, at)
+            }
+            Event::Alias(anchor) => {
+                let Some(Anchor { height, values, bytes, .. }) = self.anchors.get(&anchor) else {
+                    return Err(self.syntax("an alias is part of what it stands for", at));
+                };
+                let (height, values, bytes) = (*height, *values, *bytes);
+                self.count(values, bytes, at)?;
+                let value = self.anchors[&anchor].value.clone();
+                self.add(value, 0, height, at)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.check_tag(tag.as_deref(), "seq", at)?;
+                self.push(Container::Sequence(Vec::new()), anchor, is_wanted, at)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.check_tag(tag.as_deref(), "map", at)?;
+                let (map, merged) = (Map::new(), Vec::new());
+                let mapping = Container::Mapping { map, key: None, merged };
+                self.push(mapping, anchor, is_wanted, at)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wants_key(&self) -> bool {
+        let container = self.frames.last().map(|frame| &frame.container);
+        matches!(container, Some(Container::Mapping { key: None, .. }))
+    }
+
+    /// Whether the value that begins now is on the way to the one that is looked for.
+    fn is_wanted(&self) -> bool {
+        let Some(frame) = self.frames.last() else { return true };
+        let Some(wanted) = self.wanted.get(self.frames.len() - 1) else { return false };
+        frame.is_wanted
+            && match &frame.container {
+                Container::Mapping { key: Some(Key::Named(key)), .. } => key == wanted,
+                Container::Mapping { .. } => false,
+                Container::Sequence(items) => items.len().to_string() == *wanted,
+            }
+    }
+
+    fn take_key(&mut self, event: Event<'_>, at: Marker) -> Result<(), Mistake> {
+        let key = match event {
+            Event::Scalar(text, ScalarStyle::Plain, 0, None) if text == "<<" => Key::Merge,
+            Event::Scalar(text, _, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "", at)?;
+                if anchor != 0 {
+                    self.anchor(anchor, &Value::from(&*text), 0, at)?;
+                }
+                Key::Named(text.into_owned())
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor).map(|anchor| &anchor.value) {
+                Some(Value::String(text)) => Key::Named(text.clone()),
+                Some(Value::Array(_) | Value::Object(_)) | None => return Err(self.no_key(at)),
+                Some(value) => Key::Named(value.to_string()),
+            },
+            _ => return Err(self.no_key(at)),
+        };
+        let Some(Frame { container: Container::Mapping { map, key: next, .. }, .. }) =
+            self.frames.last_mut()
+        else {
+            return Ok(());
+        };
+        if let Key::Named(name) = &key
+            && map.contains_key(name)
+        {
+            let what = format!("the key `{name}` stands twice");
+            return Err(self.syntax(&what, at));
+        }
+        *next = Some(key);
+        Ok(())
+    }
+
+    fn no_key(&self, at: Marker) -> Mistake {
+        let what = "a key that is a mapping or a sequence";
+        Mistake::unfit(what, line_and_column(at), self.pointer())
+    }
+
+    fn push(
+        &mut self,
+        container: Container,
+        anchor: usize,
+        is_wanted: bool,
+        at: Marker,
+    ) -> Result<(), Mistake> {
+        if self.frames.len() >= DEPTH {
+            return Err(self.syntax("recursion limit exceeded", at));
+        }
+        self.frames.push(Frame { container, anchor, height: 0, is_wanted });
+        Ok(())
+    }
+
+    /// Puts a value in which so many lie inside each other where it belongs.
+    fn add(
+        &mut self,
+        value: Value,
+        anchor: usize,
+        height: usize,
+        at: Marker,
+    ) -> Result<(), Mistake> {
+        if self.frames.len() + height > DEPTH {
+            return Err(self.syntax("recursion limit exceeded", at));
+        }
+        if anchor != 0 {
+            self.anchor(anchor, &value, height, at)?;
+        }
+        let Some(frame) = self.frames.last_mut() else {
+            self.root = Some(value);
+            return Ok(());
+        };
+        frame.height = frame.height.max(height + 1);
+        match &mut frame.container {
+            Container::Sequence(items) => items.push(value),
+            Container::Mapping { map, key, merged } => match key.take() {
+                Some(Key::Named(key)) => {
+                    map.insert(key, value);
+                }
+                Some(Key::Merge) => {
+                    let values = match value {
+                        Value::Array(values) => values,
+                        value => vec![value],
+                    };
+                    for value in values {
+                        let Value::Object(map) = value else {
+                            return Err(self.syntax("`<<` merges mappings only", at));
+                        };
+                        merged.push(map);
+                    }
+                }
+                None => {}
+            },
+        }
+        Ok(())
+    }
+
+    fn anchor(
+        &mut self,
+        anchor: usize,
+        value: &Value,
+        height: usize,
+        at: Marker,
+    ) -> Result<(), Mistake> {
+        let (values, bytes) = size(value);
+        self.count(values, bytes, at)?;
+        let value = value.clone();
+        self.anchors.insert(anchor, Anchor { value, height, values, bytes });
+        Ok(())
+    }
+
+    /// Counts what is about to be copied.
+    fn count(&mut self, values: usize, bytes: usize, at: Marker) -> Result<(), Mistake> {
+        self.copied_values += values;
+        self.copied_bytes += bytes;
+        if self.copied_values > COPIED_VALUES || self.copied_bytes > COPIED_BYTES {
+            let what = format!(
+                "its aliases stand for more than {COPIED_VALUES} values or {COPIED_BYTES} bytes"
+            );
+            return Err(self.syntax(&what, at));
+        }
+        Ok(())
+    }
+
+    fn scalar(
+        &self,
+        text: &str,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        at: Marker,
+    ) -> Result<Value, Mistake> {
+        let kind = match tag {
+            None if style == ScalarStyle::Plain => "",
+            None => "str",
+            Some(tag) => self.check_tag(Some(tag), "", at)?,
+        };
+        let as_text = || Ok(Value::from(text));
+        let resolved = match kind {
+            "str" | "binary" | "timestamp" => return as_text(),
+            _ => scalar::resolve(text).map_err(|()| {
+                let what = format!("the number `{text}`");
+                Mistake::unfit(&what, line_and_column(at), self.pointer())
+            })?,
+        };
+        let fits = match kind {
+            "" => true,
+            "null" => resolved.is_null(),
+            "bool" => resolved.is_boolean(),
+            "int" => resolved.to_string().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()),
+            _ => resolved.is_number(),
+        };
+        match fits {
+            true => Ok(resolved),
+            false => Err(self.syntax(&format!("`{text}` is no `!!{kind}`"), at)),
+        }
+    }
+
+    /// What a tag says of a value, which has to be a collection of the kind `expected`, or a
+    /// scalar where that is empty.
+    fn check_tag<'t>(
+        &self,
+        tag: Option<&'t Tag>,
+        expected: &'t str,
+        at: Marker,
+    ) -> Result<&'t str, Mistake> {
+        const SCALARS: [&str; 7] = ["str", "null", "bool", "int", "float", "binary", "timestamp"];
+        let Some(tag) = tag else { return Ok(expected) };
+        let is_core = tag.handle == CORE;
+        let is_plain = tag.handle.is_empty() && tag.suffix == "!";
+        match tag.suffix.as_str() {
+            "!" if is_plain => Ok(if expected.is_empty() { "str" } else { expected }),
+            kind if is_core && expected.is_empty() && SCALARS.contains(&kind) => Ok(kind),
+            kind if is_core && kind == expected => Ok(kind),
+            kind => {
+                let handle = if is_core { "!!" } else { tag.handle.as_str() };
+                let what = format!("the tag `{handle}{kind}`");
+                Err(Mistake::unfit(&what, line_and_column(at), self.pointer()))
+            }
+        }
+    }
+
+    fn syntax(&self, what: &str, at: Marker) -> Mistake {
+        let mistake = Mistake::syntax(Format::Yaml, what, line_and_column(at));
+        Mistake { pointer: Some(self.pointer()), ..mistake }
+    }
+
+    /// The pointer of the value that is read.
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for frame in &self.frames {
+            match &frame.container {
+                Container::Mapping { key: Some(Key::Named(key)), .. } => {
+                    pointer::push(&mut pointer, key);
+                }
+                Container::Mapping { .. } => {}
+                Container::Sequence(items) => {
+                    pointer::push(&mut pointer, &items.len().to_string());
+                }
+            }
+        }
+        pointer
+    }
+}
+
+impl Container {
+    /// What it is when it has ended. A key of its own beats one that is merged, and an
+    /// earlier merge a later one.
+    fn value(self) -> Value {
+        match self {
+            Self::Sequence(items) => Value::Array(items),
+            Self::Mapping { mut map, merged, .. } => {
+                for (key, value) in merged.into_iter().flatten() {
+                    map.entry(key).or_insert(value);
+                }
+                Value::Object(map)
+            }
+        }
+    }
+}
+
+/// How many values there are in one, itself included, and how long its texts are.
+fn size(value: &Value) -> (usize, usize) {
+    let add = |(values, bytes): (usize, usize), (more, longer)| (values + more, bytes + longer);
+    match value {
+        Value::Null | Value::Bool(_) => (1, 0),
+        Value::Number(number) => (1, number.as_str().len()),
+        Value::String(text) => (1, text.len()),
+        Value::Array(items) => items.iter().map(size).fold((1, 0), add),
+        Value::Object(map) => {
+            let sizes = map.iter().map(|(key, value)| add((0, key.len()), size(value)));
+            sizes.fold((1, 0), add)
+        }
+    }
+}
