@@ -10,6 +10,7 @@
 mod convert;
 mod describe;
 mod document;
+mod equal;
 mod format;
 mod patch;
 mod pointer;

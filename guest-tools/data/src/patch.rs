@@ -1,12 +1,16 @@
 //! `patch_data`: JSON Patch of RFC 6902, and JSON Merge Patch of RFC 7396.
 
-use json_patch::{PatchErrorKind, PatchOperation};
+use std::slice;
+
+use json_patch::{AddOperation, PatchErrorKind, PatchOperation, ReplaceOperation, TestOperation};
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::equal::equal;
 use crate::format::Format;
 use crate::source::Source;
+use crate::write::{ANSWER_BYTES, write};
 
 /// What `patch_data` takes.
 #[derive(Deserialize)]
@@ -30,30 +34,55 @@ pub(crate) fn run(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo
         (None, Some(merge)) => json_patch::merge(&mut document, &merge),
         _ => return Err(ErrorInfo::new("give either `patch` or `merge`")),
     }
-    Ok(format!("{document:#}"))
+    write(Format::Json, &document).map_err(|_| {
+        ErrorInfo::new(format!(
+            "the result is longer than {ANSWER_BYTES} bytes; `query_data` with a jq filter answers \
+             parts of it"
+        ))
+    })
 }
 
 /// Applies all operations, or none.
 fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> {
     let mut patch = Vec::new();
-    for (index, operation) in operations.into_iter().enumerate() {
+    for (index, mut operation) in operations.into_iter().enumerate() {
         let shown = operation.to_string();
-        let operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
+        // An operation is read through a buffer, which has no numbers of more than 64 bits.
+        let given = operation.get_mut("value").map(Value::take).unwrap_or_default();
+        let mut operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
             ErrorInfo::new(format!("`/patch/{index}` is no operation: {error}: {shown}"))
         })?;
+        if let PatchOperation::Add(AddOperation { value, .. })
+        | PatchOperation::Replace(ReplaceOperation { value, .. })
+        | PatchOperation::Test(TestOperation { value, .. }) = &mut operation
+        {
+            *value = given;
+        }
         patch.push(operation);
     }
-    json_patch::patch(document, &patch).map_err(|error| {
-        let (index, operation) = (error.operation, &patch[error.operation]);
-        let at = match error.kind {
-            PatchErrorKind::InvalidFromPointer => "what `from` names does not exist",
-            PatchErrorKind::InvalidPointer => "what `path` names does not exist",
-            PatchErrorKind::TestFailed => "the value is another one",
-            PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself",
-            _ => "it cannot be applied",
+    for (index, operation) in patch.iter().enumerate() {
+        // Undoing is not needed: after an error nothing is answered.
+        let applied = match operation {
+            PatchOperation::Test(test) => match document.pointer(test.path.as_str()) {
+                None => Err(PatchErrorKind::InvalidPointer),
+                Some(value) if equal(value, &test.value) => Ok(()),
+                Some(_) => Err(PatchErrorKind::TestFailed),
+            },
+            operation => json_patch::patch_unsafe(document, slice::from_ref(operation))
+                .map_err(|error| error.kind),
         };
-        ErrorInfo::new(format!("`/patch/{index}` failed: {at}: {}", json(operation)))
-    })
+        applied.map_err(|kind| {
+            let at = match kind {
+                PatchErrorKind::InvalidFromPointer => "what `from` names does not exist",
+                PatchErrorKind::InvalidPointer => "what `path` names does not exist",
+                PatchErrorKind::TestFailed => "the value is another one",
+                PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself",
+                _ => "it cannot be applied",
+            };
+            ErrorInfo::new(format!("`/patch/{index}` failed: {at}: {}", json(operation)))
+        })?;
+    }
+    Ok(())
 }
 
 fn json(operation: &PatchOperation) -> String {

@@ -14,6 +14,7 @@ use crate::document::Document;
 use crate::format::Format;
 use crate::pointer;
 use crate::source::Source;
+use crate::validate::cut;
 use crate::write::ANSWER_BYTES;
 
 /// What `query_data` takes.
@@ -154,10 +155,7 @@ fn apply(
             Ok(output) => output,
             Err(stop) => match stop.get_err() {
                 Ok(error) => {
-                    let before = match results.found.len() {
-                        0 => String::new(),
-                        count => format!(", after {count} results"),
-                    };
+                    let before = after(results);
                     return Err(ErrorInfo::new(format!("jq, on {name}{before}: {error}")));
                 }
                 // `halt`.
@@ -165,12 +163,25 @@ fn apply(
             },
         };
         let json = output.to_string();
-        // A value of jaq may be none of JSON, such as NaN or bytes.
-        let is_json = serde_json::from_str::<&RawValue>(&json).is_ok();
-        let json = if is_json { json } else { serde_json::json!(json).to_string() };
+        if serde_json::from_str::<&RawValue>(&json).is_err() {
+            let shown = cut(&json);
+            return Err(ErrorInfo::new(format!(
+                "jq, on {name}{}: a result is not JSON, which has no NaN, no Infinity and no \
+                 bytes, and at most 127 levels: `{shown}`",
+                after(results)
+            )));
+        }
         if !results.add(json) {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// How many results there were before an error.
+fn after(results: &Results) -> String {
+    match results.found.len() {
+        0 => String::new(),
+        count => format!(", after {count} results"),
+    }
 }

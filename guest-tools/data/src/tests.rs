@@ -65,6 +65,26 @@ fn a_result_that_is_too_long_is_an_error_and_not_left_out() {
 }
 
 #[test]
+fn an_answer_is_never_cut_in_the_middle() {
+    let text = json!({ "a": vec![1; 200_000] }).to_string();
+    let arguments = json!({ "text": text, "merge": {} }).to_string();
+    let error = call("/", "patch_data", &arguments).unwrap_err();
+    assert!(error.starts_with("the result is longer than 262144 bytes"), "{error}");
+
+    // The pointer of each error has the key.
+    let key = "k".repeat(100_000);
+    let text = json!({ &key: [1, 2, 3, 4, 5] }).to_string();
+    let arguments = json!({
+        "text": text,
+        "schema": { "additionalProperties": { "items": { "type": "string" } } },
+    });
+    let answer = call("/", "validate_data", &arguments.to_string()).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["errors"].as_array().unwrap().len(), 2);
+    assert_eq!((&answer["left_out"], &answer["valid"]), (&json!(3), &json!(false)));
+}
+
+#[test]
 fn the_compliance_suite_of_jsonpath_passes_but_for_what_is_listed() {
     let suite = read_json(&directory("suites/jsonpath/cts.json"));
     let tests = suite["tests"].as_array().unwrap();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::document::Document;
 use crate::format::Format;
 use crate::source::Source;
+use crate::write::ANSWER_BYTES;
 
 /// How many errors are shown.
 const ERRORS: usize = 20;
@@ -27,6 +28,15 @@ pub(crate) struct Arguments {
     from: Option<Format>,
     schema_path: Option<String>,
     schema: Option<Map<String, Value>>,
+}
+
+/// The errors that were found.
+#[derive(Default)]
+struct Found {
+    errors: Vec<Value>,
+    /// How long those are as JSON.
+    bytes: usize,
+    left_out: u64,
 }
 
 /// Reads what a schema refers to, where that is a file that the call may read.
@@ -55,12 +65,13 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
     let validator = compile(call, &schema, base.map(String::as_str))?;
     let (path, text) = (arguments.path.as_deref(), arguments.text.as_deref());
     let source = Source { path, text, from: arguments.from, delimiter: None };
-    let (mut errors, mut left_out) = (Vec::new(), 0);
+    let mut found = Found::default();
     source.each(call, &mut |document| {
-        check(&validator, &document, &mut errors, &mut left_out);
+        found.check(&validator, &document);
         Ok(true)
     })?;
-    let is_valid = errors.is_empty();
+    let Found { errors, left_out, .. } = found;
+    let is_valid = errors.is_empty() && left_out == 0;
     let mut answer = json!({ "valid": is_valid, "errors": errors });
     if left_out > 0 {
         answer["left_out"] = json!(left_out);
@@ -103,32 +114,37 @@ fn escaped(path: &str) -> String {
     path.bytes().map(escape).collect()
 }
 
-fn check(
-    validator: &Validator,
-    document: &Document<'_>,
-    errors: &mut Vec<Value>,
-    left_out: &mut u64,
-) {
-    for error in validator.iter_errors(&document.value) {
-        if errors.len() == ERRORS {
-            *left_out += 1;
-            continue;
+impl Found {
+    /// Adds the errors of a document.
+    fn check(&mut self, validator: &Validator, document: &Document<'_>) {
+        for error in validator.iter_errors(&document.value) {
+            if self.errors.len() == ERRORS {
+                self.left_out += 1;
+                continue;
+            }
+            let pointer = error.instance_path().to_string();
+            let (line, column) = document.place(&pointer);
+            let shown = json!({
+                "pointer": pointer,
+                "line": line,
+                "column": column,
+                "message": cut(&error.to_string()),
+                "schema": error.schema_path().to_string(),
+            });
+            // A key is as long as its document has it.
+            let bytes = self.bytes + shown.to_string().len();
+            if bytes > ANSWER_BYTES {
+                self.left_out += 1;
+                continue;
+            }
+            self.bytes = bytes;
+            self.errors.push(shown);
         }
-        let pointer = error.instance_path().to_string();
-        let (line, column) = document.place(&pointer);
-        let shown = json!({
-            "pointer": pointer,
-            "line": line,
-            "column": column,
-            "message": cut(&error.to_string()),
-            "schema": error.schema_path().to_string(),
-        });
-        errors.push(shown);
     }
 }
 
-/// The beginning of a message, which may hold a whole document.
-fn cut(message: &str) -> String {
+/// The beginning of a text that is shown, which may hold a whole document.
+pub(crate) fn cut(message: &str) -> String {
     match message.char_indices().nth(MESSAGE_CHARACTERS) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message.to_owned(),

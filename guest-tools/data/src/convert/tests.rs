@@ -194,12 +194,12 @@ fn what_aliases_stand_for_is_counted_before_it_is_copied() {
     let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..20 {
         let alias = format!("*a{}", level - 1);
-        let aliases = vec![alias.as_str(); 9].join(", ");
+        let aliases = [alias.as_str(); 9].join(", ");
         laughs += &format!("a{level}: &a{level} [{aliases}]\n");
     }
     let expected = "its aliases stand for more than 100000 values or 4194304 bytes (line ";
     check_error(&laughs, "yaml", expected);
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 9].join(", "));
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), ["*a"; 9].join(", "));
     check_error(&long, "yaml", expected);
     let merged = "- &a {a: 1, b: 2}\n".to_owned() + &"- <<: *a\n".repeat(40_000);
     check_error(&merged, "yaml", expected);
