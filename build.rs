@@ -10,6 +10,7 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 use std::sync::mpsc;
+use std::time::Duration;
 use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
@@ -346,8 +347,10 @@ impl Built {
             // Another engine, since only this machine's can be asked to run something.
             let host = Host::new(HostOptions::default());
             let source = ComponentSource::File(wasm.to_owned().into());
+            // A busy machine takes its time, as for the artifact.
+            let limits = Limits { compile: Duration::from_secs(60 * 60), ..Limits::default() };
             let component = host
-                .component(&source, &Limits::default(), &RunContext::default())
+                .component(&source, &limits, &RunContext::default())
                 .map_err(|error| failed("described", &error))?;
             let description = component
                 .description()

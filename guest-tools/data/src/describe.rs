@@ -22,8 +22,8 @@ pub(crate) fn tools() -> [Description; 4] {
     );
     let validate = described(
         "validate_data",
-        "Check such a file or text, in CSV and .jsonl each row, against a JSON Schema (2020-12). \
-         Answers each error with its place. Example: \
+        "Check a JSON, YAML, TOML, CSV or .jsonl file, or text, against a JSON Schema (2020-12), \
+         row by row for CSV and .jsonl. Answers each error with its place. Example: \
          {\"path\":\"a.yaml\",\"schema_path\":\"a.schema.json\"}.",
         json!({ "schema_path": { "type": "string" }, "schema": { "type": "object" } }),
         &[],
@@ -47,20 +47,20 @@ pub(crate) fn tools() -> [Description; 4] {
     ));
     let patch = described(
         "patch_data",
-        "Answer such a file or text as JSON, as it is after a JSON Patch (`patch`) or a JSON \
-         Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
+        "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, as JSON after a JSON Patch \
+         (`patch`) or a JSON Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
         json!({ "patch": { "type": "array", "items": { "type": "object" } }, "merge": { "type": "object" } }),
         &[],
     );
     let convert = described(
         "convert_data",
-        "Answer such a file or text in another format. CSV has a header; `offset` and `limit` \
-         count its rows, lines of .jsonl or items of an array. Example: \
+        "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, in another format. CSV has a \
+         header; `offset` and `limit` choose its rows, lines of .jsonl or items of an array. Example: \
          {\"path\":\"a.csv\",\"to\":\"json\"}.",
         json!({
-            "to": format(),
-            "delimiter": { "type": "string" },
+            "to": format("Of the answer"),
+            "delimiter": { "type": "string", "description": "Of CSV. Default: guessed" },
             "offset": { "type": "integer", "minimum": 0, "default": 0 },
             "limit": { "type": "integer", "minimum": 1 },
         }),
@@ -73,7 +73,7 @@ fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Descripti
     let mut properties = json!({
         "path": { "type": "string" },
         "text": { "type": "string" },
-        "from": format(),
+        "from": format("Of `path` or `text`. Default: by the extension, else json"),
     });
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own);
@@ -81,9 +81,9 @@ fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Descripti
     reading(name, text, properties, required)
 }
 
-/// A format, which the extension of a file says too.
-fn format() -> Value {
-    json!({ "type": "string", "enum": ["json", "yaml", "toml", "csv", "jsonl"] })
+fn format(of_what: &str) -> Value {
+    let formats = ["json", "yaml", "toml", "csv", "jsonl"];
+    json!({ "type": "string", "enum": formats, "description": of_what })
 }
 
 fn object(properties: Value, required: &[&str]) -> Value {

@@ -123,8 +123,10 @@ impl<'a> Source<'a> {
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
     ) -> Result<(), ErrorInfo> {
         let name = self.name();
+        let is_tsv = self.path.is_some_and(|path| path.to_ascii_lowercase().ends_with(".tsv"));
+        let delimiter = self.delimiter.or(is_tsv.then_some(b'\t'));
         let mut rows =
-            Rows::new(reader, self.delimiter, DOCUMENT_BYTES).map_err(|it| it.error(&name))?;
+            Rows::new(reader, delimiter, DOCUMENT_BYTES).map_err(|it| it.error(&name))?;
         while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
             let name = format!("line {line} of {name}");
             if !visit(Document { name, value, place: Place::Row { line } })? {
