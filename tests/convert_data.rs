@@ -56,7 +56,7 @@ fn rows_of_a_large_file_are_read_one_by_one() {
     let array = ["path=a.jsonl", "to=json", "limit=1"];
     check(&workspace, &array, "[\n  {\n    \"n\": 1,\n    \"text\": \"of no interest\"\n  }\n]");
     workspace.file("open.csv", "a\n\"".to_owned() + &"x".repeat(17 << 20));
-    check_error(&workspace, &["path=open.csv", "to=json"], "a row does not end");
+    check_error(&workspace, &["path=open.csv", "to=json"], "a row has more than 4 MiB; is a quote not closed? (line 2");
     workspace.file("a.yaml", format!("a: {}\n", "x".repeat(17 << 20)));
     check_error(&workspace, &["path=a.yaml", "to=json"], "`a.yaml` has more than 16 MiB");
 }

@@ -27,8 +27,7 @@ fn in_repository(arguments: &[&str]) -> String {
 
 /// Runs the lines of a session that start with `$ `, in an empty directory and one shell,
 /// and returns the session as it was.
-fn in_an_empty_directory(session: &str) -> String {
-    let workspace = Workspace::new();
+fn in_an_empty_directory(workspace: &Workspace, session: &str) -> String {
     fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
     let kitbag = workspace.command();
     let bin = workspace.outside().join("bin");
@@ -53,13 +52,14 @@ fn in_an_empty_directory(session: &str) -> String {
 fn the_first_example_of_readme_works_anywhere() {
     let readme = read("README.md");
     let shown = block_after(&readme, "<!-- demonstration -->");
-    assert_eq!(in_an_empty_directory(&shown), shown);
+    assert_eq!(in_an_empty_directory(&Workspace::new(), &shown), shown);
 }
 
 #[test]
 fn the_example_of_the_page_on_documents_works() {
     let shown = block_after(&read("docs/data.md"), "<!-- example -->");
-    assert_eq!(in_an_empty_directory(&shown), shown);
+    let workspace = Workspace::with_toolsets(&["data"]);
+    assert_eq!(in_an_empty_directory(&workspace, &shown), shown);
 }
 
 #[test]

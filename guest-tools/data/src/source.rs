@@ -12,8 +12,11 @@ use crate::format::Format;
 use crate::read::csv::Rows;
 use crate::read::{json, toml, yaml};
 
-/// The largest document that is read whole, and the longest line or row.
+/// The largest document that is read whole, and the longest line.
 const DOCUMENT_BYTES: u64 = 16 << 20;
+
+/// The longest row of CSV, which its reader holds several times.
+const ROW_BYTES: u64 = 4 << 20;
 
 /// Where documents come from.
 #[derive(Clone, Copy, Default)]
@@ -125,8 +128,7 @@ impl<'a> Source<'a> {
         let name = self.name();
         let is_tsv = self.path.is_some_and(|path| path.to_ascii_lowercase().ends_with(".tsv"));
         let delimiter = self.delimiter.or(is_tsv.then_some(b'\t'));
-        let mut rows =
-            Rows::new(reader, delimiter, DOCUMENT_BYTES).map_err(|it| it.error(&name))?;
+        let mut rows = Rows::new(reader, delimiter, ROW_BYTES).map_err(|it| it.error(&name))?;
         while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
             let name = format!("line {line} of {name}");
             if !visit(Document { name, value, place: Place::Row { line } })? {

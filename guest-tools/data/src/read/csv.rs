@@ -24,7 +24,7 @@ pub(crate) struct Rows<R> {
     record: StringRecord,
 }
 
-/// Ends with an error where a row does not end.
+/// Ends with an error where a row is too long.
 struct Bounded<R> {
     inner: R,
     left: Rc<Cell<u64>>,
@@ -33,7 +33,7 @@ struct Bounded<R> {
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left.get() == 0 {
-            return Err(io::Error::other("a row does not end"));
+            return Err(io::Error::other("a row has more than 4 MiB; is a quote not closed?"));
         }
         let read = self.inner.read(buffer)?;
         self.left.set(self.left.get().saturating_sub(read as u64));
@@ -60,7 +60,7 @@ impl<R: BufRead> Rows<R> {
         let left = Rc::new(Cell::new(row_bytes));
         let bounded = Bounded { inner, left: Rc::clone(&left) };
         let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(bounded);
-        let header = reader.headers().map_err(|error| mistake(&error))?.clone();
+        let header = reader.headers().map_err(|error| mistake(&error, 1))?.clone();
         let mut names = HashSet::new();
         for name in &header {
             if !names.insert(name) {
@@ -78,7 +78,9 @@ impl<R: BufRead> Rows<R> {
     /// For a row that has more or fewer cells than the header, and one that is not UTF-8.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, Value)>, Mistake> {
         self.left.set(self.row_bytes);
-        if !self.reader.read_record(&mut self.record).map_err(|error| mistake(&error))? {
+        let start = self.reader.position().line() as usize;
+        let read = self.reader.read_record(&mut self.record);
+        if !read.map_err(|error| mistake(&error, start))? {
             return Ok(None);
         }
         let line = self.record.position().map_or(0, csv::Position::line);
@@ -125,8 +127,9 @@ fn guess(beginning: &[u8]) -> u8 {
     DELIMITERS[best]
 }
 
-fn mistake(error: &csv::Error) -> Mistake {
-    let line = error.position().map_or(1, csv::Position::line) as usize;
+/// What is wrong with the row that begins at a line, where the error does not say which.
+fn mistake(error: &csv::Error, start: usize) -> Mistake {
+    let line = error.position().map_or(start, |position| position.line() as usize);
     let what = match error.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("cells in the row: {len}, in the header: {expected_len}")
@@ -136,4 +139,19 @@ fn mistake(error: &csv::Error) -> Mistake {
         _ => error.to_string(),
     };
     Mistake::syntax(Format::Csv, &what, (line, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_does_not_end_is_named_by_its_line() {
+        let text = "a,b\n1,2\n3,\"".to_owned() + &"x\n".repeat(100_000);
+        let mut rows = Rows::new(io::BufReader::new(text.as_bytes()), None, 50_000).ok().unwrap();
+        assert_eq!(rows.next().ok().unwrap().unwrap().0, 2);
+        let mistake = rows.next().err().unwrap();
+        assert_eq!((mistake.line, mistake.column), (3, 1));
+        assert!(mistake.what.contains("a row has more than 4 MiB"), "{}", mistake.what);
+    }
 }
