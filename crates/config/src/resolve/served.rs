@@ -25,9 +25,9 @@ struct Patterns<'a> {
     texts: Vec<(&'a str, Origin, Option<Excerpt>)>,
 }
 
-/// Takes away what a server does not offer, where this is one. Each list has to match a tool: the files of a
-/// workspace offer nothing that the user's own file leaves out. Those of the command line
-/// count instead of both.
+/// Takes away what a server does not offer, where this is one. Each list has to match a
+/// tool: the files of a workspace offer nothing that the user's own file leaves out. Those of
+/// the command line count instead of both.
 ///
 /// A pattern of a file that matches no tool is among `unmatched`, since the file is for
 /// other workspaces and builds as well; one of the command line is an error.
