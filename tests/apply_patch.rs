@@ -39,7 +39,10 @@ fn where_one_file_cannot_be_changed_none_is() {
     let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+one\n--- a/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-2\n\
                  --- /dev/null\n+++ b/.git/hook\n@@ -0,0 +1 @@\n+x\n";
     let run = workspace.tool("apply_patch", &json!({ "patch": patch }), &[]);
-    assert_eq!(run.stderr, "error: `.git/hook` cannot be written: no tool changes `.git`\n");
+    assert_eq!(
+        run.stderr,
+        "error: `.git/hook` cannot be written: no tool changes `.git`\nNothing was changed.\n"
+    );
     assert_eq!(fs::read_to_string(workspace.path("a")).unwrap(), "1\n");
     assert_eq!(fs::read_to_string(workspace.path("b")).unwrap(), "2\n");
     assert_eq!(names(&workspace.root()), [".git", ".kitbag", "a", "b"]);

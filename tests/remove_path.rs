@@ -52,8 +52,8 @@ fn consent_is_not_asked_for_what_is_refused_anyway() {
     workspace.file("a", "1");
     let run = workspace.tool("remove_path", &json!({ "path": "a" }), &[]);
     let expected = "error: `a` cannot be removed: `/workspace` is granted read-only\n";
-    // The line that would grant it follows.
     assert!(run.stderr.starts_with(expected), "{}", run.shown());
+    assert!(!run.stderr.contains("Remove `a`"), "{}", run.shown());
 }
 
 #[test]
