@@ -17,6 +17,9 @@ use kitbag_contract::{Description, ToolDescription};
 use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
 use kitbag_policy::{Access, Request, RequestedGrants};
 
+/// How long a component may take to compile: the machine may be busy with other builds.
+const COMPILE_TIME: Duration = Duration::from_secs(3600);
+
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
 const BUILTINS: &[&str] = &["calc", "data", "files", "learn", "python", "search", "text", "time"];
@@ -267,8 +270,10 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         // One after the other, each on all processors, while cargo builds the next one: a
         // process compiles only a few at once.
         let (finished, ready) = mpsc::channel::<(&str, PathBuf)>();
-        let compiling = scope
-            .spawn(move || ready.iter().map(|(name, wasm)| Built::new(name, &wasm, out)).collect());
+        let compiling = scope.spawn(move || {
+            let built = ready.iter().map(|(name, wasm)| Built::new(name, &wasm, out));
+            built.collect::<Result<Vec<_>, Failure>>()
+        });
         for &name in &names {
             guests.build(&["--package".into(), format!("kitbag-{name}")])?;
             let wasm = guests.components().join(format!("kitbag_{name}.wasm"));
@@ -281,9 +286,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         // What the tests load, and the archive of a release is tried with.
         let others = BUILTINS.iter().map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
-        let built: Result<Vec<Built>, Failure> =
-            compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()));
-        built
+        compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;
 
     let mut entries = String::new();
@@ -342,13 +345,12 @@ impl Built {
         if fs::read(file("key")).ok().as_ref() != Some(&key) {
             let _ = fs::remove_file(file("key"));
             let target = variable("TARGET")?;
-            let artifact = Host::precompile(wasm, &content, &target)
+            let artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
                 .map_err(|error| failed("compiled", &error))?;
             // Another engine, since only this machine's can be asked to run something.
             let host = Host::new(HostOptions::default());
             let source = ComponentSource::File(wasm.to_owned().into());
-            // A busy machine takes its time, as for the artifact.
-            let limits = Limits { compile: Duration::from_secs(60 * 60), ..Limits::default() };
+            let limits = Limits { compile: COMPILE_TIME, ..Limits::default() };
             let component = host
                 .component(&source, &limits, &RunContext::default())
                 .map_err(|error| failed("described", &error))?;

@@ -28,6 +28,7 @@ mod reports;
 mod save;
 mod serve;
 mod snapshots;
+mod tools_page;
 mod trust;
 
 /// Declares a module for each built-in tool: one without tests does not compile.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -22,8 +22,13 @@ impl Session {
     /// Starts the process.
     pub(crate) fn spawn(binary: &Path, workspace: &Workspace, flags: &[&str]) -> Self {
         let mut command = workspace.command(binary);
-        command.arg("serve").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.arg("serve").args(flags);
+        Self::of(command)
+    }
+
+    /// Starts a server of MCP.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::with_capacity(1 << 20, child.stdout.take().unwrap());
         Self { child, input, output, line: Vec::new(), last_id: 0 }

@@ -307,11 +307,12 @@ impl Host {
     ///
     /// `path` names the component in errors, `target` is the triple that the
     /// artifact is for. It uses no feature that not every processor of that
-    /// target has.
+    /// target has. It may take `time`, and no longer.
     ///
     /// # Errors
     ///
-    /// [`LoadError::Invalid`] where kitbag cannot run the component.
+    /// [`LoadError::Invalid`] where kitbag cannot run the component, and
+    /// [`LoadError::TooSlow`] where compiling it takes longer.
     ///
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
@@ -319,11 +320,10 @@ impl Host {
         path: &std::path::Path,
         content: &[u8],
         target: &str,
+        time: std::time::Duration,
     ) -> Result<Vec<u8>, LoadError> {
-        // A build on a busy machine takes its time; nothing that is called waits for it.
-        const TIME: std::time::Duration = std::time::Duration::from_secs(60 * 60);
         let (size, context) = (content.len() as u64, RunContext::default());
-        let wait = crate::wait::Wait::new(path, size, &context, TIME);
+        let wait = crate::wait::Wait::new(path, size, &context, time);
         let content = content.to_owned();
         let memory = crate::budget::MemoryBudget::unlimited();
         let compiled =

@@ -1,0 +1,206 @@
+//! The built-in tools: how long the first call of each takes and a warm one, in the library
+//! and over MCP; the search of a large tree beside `rg` and `fd`; a file read beside the
+//! file server that the Model Context Protocol's authors publish.
+//!
+//! `cargo bench --bench tools` prints the figures; another binary can be named,
+//! `cargo bench --bench tools -- target/dist/kitbag`. `--files=1000` searches a smaller tree
+//! than the 100,000 files, and `--file-server=PATH` names the script of
+//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. What is not
+//! installed is not measured, and the output says so. Absolute times depend on the machine:
+//! compare what stands in one run.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kitbag::Kitbag;
+use serde_json::{Map, Value, json};
+
+use crate::support::session::Session;
+use crate::support::workspace::Workspace;
+use crate::support::{CommandLine, call, median, time};
+
+/// A call of each tool, and the project that it is made in: those of `docs/tools.md`.
+const EXAMPLES: &str = include_str!("../tests/tools_page/examples.json");
+const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools_page/project");
+
+const FIRST_CALLS: usize = 9;
+const WARM_CALLS: usize = 200;
+const SEARCHES: usize = 7;
+
+fn main() {
+    let command_line = CommandLine::read();
+    let binary = command_line.binary();
+    each_tool(&binary);
+    search(&binary, command_line.value("files").unwrap_or(100_000));
+    match command_line.value::<String>("file-server") {
+        Some(script) => read_file(&binary, &script),
+        None => {
+            println!("\nread_file beside another server: not measured, without `--file-server`")
+        }
+    }
+}
+
+fn params(tool: &str, arguments: &Value) -> String {
+    json!({ "name": tool, "arguments": arguments }).to_string()
+}
+
+/// A workspace with a copy of the project, in which tools may write and remove.
+fn project() -> Workspace {
+    let workspace = Workspace::new(
+        "[toolsets]\nwrite = true\n[tools.remove_path.answers]\nremove = true\n\
+         [knowledge.team]\nsubjects = \"notes\"\n",
+    );
+    restore(&workspace);
+    workspace
+}
+
+/// Undoes what a call has changed in the project.
+fn restore(workspace: &Workspace) {
+    for entry in fs::read_dir(workspace.root()).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true if path.ends_with(".kitbag") => {}
+            true => fs::remove_dir_all(path).unwrap(),
+            false => fs::remove_file(path).unwrap(),
+        }
+    }
+    copy(Path::new(PROJECT), &workspace.root());
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(fs::copy(&path, target).unwrap()),
+        }
+    }
+}
+
+/// Each in the project as it was before: what restores it is not counted.
+fn each_call(workspace: &Workspace, count: usize, mut call: impl FnMut() -> Duration) -> Duration {
+    let mut times: Vec<_> = (0..count)
+        .map(|_| {
+            restore(workspace);
+            call()
+        })
+        .collect();
+    median(&mut times)
+}
+
+fn each_tool(binary: &Path) {
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap();
+    let workspace = project();
+    let open = || {
+        let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+        builder.build().unwrap()
+    };
+    let warm_library = open();
+    let mut warm_session = Session::start(binary, &workspace, &[]);
+    println!("{:<18}{:>26}{:>26}", "", "library: first, warm", "MCP: first, warm");
+    for (tool, arguments) in &examples {
+        let params = params(tool, arguments);
+        let library = |kitbag: &Kitbag| time(|| call(kitbag, tool, arguments.clone()));
+        let first = each_call(&workspace, FIRST_CALLS, || library(&open()));
+        let warm = each_call(&workspace, WARM_CALLS, || library(&warm_library));
+        let first_over_mcp = each_call(&workspace, FIRST_CALLS, || {
+            let mut session = Session::start(binary, &workspace, &[]);
+            time(|| session.call(&params))
+        });
+        let warm_over_mcp =
+            each_call(&workspace, WARM_CALLS, || time(|| warm_session.call(&params)));
+        println!(
+            "{tool:<18}{first:>13.1?}{warm:>13.1?}{first_over_mcp:>13.1?}{warm_over_mcp:>13.1?}"
+        );
+    }
+}
+
+/// A tree of so many files, in directories of a hundred, of which one in a hundred holds
+/// what is searched for.
+fn tree(files: usize) -> Workspace {
+    let workspace = Workspace::new("");
+    let line = "let total = orders.iter().map(|order| order.count).sum::<u64>();\n";
+    for number in 0..files {
+        let found = if number % 100 == 0 { "// The needle is here.\n" } else { "" };
+        let text = line.repeat(5 + number % 60) + found;
+        let directory = format!("d{:02}/e{:02}", number / 10_000, number / 100 % 100);
+        workspace.file(&format!("{directory}/file{number}.rs"), text);
+    }
+    workspace
+}
+
+/// The tools in a warm server, the others as processes, which is how each is used.
+fn search(binary: &Path, files: usize) {
+    let workspace = tree(files);
+    let mut session = Session::start(binary, &workspace, &[]);
+    let mut tool = |name: &str, arguments: Value| {
+        let params = params(name, &arguments);
+        session.call(&params);
+        let mut times: Vec<_> = (0..SEARCHES).map(|_| time(|| session.call(&params))).collect();
+        median(&mut times)
+    };
+    println!("\n{files} files");
+    let found = tool("search_files", json!({ "pattern": "needle", "limit": 10_000 }));
+    report("search_files", found, "rg -j1", process(&workspace, &["rg"], &["-j1", "-n", "needle"]));
+    let found = tool("search_files", json!({ "pattern": "or[a-z]+s\\.push" }));
+    let rg = process(&workspace, &["rg"], &["-j1", "-n", "or[a-z]+s\\.push"]);
+    report("search_files, a regex without a hit", found, "rg -j1", rg);
+    let found = tool("find_files", json!({ "globs": ["*99.rs"], "limit": 10_000 }));
+    let fd = process(&workspace, &["fd", "fdfind"], &["-j1", "--glob", "*99.rs"]);
+    report("find_files", found, "fd -j1", fd);
+}
+
+/// How long a program takes, under the first of its names that is installed.
+fn process(workspace: &Workspace, names: &[&str], arguments: &[&str]) -> Option<Duration> {
+    let run = |name: &str| {
+        let mut command = workspace.command(Path::new(name));
+        command.env("PATH", std::env::var_os("PATH")?).args(arguments);
+        let start = Instant::now();
+        let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status().ok()?;
+        // A search that finds nothing ends with 1.
+        assert!(matches!(ended.code(), Some(0 | 1)), "{name} ended with {ended}");
+        Some(start.elapsed())
+    };
+    let name = names.iter().find(|name| run(name).is_some())?;
+    let mut times: Vec<_> = (0..SEARCHES).filter_map(|_| run(name)).collect();
+    Some(median(&mut times))
+}
+
+fn report(what: &str, ours: Duration, other: &str, theirs: Option<Duration>) {
+    match theirs {
+        Some(theirs) => {
+            let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+            println!("{what:<38}{ours:>10.1?}  {other:<12}{theirs:>10.1?}  ratio {ratio:.2}");
+        }
+        None => println!("{what:<38}{ours:>10.1?}  {other}: not installed"),
+    }
+}
+
+/// The same file through a warm session of each.
+fn read_file(binary: &Path, script: &str) {
+    let workspace = project();
+    let path = "src/orders.ts";
+    let mut ours = Session::start(binary, &workspace, &[]);
+    let mut node = Command::new("node");
+    node.arg(script).arg(workspace.root()).stderr(Stdio::null());
+    let mut theirs = Session::of(node);
+    theirs.initialize();
+    let warm = |session: &mut Session, tool: &str, path: &Path| {
+        let params = params(tool, &json!({ "path": path }));
+        session.call(&params);
+        let mut times: Vec<_> = (0..WARM_CALLS).map(|_| time(|| session.call(&params))).collect();
+        median(&mut times)
+    };
+    println!();
+    let absolute = workspace.root().join(path);
+    let theirs = warm(&mut theirs, "read_text_file", &absolute);
+    report("read_file", warm(&mut ours, "read_file", Path::new(path)), "node", Some(theirs));
+}
