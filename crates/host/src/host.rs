@@ -311,8 +311,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`LoadError::Invalid`] where kitbag cannot run the component, and
-    /// [`LoadError::TooSlow`] where compiling it takes longer.
+    /// [`LoadError::Invalid`] where kitbag cannot run the component, or where compiling it
+    /// takes longer.
     ///
     /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]

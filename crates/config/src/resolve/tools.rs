@@ -108,6 +108,7 @@ impl<'a> Resolver<'a> {
             })
             .collect();
         let builtins = self.builtins;
+        let limits = limits.clone().under(self.overrides);
         for builtin in builtins.iter().filter(|builtin| !renamed.contains(builtin.name)) {
             let name = match ToolName::new(builtin.name) {
                 Ok(name) => name,
@@ -121,9 +122,8 @@ impl<'a> Resolver<'a> {
                 let source = Sourced::default(ToolSource::Builtin { name: own_name });
                 let disabled = self.disabled(builtin, None, &[]);
                 let grants = self.grants(Vec::new(), disabled.is_none(), Some(builtin));
-                let limits = limits.clone().under(self.overrides);
                 let toolset = Some(builtin.toolset.to_owned());
-                let tool = Tool::of_caller(name, source, limits);
+                let tool = Tool::of_caller(name, source, limits.clone());
                 vacant.insert(Tool { toolset, disabled, grants, ..tool });
             }
         }
