@@ -24,6 +24,10 @@ const COMPILE_TIME: Duration = Duration::from_secs(3600);
 /// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
 const BUILTINS: &[&str] = &["calc", "data", "files", "learn", "python", "search", "text", "time"];
 
+/// Those whose native code is packed: the large ones, which are not what each session
+/// begins with. Unpacking one takes a process about ten milliseconds.
+const PACKED: &[&str] = &["data", "python", "text"];
+
 /// The component that is in every build: the host asks it for knowledge.
 const ALWAYS: &str = "learn";
 
@@ -297,7 +301,9 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         }
         let declared: Vec<_> = built.tools.iter().map(ToString::to_string).collect();
         let (native, packed) = (&built.native, &built.packed);
-        writeln!(entries, "    {name}: {native:?}, {packed:?}, [{}];", declared.join(", "))
+        let kind = if PACKED.contains(name) { "Packed" } else { "InPlace" };
+        let declared = declared.join(", ");
+        writeln!(entries, "    {name}: {kind} {native:?}, {packed:?}, [{declared}];")
             .expect("a string grows");
         tools.extend(built.tools.iter().map(|tool| tool.name.as_str()));
     }
@@ -345,8 +351,16 @@ impl Built {
         if fs::read(file("key")).ok().as_ref() != Some(&key) {
             let _ = fs::remove_file(file("key"));
             let target = variable("TARGET")?;
-            let artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
+            let mut artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
                 .map_err(|error| failed("compiled", &error))?;
+            // The smallest takes half a minute for all of them.
+            let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
+            let pack = |bytes: &[u8]| {
+                EmbeddedArtifact::pack(bytes, level).map_err(|error| failed("packed", &error))
+            };
+            if PACKED.contains(&name) {
+                artifact = pack(&artifact)?;
+            }
             // Another engine, since only this machine's can be asked to run something.
             let host = Host::new(HostOptions::default());
             let source = ComponentSource::File(wasm.to_owned().into());
@@ -361,7 +375,7 @@ impl Built {
                 serde_json::to_vec(description).map_err(|error| failed("described", &error))?;
             let files = [
                 (&native, artifact),
-                (&packed, EmbeddedArtifact::pack(&content)),
+                (&packed, pack(&content)?),
                 (&described, json),
                 (&file("key"), key),
             ];

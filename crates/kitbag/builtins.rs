@@ -1,6 +1,6 @@
 //! The tools inside this binary, as `build.rs` made them.
 
-use kitbag_host::EmbeddedArtifact;
+use kitbag_host::{EmbeddedArtifact, NativeCode};
 #[allow(unused_imports, reason = "a build may hold no tool of files")]
 use kitbag_policy::Access;
 use kitbag_toolbox::Builtin;
@@ -12,10 +12,11 @@ use kitbag_toolbox::Builtin;
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
 struct Aligned<T: ?Sized>(T);
 
-/// Declares the components, each with its native code, its bytes and its tools, and makes
+/// Declares the components, each with how its native code is there, that code, its bytes
+/// and its tools, and makes
 /// the table of all tools of them. Nothing of a description is read before it is asked for.
 macro_rules! builtins {
-    ($($component:ident: $native:literal, $packed:literal, [
+    ($($component:ident: $kind:ident $native:literal, $packed:literal, [
         $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*]),*
     ];)*) => {
         $(mod $component {
@@ -34,7 +35,8 @@ macro_rules! builtins {
             // `Host::precompile` from this component, and `Aligned` puts it on a page
             // boundary.
             artifact: unsafe {
-                EmbeddedArtifact::new(stringify!($component), $component::CODE, $component::PACKED)
+                let native = NativeCode::$kind($component::CODE);
+                EmbeddedArtifact::new(stringify!($component), native, $component::PACKED)
             },
             description: $description,
             workspace: builtins!(@ $workspace),

@@ -1,14 +1,19 @@
 //! Native code that comes with the binary.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
+use std::mem;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
+use memmap2::{Advice, MmapMut};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 use crate::compile::Compiled;
 use crate::metering::Metering;
@@ -17,6 +22,9 @@ use crate::sys::path_of;
 /// Whether an artifact is used where it lies. Elsewhere than on x86-64 caches have
 /// to be flushed for new code, which wasmtime does for what it has copied.
 const IN_PLACE: bool = cfg!(target_arch = "x86_64");
+
+/// How much one thread packs and unpacks, in bytes.
+const PART: usize = 2 << 20;
 
 /// Whether this is the first question about these bytes. wasmtime knows native
 /// code by its address, so one engine of the process can have it in place.
@@ -32,9 +40,22 @@ fn is_first(bytes: &'static [u8]) -> bool {
 pub struct EmbeddedArtifact {
     name: &'static str,
     /// For calls without fuel. `None`: compiled at the first use, and kept in the cache.
-    native: Option<&'static [u8]>,
+    native: Option<NativeCode>,
     /// What it was made from: calls with fuel need other native code.
     component: Source,
+}
+
+/// The native code of an embedded component: what [`Host::precompile`] returned.
+///
+/// [`Host::precompile`]: crate::Host::precompile
+#[derive(Clone, Copy)]
+pub enum NativeCode {
+    /// As it is, from a page boundary on. It is used where it lies, and only the pages
+    /// that a call goes through are read.
+    InPlace(&'static [u8]),
+    /// As [`EmbeddedArtifact::pack`] made it: a third of the size. It is unpacked at its
+    /// first use, into memory that the process keeps.
+    Packed(&'static [u8]),
 }
 
 /// The bytes of an embedded component.
@@ -47,10 +68,18 @@ enum Source {
 }
 
 impl EmbeddedArtifact {
-    /// Compresses a component, for [`new`](Self::new).
-    pub fn pack(component: &[u8]) -> Vec<u8> {
-        // The smallest that it gives; a build does this once for each component.
-        miniz_oxide::deflate::compress_to_vec_zlib(component, 9)
+    /// Compresses a component or native code, for [`new`](Self::new), with a level of
+    /// Zstandard: 1 is the fastest, 19 gives the smallest.
+    ///
+    /// # Errors
+    ///
+    /// There is no such level, or no memory.
+    pub fn pack(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+        let mut packed = Vec::new();
+        for part in bytes.chunks(PART) {
+            packed.extend(zstd::bulk::compress(part, level)?);
+        }
+        Ok(packed)
     }
 
     /// Names an embedded component, as [`pack`](Self::pack) made it, and its native code.
@@ -58,16 +87,12 @@ impl EmbeddedArtifact {
     /// # Safety
     ///
     /// `native` is, unchanged, what [`Host::precompile`] of this version of kitbag
-    /// returned for that component, and starts at a page boundary. It is native code, run
-    /// without any further check.
+    /// returned for that component, and starts at a page boundary where it is used in
+    /// place. It is native code, run without any further check.
     ///
     /// [`Host::precompile`]: crate::Host::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
-    pub const unsafe fn new(
-        name: &'static str,
-        native: &'static [u8],
-        packed: &'static [u8],
-    ) -> Self {
+    pub const unsafe fn new(name: &'static str, native: NativeCode, packed: &'static [u8]) -> Self {
         Self { name, native: Some(native), component: Source::Packed(packed) }
     }
 
@@ -82,18 +107,14 @@ impl EmbeddedArtifact {
         self.name
     }
 
-    /// The size of its native code, in bytes.
-    pub fn size(&self) -> usize {
-        self.native.map_or(0, <[u8]>::len)
-    }
-
     /// The component that it was made from, as it is in a file.
     pub fn component(&self) -> Cow<'static, [u8]> {
         match self.component {
             Source::Plain(bytes) => bytes.into(),
             Source::Packed(bytes) => {
-                let unpacked = miniz_oxide::inflate::decompress_to_vec_zlib(bytes);
-                unpacked.expect("the build packed it").into()
+                let mut unpacked = vec![0; unpacked_size(bytes)];
+                unpack(bytes, &mut unpacked);
+                unpacked.into()
             }
         }
     }
@@ -105,35 +126,100 @@ impl EmbeddedArtifact {
         }
     }
 
-    /// Turns the native code into a component, the first time without copying it.
-    /// `None` where there is none for that.
-    pub(crate) fn load(
-        &self,
-        engine: &Engine,
-        metering: Metering,
-    ) -> Option<wasmtime::Result<Component>> {
+    /// Its native code for such calls, where there is any.
+    pub(crate) fn native(&self, metering: Metering) -> Option<NativeCode> {
         match metering {
-            Metering::Off => self.native.map(|native| Self::load_native(engine, native)),
+            Metering::Off => self.native,
             Metering::Fuel => None,
         }
     }
+}
 
+impl NativeCode {
+    /// How much memory the process keeps for it, in bytes.
+    pub(crate) fn memory(self) -> u64 {
+        match self {
+            Self::InPlace(_) => 0,
+            Self::Packed(bytes) => unpacked_size(bytes) as u64,
+        }
+    }
+
+    /// Turns it into a component, without copying it where that can be.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
-    fn load_native(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Component> {
+    pub(crate) fn load(self, engine: &Engine) -> wasmtime::Result<Component> {
+        let bytes = match self {
+            Self::InPlace(bytes) => bytes,
+            Self::Packed(bytes) => unpacked(bytes)?,
+        };
         if IN_PLACE && is_first(bytes) {
             // SAFETY: by the contract of `new` the bytes are an artifact of this
-            // build, and being `'static` and shared they outlive the component
-            // and are never written to. Their text is made executable here and
-            // stays so: no other engine is given them, and this component is
-            // never dropped.
+            // build, which starts at a page boundary as every mapping does, and being
+            // `'static` and shared they outlive the component and are never written
+            // to. Their text is made executable here and stays so: no other engine
+            // is given them, and this component is never dropped.
             let component = unsafe { Component::deserialize_raw(engine, NonNull::from(bytes)) }?;
-            std::mem::forget(component.clone());
+            mem::forget(component.clone());
             return Ok(component);
         }
         // SAFETY: by the contract of `new` the bytes are an artifact of this
         // build. Here they are copied.
         unsafe { Component::deserialize(engine, bytes) }
     }
+}
+
+/// The native code that is packed in these bytes, which each process unpacks once.
+fn unpacked(packed: &'static [u8]) -> io::Result<&'static [u8]> {
+    static UNPACKED: Mutex<BTreeMap<usize, &'static [u8]>> = Mutex::new(BTreeMap::new());
+    let mut all = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(native) = all.get(&packed.as_ptr().addr()) {
+        return Ok(native);
+    }
+    let mut memory = MmapMut::map_anon(unpacked_size(packed))?;
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(Advice::HugePage);
+    unpack(packed, &mut memory);
+    let native: &'static [u8] = Box::leak(Box::new(memory.make_read_only()?));
+    all.insert(packed.as_ptr().addr(), native);
+    Ok(native)
+}
+
+/// The size of what [`EmbeddedArtifact::pack`] was given, in bytes.
+fn unpacked_size(packed: &[u8]) -> usize {
+    parts(packed).map(|(_, size)| size).sum()
+}
+
+/// The parts of what was packed, each with its size when it is unpacked.
+fn parts(mut packed: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
+    std::iter::from_fn(move || {
+        if packed.is_empty() {
+            return None;
+        }
+        let length = find_frame_compressed_size(packed).expect("`pack` wrote whole parts");
+        let size = get_frame_content_size(packed).ok().flatten().expect("`pack` wrote the sizes");
+        let (part, others) = packed.split_at(length);
+        packed = others;
+        Some((part, size.try_into().expect("it was in memory")))
+    })
+}
+
+/// Unpacks what [`EmbeddedArtifact::pack`] made, on several threads where it has several
+/// parts.
+fn unpack(packed: &[u8], unpacked: &mut [u8]) {
+    let unpack = |part: &[u8], unpacked: &mut [u8]| {
+        zstd::bulk::decompress_to_buffer(part, unpacked).expect("the build packed it");
+    };
+    let (mut parts, mut unpacked) = (parts(packed).peekable(), unpacked);
+    thread::scope(|scope| {
+        while let Some((part, size)) = parts.next() {
+            let (here, others) = mem::take(&mut unpacked).split_at_mut(size);
+            unpacked = others;
+            if parts.peek().is_some() {
+                scope.spawn(move || unpack(part, here));
+            } else {
+                unpack(part, here);
+            }
+        }
+    });
 }
 
 /// Loads an artifact that this process has just compiled.

@@ -8,7 +8,7 @@ use kitbag_contract::{ByteSize, Description};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
-use crate::artifact::{EmbeddedArtifact, load_compiled, load_verified};
+use crate::artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, Digest, DiskCache, Key};
 use crate::compile::compile;
@@ -179,18 +179,18 @@ impl Component {
 }
 
 impl Component {
+    /// An embedded component, by its native code.
     pub(crate) fn embedded(
         engines: &Engines<'_>,
-        artifact: EmbeddedArtifact,
-        metering: Metering,
-    ) -> Option<Result<Self, LoadError>> {
-        let component = artifact.load(engines.first, metering)?.map_err(|error| {
-            LoadError::Engine(format!("the embedded tool `{}`: {error:#}", artifact.name()))
-        });
-        Some(component.and_then(|component| {
-            let invalid = |problem| LoadError::invalid(Path::new(artifact.name()), problem);
-            Ok(Self(Arc::new(link(&component).map_err(invalid)?)))
-        }))
+        name: &str,
+        native: NativeCode,
+    ) -> Result<Self, LoadError> {
+        let component = native
+            .load(engines.first)
+            .map_err(|error| LoadError::Engine(format!("the embedded tool `{name}`: {error:#}")))?;
+        let linked = link(&component);
+        let loaded = linked.map_err(|problem| LoadError::invalid(Path::new(name), problem))?;
+        Ok(Self(Arc::new(loaded)))
     }
 
     /// A component from the cache, or compiled now.

@@ -1,6 +1,7 @@
 //! The components of one host, each loaded at its first use.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use kitbag_contract::ByteSize;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
+use crate::artifact::NativeCode;
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::DiskCache;
 use crate::component::{Compilation, Component, ComponentSource, Content};
@@ -39,19 +41,26 @@ impl Components {
 
     /// Reserves the memory of a component's code. Components that no call uses
     /// make room for it.
-    fn reserve(
-        &self,
-        path: &Path,
-        component: &wasmtime::component::Component,
-    ) -> Result<Reservation, LoadError> {
-        let image = component.image_range();
-        let bytes = (image.end as usize - image.start as usize) as u64;
+    fn reserve(&self, path: &Path, bytes: u64) -> Result<Reservation, LoadError> {
         let reserved = self.memory.reserve(bytes).or_else(|| {
             self.drop_idle();
             self.memory.reserve(bytes)
         });
         let size = ByteSize::bytes(bytes);
         reserved.ok_or_else(|| LoadError::NoMemory { path: path.to_owned(), size })
+    }
+
+    /// An embedded component. What its code takes is never given back.
+    fn embedded(
+        &self,
+        engines: &Engines<'_>,
+        name: &str,
+        native: NativeCode,
+    ) -> Result<Component, LoadError> {
+        let memory = self.reserve(Path::new(name), native.memory())?;
+        let component = Component::embedded(engines, name, native)?;
+        mem::forget(memory);
+        Ok(component)
     }
 
     /// Drops the components that were compiled and that nothing but their slot holds.
@@ -134,22 +143,25 @@ impl Components {
         {
             return component.clone();
         }
-        let reserve = |path: &Path, component: &_| self.reserve(path, component);
+        let reserve = |path: &Path, component: &wasmtime::component::Component| {
+            let image = component.image_range();
+            self.reserve(path, (image.end as usize - image.start as usize) as u64)
+        };
         let (stamp, component) = match source {
             ComponentSource::Embedded(artifact) => {
-                let embedded = Component::embedded(engines, *artifact, metering);
-                let compiled = || {
-                    let compiled = Component::compiled(
+                let component = match artifact.native(metering) {
+                    Some(native) => self.embedded(engines, artifact.name(), native),
+                    None => Component::compiled(
                         engines, *artifact, metering, cache, compiling, describe, reserve,
-                    );
-                    compiled.map_err(|error| match error {
+                    )
+                    .map_err(|error| match error {
                         LoadError::NoCompiler => {
                             LoadError::BuiltinUncompiled { name: artifact.name(), metering }
                         }
                         error => error,
-                    })
+                    }),
                 };
-                (stamp, embedded.unwrap_or_else(compiled))
+                (stamp, component)
             }
             ComponentSource::File(file) => {
                 let opened = Opened::new(file)?;

@@ -44,7 +44,7 @@ mod timer;
 mod truncate;
 mod wait;
 
-pub use artifact::EmbeddedArtifact;
+pub use artifact::{EmbeddedArtifact, NativeCode};
 pub use budget::{MemoryBudget, Reservation, ServerMemory};
 pub use cache::{CacheEntry, CacheError, CacheProblem, DiskCache};
 pub use call::{Call, Completion, Usage};
