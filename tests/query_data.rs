@@ -44,6 +44,15 @@ fn json_lines_are_read_one_by_one_and_other_documents_have_a_limit() {
 }
 
 #[test]
+fn a_document_of_four_megabytes_fits_the_memory_of_a_call() {
+    let workspace = Workspace::with_toolsets(&["data"]);
+    let record = json!({ "id": 0.7182818284590452, "name": "user", "tags": ["a", "b", "c", "d"] });
+    workspace.file("a.json", format!("[{}0]", format!("{record},").repeat(57_000)));
+    check(&workspace, &["path=a.json", "query=.[0].tags[1]"], "{\"results\":[\"b\"]}");
+    check(&workspace, &["path=a.json", "query=$[0].tags[1]"], "{\"results\":[\"b\"]}");
+}
+
+#[test]
 fn hostile_documents_and_filters_end_with_what_was_too_much() {
     let workspace = Workspace::with_toolsets(&["data"]);
     workspace.file("deep.json", "[".repeat(1 << 20));

@@ -476,7 +476,7 @@ fn a_call_waits_for_the_memory_of_the_server() {
     for _ in 0..100 {
         assert_eq!(client.request("ping", json!({}))["result"], json!({}));
     }
-    assert_eq!(client.others(), [json!(); 0]);
+    assert!(client.others().is_empty(), "a call did not wait");
     workspace.file("go", "");
     // The second one runs when the first has left its memory, and may be answered before it.
     let mut answered = [(); 2].map(|()| {

@@ -53,7 +53,7 @@ pub(crate) struct Mistake {
     pub(crate) pointer: Option<String>,
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
     /// The line and the column at which a value begins; of one that an alias or a merge of
     /// YAML has put there, those of the alias.
     pub(crate) fn place(&self, pointer: &str) -> (usize, usize) {
@@ -70,7 +70,7 @@ impl Document<'_> {
     }
 
     /// The document as JSON: as it is written, where it is JSON.
-    pub(crate) fn json(&self) -> Cow<'_, str> {
+    pub(crate) fn into_json(self) -> Cow<'a, str> {
         match self.place {
             Place::Json { text, .. } => Cow::Borrowed(text),
             _ => Cow::Owned(self.value.to_string()),

@@ -145,10 +145,11 @@ fn apply(
     results: &mut Results,
 ) -> Result<bool, ErrorInfo> {
     let name = mem::take(&mut document.name);
-    let input = read::parse_single(document.json().as_bytes())
+    // The memory of each is needed for what is made from it.
+    let json = document.into_json();
+    let input = read::parse_single(json.as_bytes())
         .map_err(|error| ErrorInfo::new(format!("{name} is not JSON: {error}")))?;
-    // Its memory is needed for the results.
-    drop(document);
+    drop(json);
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for output in filter.id.run((context, input)) {
         let output = match output {

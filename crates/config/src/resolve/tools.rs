@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
-use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolSource};
+use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolSource};
 use crate::discover::FoundTool;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -109,6 +109,8 @@ impl<'a> Resolver<'a> {
             .collect();
         let builtins = self.builtins;
         let limits = limits.clone().under(self.overrides);
+        // Most of them ask for one of two things.
+        let mut granted: Vec<(bool, &BuiltinTool<'_>, ToolGrants)> = Vec::new();
         for builtin in builtins.iter().filter(|builtin| !renamed.contains(builtin.name)) {
             let name = match ToolName::new(builtin.name) {
                 Ok(name) => name,
@@ -121,7 +123,20 @@ impl<'a> Resolver<'a> {
                 let own_name = Sourced::default(builtin.name.to_owned());
                 let source = Sourced::default(ToolSource::Builtin { name: own_name });
                 let disabled = self.disabled(builtin, None, &[]);
-                let grants = self.grants(Vec::new(), disabled.is_none(), Some(builtin));
+                let is_on = disabled.is_none();
+                let same = granted.iter().find(|(other_is_on, other, _)| {
+                    is_on == *other_is_on
+                        && builtin.workspace == other.workspace
+                        && builtin.given_by_call == other.given_by_call
+                });
+                let grants = match same {
+                    Some((.., grants)) => grants.clone(),
+                    None => {
+                        let grants = self.grants(Vec::new(), is_on, Some(builtin));
+                        granted.push((is_on, builtin, grants.clone()));
+                        grants
+                    }
+                };
                 let toolset = Some(builtin.toolset.to_owned());
                 let tool = Tool::of_caller(name, source, limits.clone());
                 vacant.insert(Tool { toolset, disabled, grants, ..tool });
