@@ -189,8 +189,12 @@ struct Guests {
 
 impl Guests {
     fn new(root: &Path, out: &Path) -> Result<Self, Failure> {
-        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`.
-        let target = out.ancestors().nth(4).unwrap_or(out);
+        // OUT_DIR is `target/PROFILE/build/kitbag-HASH/out`; where cargo was asked for a
+        // target, `target/TRIPLE/PROFILE/…`.
+        let mut target = out.ancestors().nth(4).unwrap_or(out);
+        if target.file_name() == Some(OsStr::new(&variable("TARGET")?)) {
+            target = target.parent().unwrap_or(target);
+        }
         let profile = match variable("PROFILE")?.as_str() {
             "release" => "release",
             _ => "quick",
@@ -293,6 +297,7 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;
 
+    let is_compiled = is_compiled()?;
     let mut entries = String::new();
     let mut tools: Vec<&str> = Vec::new();
     for (name, built) in names.iter().zip(&built) {
@@ -301,7 +306,11 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         }
         let declared: Vec<_> = built.tools.iter().map(ToString::to_string).collect();
         let (native, packed) = (&built.native, &built.packed);
-        let kind = if PACKED.contains(name) { "Packed" } else { "InPlace" };
+        let kind = match (is_compiled, PACKED.contains(name)) {
+            (false, _) => "Uncompiled",
+            (true, true) => "Packed",
+            (true, false) => "InPlace",
+        };
         let declared = declared.join(", ");
         writeln!(entries, "    {name}: {kind} {native:?}, {packed:?}, [{declared}];")
             .expect("a string grows");
@@ -351,14 +360,17 @@ impl Built {
         if fs::read(file("key")).ok().as_ref() != Some(&key) {
             let _ = fs::remove_file(file("key"));
             let target = variable("TARGET")?;
-            let mut artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
-                .map_err(|error| failed("compiled", &error))?;
+            let mut artifact = Vec::new();
+            if is_compiled()? {
+                artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
+                    .map_err(|error| failed("compiled", &error))?;
+            }
             // The smallest takes half a minute for all of them.
             let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
             let pack = |bytes: &[u8]| {
                 EmbeddedArtifact::pack(bytes, level).map_err(|error| failed("packed", &error))
             };
-            if PACKED.contains(&name) {
+            if PACKED.contains(&name) && !artifact.is_empty() {
                 artifact = pack(&artifact)?;
             }
             // Another engine, since only this machine's can be asked to run something.
@@ -414,6 +426,12 @@ impl Built {
         let tools = description.tools.iter().map(declared).collect::<Result<_, Failure>>()?;
         Ok(Self { native, packed, tools })
     }
+}
+
+/// Whether the built-ins can be compiled to native code here. For another processor than
+/// this machine's kitbag has no compiler: such a build compiles them where it runs.
+fn is_compiled() -> Result<bool, Failure> {
+    Ok(variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH)
 }
 
 /// What identifies the artifact of a component: the component, and this build script, which

@@ -14,13 +14,13 @@ use crate::support::{Workspace, guest};
 /// The tools of a guest, as if its component were part of the binary.
 fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
     let path = guest(component);
-    let content: &'static [u8] = fs::read(&path).unwrap().leak();
+    let component = EmbeddedArtifact::pack(&fs::read(&path).unwrap(), 1).unwrap().leak();
     let host = Host::new(HostOptions::default());
     let loaded = host
         .component(&ComponentSource::File(path.into()), &Limits::default(), &RunContext::default())
         .unwrap();
     let described = loaded.description().unwrap();
-    let artifact = EmbeddedArtifact::uncompiled("several", content);
+    let artifact = EmbeddedArtifact::uncompiled("several", component);
     let tool = |name: &&'static str| Builtin {
         name,
         toolset: "several",

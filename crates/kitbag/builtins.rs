@@ -1,6 +1,8 @@
 //! The tools inside this binary, as `build.rs` made them.
 
-use kitbag_host::{EmbeddedArtifact, NativeCode};
+use kitbag_host::EmbeddedArtifact;
+#[allow(unused_imports, reason = "a build may hold no native code")]
+use kitbag_host::NativeCode;
 #[allow(unused_imports, reason = "a build may hold no tool of files")]
 use kitbag_policy::Access;
 use kitbag_toolbox::Builtin;
@@ -10,6 +12,7 @@ use kitbag_toolbox::Builtin;
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 // Elsewhere a page may have up to 64 KiB, which is how wasmtime aligns text.
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
+#[allow(dead_code, reason = "a build may hold no native code")]
 struct Aligned<T: ?Sized>(T);
 
 /// Declares the components, each with how its native code is there, that code, its bytes
@@ -20,35 +23,38 @@ macro_rules! builtins {
         $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*]),*
     ];)*) => {
         $(mod $component {
-            use super::Aligned;
+            use super::*;
 
-            static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
-            pub(super) static PACKED: &[u8] = include_bytes!($packed);
-            pub(super) static CODE: &[u8] = &NATIVE.0;
+            static PACKED: &[u8] = include_bytes!($packed);
+            pub(super) static ARTIFACT: EmbeddedArtifact =
+                builtins!(@ $kind stringify!($component), $native, PACKED);
         })*
 
         /// The tools that are part of this binary, by component.
         pub(crate) static BUILTINS: &[Builtin] = &[$($(Builtin {
             name: stringify!($tool),
             toolset: stringify!($component),
-            // SAFETY: `build.rs` of this very build wrote the native code with
-            // `Host::precompile` from this component, and `Aligned` puts it on a page
-            // boundary.
-            artifact: unsafe {
-                let native = NativeCode::$kind($component::CODE);
-                EmbeddedArtifact::new(stringify!($component), native, $component::PACKED)
-            },
+            artifact: $component::ARTIFACT,
             description: $description,
             workspace: builtins!(@ $workspace),
             given_by_call: &[$($guest),*],
         },)*)*];
     };
+    (@ Uncompiled $name:expr, $native:literal, $packed:expr) => {
+        EmbeddedArtifact::uncompiled($name, $packed)
+    };
+    (@ $kind:ident $name:expr, $native:literal, $packed:expr) => {{
+        static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
+        // SAFETY: `build.rs` of this very build wrote the native code with
+        // `Host::precompile` from this component, and `Aligned` puts it on a page boundary.
+        unsafe { EmbeddedArtifact::new($name, NativeCode::$kind(&NATIVE.0), $packed) }
+    }};
     (@ none) => { None };
     (@ ro) => { Some(Access::ReadOnly) };
     (@ rw) => { Some(Access::ReadWrite) };
 }
 
-#[expect(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
+#[allow(unsafe_code, reason = "vouching for the artifacts that this build embedded")]
 mod generated {
     use super::*;
 

@@ -1,6 +1,5 @@
 //! Native code that comes with the binary.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -34,15 +33,15 @@ fn is_first(bytes: &'static [u8]) -> bool {
     seen.insert(bytes.as_ptr().addr())
 }
 
-/// A component that is part of the binary, most often with the native code that this
-/// very build compiled it to.
+/// A component that is part of the binary, with the native code that this very build
+/// compiled it to where it has the compiler for that.
 #[derive(Clone, Copy)]
 pub struct EmbeddedArtifact {
     name: &'static str,
     /// For calls without fuel. `None`: compiled at the first use, and kept in the cache.
     native: Option<NativeCode>,
-    /// What it was made from: calls with fuel need other native code.
-    component: Source,
+    /// What it was made from, packed: calls with fuel need other native code.
+    component: &'static [u8],
 }
 
 /// The native code of an embedded component: what [`Host::precompile`] returned.
@@ -58,18 +57,9 @@ pub enum NativeCode {
     Packed(&'static [u8]),
 }
 
-/// The bytes of an embedded component.
-#[derive(Clone, Copy)]
-enum Source {
-    /// As they are.
-    Plain(&'static [u8]),
-    /// As [`EmbeddedArtifact::pack`] made them.
-    Packed(&'static [u8]),
-}
-
 impl EmbeddedArtifact {
-    /// Compresses a component or native code, for [`new`](Self::new), with a level of
-    /// Zstandard: 1 is the fastest, 19 gives the smallest.
+    /// Compresses a component or native code, with a level of Zstandard: 1 is the fastest,
+    /// 19 gives the smallest.
     ///
     /// # Errors
     ///
@@ -92,14 +82,18 @@ impl EmbeddedArtifact {
     ///
     /// [`Host::precompile`]: crate::Host::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]
-    pub const unsafe fn new(name: &'static str, native: NativeCode, packed: &'static [u8]) -> Self {
-        Self { name, native: Some(native), component: Source::Packed(packed) }
+    pub const unsafe fn new(
+        name: &'static str,
+        native: NativeCode,
+        component: &'static [u8],
+    ) -> Self {
+        Self { name, native: Some(native), component }
     }
 
-    /// Names an embedded component without native code, which is compiled like that of
-    /// a file: at its first use, and kept in the cache.
+    /// Names an embedded component, as [`pack`](Self::pack) made it, without native code:
+    /// it is compiled like that of a file, at its first use, and kept in the cache.
     pub const fn uncompiled(name: &'static str, component: &'static [u8]) -> Self {
-        Self { name, native: None, component: Source::Plain(component) }
+        Self { name, native: None, component }
     }
 
     /// The name of the component.
@@ -108,22 +102,10 @@ impl EmbeddedArtifact {
     }
 
     /// The component that it was made from, as it is in a file.
-    pub fn component(&self) -> Cow<'static, [u8]> {
-        match self.component {
-            Source::Plain(bytes) => bytes.into(),
-            Source::Packed(bytes) => {
-                let mut unpacked = vec![0; unpacked_size(bytes)];
-                unpack(bytes, &mut unpacked);
-                unpacked.into()
-            }
-        }
-    }
-
-    /// What tells it from another one: where its bytes lie.
-    fn bytes(&self) -> &'static [u8] {
-        match self.component {
-            Source::Plain(bytes) | Source::Packed(bytes) => bytes,
-        }
+    pub fn component(&self) -> Vec<u8> {
+        let mut unpacked = vec![0; unpacked_size(self.component)];
+        unpack(self.component, &mut unpacked);
+        unpacked
     }
 
     /// Its native code for such calls, where there is any.
@@ -257,8 +239,9 @@ impl fmt::Debug for EmbeddedArtifact {
 }
 
 impl PartialEq for EmbeddedArtifact {
+    // By where its bytes lie.
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.bytes(), other.bytes())
+        std::ptr::eq(self.component, other.component)
     }
 }
 
@@ -266,6 +249,6 @@ impl Eq for EmbeddedArtifact {}
 
 impl std::hash::Hash for EmbeddedArtifact {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.bytes().as_ptr().hash(state);
+        self.component.as_ptr().hash(state);
     }
 }

@@ -107,7 +107,7 @@ impl Content for EmbeddedArtifact {
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
-        Ok(self.component().into_owned())
+        Ok(self.component())
     }
 }
 

@@ -1,7 +1,6 @@
 //! A built-in tool as a local one: its component, and the configuration that gives it the
 //! same grants.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ pub struct Ejected {
     /// The own name of the tool, by which its component knows it.
     pub name: &'static str,
     /// The component, as it is in a file.
-    pub component: Cow<'static, [u8]>,
+    pub component: Vec<u8>,
     /// The text of the manifest beside it, `NAME.toml`: `replaces` and the grants.
     pub manifest: String,
 }
