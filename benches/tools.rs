@@ -149,10 +149,11 @@ fn search(binary: &Path, files: usize) {
     };
     println!("\n{files} files");
     let found = tool("search_files", json!({ "pattern": "needle", "limit": 10_000 }));
-    report("search_files", found, "rg -j1", process(&workspace, &["rg"], &["-j1", "-n", "needle"]));
+    // The same search: a pattern in small letters finds any case.
+    let rg = |pattern| process(&workspace, &["rg"], &["-j1", "-nS", pattern]);
+    report("search_files", found, "rg -j1", rg("needle"));
     let found = tool("search_files", json!({ "pattern": "or[a-z]+s\\.push" }));
-    let rg = process(&workspace, &["rg"], &["-j1", "-n", "or[a-z]+s\\.push"]);
-    report("search_files, a regex without a hit", found, "rg -j1", rg);
+    report("search_files, a regex without a hit", found, "rg -j1", rg("or[a-z]+s\\.push"));
     let found = tool("find_files", json!({ "globs": ["*99.rs"], "limit": 10_000 }));
     let fd = process(&workspace, &["fd", "fdfind"], &["-j1", "--glob", "*99.rs"]);
     report("find_files", found, "fd -j1", fd);

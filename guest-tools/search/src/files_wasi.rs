@@ -13,10 +13,12 @@ use kitbag_workspace::{Kind, Listed};
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlags};
 
-/// How much is asked for at once, first and from then on. The host clears a buffer of this
-/// size for each call, and most files are short.
+/// How much is asked for at once: first, from then on, and after less was there than was
+/// asked for, which is most often the end. The host clears a buffer of this size for each
+/// call, and most files are short.
 const FIRST_READ_BYTES: usize = 16 << 10;
 const NEXT_READ_BYTES: usize = 64 << 10;
+const LAST_READ_BYTES: usize = 1 << 10;
 
 /// An open directory.
 pub(crate) struct Directory(Descriptor);
@@ -25,6 +27,8 @@ pub(crate) struct Directory(Descriptor);
 pub(crate) struct File {
     descriptor: Descriptor,
     offset: u64,
+    /// How much is asked for the next time.
+    step: usize,
     at_end: bool,
 }
 
@@ -45,7 +49,7 @@ impl Directory {
     /// Opens a file below by its relative path.
     pub(crate) fn file(&self, path: &str, follow: bool) -> io::Result<File> {
         let descriptor = self.open(path, OpenFlags::empty(), follow)?;
-        Ok(File { descriptor, offset: 0, at_end: false })
+        Ok(File { descriptor, offset: 0, step: FIRST_READ_BYTES, at_end: false })
     }
 
     /// When an entry was modified, since 1970. Zero where the file system does not say.
@@ -71,8 +75,7 @@ impl Directory {
 
 impl io::Read for File {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let step = if self.offset == 0 { FIRST_READ_BYTES } else { NEXT_READ_BYTES };
-        let wanted = buffer.len().min(step);
+        let wanted = buffer.len().min(self.step);
         if self.at_end || wanted == 0 {
             return Ok(0);
         }
@@ -80,6 +83,7 @@ impl io::Read for File {
         let taken = chunk.len().min(wanted);
         buffer[..taken].copy_from_slice(&chunk[..taken]);
         self.offset += taken as u64;
+        self.step = if taken < wanted { LAST_READ_BYTES } else { NEXT_READ_BYTES };
         self.at_end = at_end || taken == 0;
         Ok(taken)
     }
