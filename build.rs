@@ -224,9 +224,8 @@ impl Guests {
         // The same sources give the same bytes, wherever they lie.
         let remap =
             [(&self.root, "/kitbag"), (&cargo_home(), "/cargo"), (&self.target_dir, "/target")];
-        let remap = remap
-            .iter()
-            .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+        let remap =
+            remap.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
         // `memchr`, below whatever searches, has code for it.
         let flags: Vec<_> = remap.chain(["-Ctarget-feature=+simd128".to_owned()]).collect();
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
