@@ -76,8 +76,8 @@ fn the_advice_for_a_limit_goes_by_who_has_set_it() {
     };
     check(&["run", "now"], &[("KITBAG_LIMITS_MEMORY", "64KiB")]);
     check(&["run", "now", "--memory", "64KiB"], &[]);
-    check(&["run", "now"], &[("KITBAG_LIMITS_OUTPUT", "10B")]);
-    check(&["run", "now", "--output", "10B", "--json"], &[]);
+    check(&["run", "parse_time", "time=2026-01-01"], &[("KITBAG_LIMITS_OUTPUT", "10B")]);
+    check(&["run", "parse_time", "time=2026-01-01", "--output", "10B", "--json"], &[]);
     workspace.config("[tools.now.limits]\nmemory = \"64KiB\"\n[limits]\noutput = \"10B\"\n");
     check(&["run", "now"], &[]);
     check(&["run", "parse_time", "time=2026-01-01"], &[]);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::mem;
+use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -184,23 +185,30 @@ fn parts(mut packed: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     })
 }
 
-/// Unpacks what [`EmbeddedArtifact::pack`] made, on several threads where it has several
+/// Unpacks what [`EmbeddedArtifact::pack`] made, on all processors where it has several
 /// parts.
-fn unpack(packed: &[u8], unpacked: &mut [u8]) {
-    let unpack = |part: &[u8], unpacked: &mut [u8]| {
-        zstd::bulk::decompress_to_buffer(part, unpacked).expect("the build packed it");
-    };
-    let (mut parts, mut unpacked) = (parts(packed).peekable(), unpacked);
-    thread::scope(|scope| {
-        while let Some((part, size)) = parts.next() {
-            let (here, others) = mem::take(&mut unpacked).split_at_mut(size);
-            unpacked = others;
-            if parts.peek().is_some() {
-                scope.spawn(move || unpack(part, here));
-            } else {
-                unpack(part, here);
-            }
+fn unpack(packed: &[u8], mut unpacked: &mut [u8]) {
+    let mut work = Vec::new();
+    for (part, size) in parts(packed) {
+        let (here, others) = unpacked.split_at_mut(size);
+        unpacked = others;
+        work.push((part, here));
+    }
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let others = processors.min(work.len()).saturating_sub(1);
+    let work = Mutex::new(work);
+    let take = || work.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let unpack = || {
+        while let Some((part, here)) = take() {
+            zstd::bulk::decompress_to_buffer(part, here).expect("the build packed it");
         }
+    };
+    thread::scope(|scope| {
+        for _ in 0..others {
+            // Where there can be no other thread this one does all of it.
+            let _ = thread::Builder::new().spawn_scoped(scope, unpack);
+        }
+        unpack();
     });
 }
 
