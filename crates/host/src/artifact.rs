@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
@@ -159,7 +159,7 @@ fn unpacked(packed: &'static [u8]) -> io::Result<&'static [u8]> {
     }
     let mut memory = MmapMut::map_anon(unpacked_size(packed))?;
     #[cfg(target_os = "linux")]
-    let _ = memory.advise(Advice::HugePage);
+    let _ = memory.advise(memmap2::Advice::HugePage);
     unpack(packed, &mut memory);
     let native: &'static [u8] = Box::leak(Box::new(memory.make_read_only()?));
     all.insert(packed.as_ptr().addr(), native);
