@@ -27,6 +27,9 @@ pub fn printable(text: &str) -> Printable<'_> {
 /// Whether a character must be spelled out, because a terminal would act on it
 /// or because it is invisible.
 pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     c.is_control()
         || matches!(
             c,
@@ -106,12 +109,18 @@ impl fmt::Display for Shown<'_> {
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write as _;
-        self.0.chars().try_for_each(|c| match c {
-            '\n' | '\t' => f.write_char(c),
-            c if is_hidden(c) => write!(f, "{}", c.escape_debug()),
-            c => f.write_char(c),
-        })
+        let is_spelled_out = |c: char| !matches!(c, '\n' | '\t') && is_hidden(c);
+        let mut rest = self.0;
+        while let Some(at) = rest.find(is_spelled_out) {
+            let (shown, hidden) = rest.split_at(at);
+            f.write_str(shown)?;
+            let mut chars = hidden.chars();
+            if let Some(c) = chars.next() {
+                write!(f, "{}", c.escape_debug())?;
+            }
+            rest = chars.as_str();
+        }
+        f.write_str(rest)
     }
 }
 

@@ -154,10 +154,28 @@ fn is_ordinary(name: &str) -> bool {
         let start = bytes.len().saturating_sub(extension.len());
         bytes[start..].eq_ignore_ascii_case(extension.as_bytes())
     };
-    !matches!(bytes, [] | [b'.' | b'i' | b'I', ..] | [.., b'.' | b' '])
+    let [first, .., last] = bytes else { return false };
+    let is_listed = ENDS[usize::from(*last)] && EXTENSIONS.iter().any(has_extension);
+    !matches!(first, b'.' | b'i' | b'I')
+        && !matches!(last, b'.' | b' ')
         && !bytes.iter().any(folds)
-        && !EXTENSIONS.iter().any(has_extension)
+        && !is_listed
 }
+
+/// Whether one of the [`EXTENSIONS`] ends in a byte, in either case: most names end in none
+/// of these.
+const ENDS: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut at = 0;
+    while at < EXTENSIONS.len() {
+        if let Some(last) = EXTENSIONS[at].as_bytes().last() {
+            ends[last.to_ascii_lowercase() as usize] = true;
+            ends[last.to_ascii_uppercase() as usize] = true;
+        }
+        at += 1;
+    }
+    ends
+};
 
 /// Whether a folded name is on the list, or is what FAT and NTFS call a dot file that is, in
 /// eight characters and three.
