@@ -18,6 +18,7 @@ fn slow() -> Workspace {
     let workspace = odd();
     let heavy = format!("(func (local{}){})", " i32".repeat(5_000), "(loop)".repeat(5_000));
     workspace.file("odd.wasm", crafted::tool_with_core(&heavy.repeat(40), ""));
+    workspace.date_back();
     workspace
 }
 
@@ -202,13 +203,13 @@ fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
 fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_call() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
-    let niceness = |process: u32| -> Option<i32> {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(16)?.parse().ok()
+    let niceness = |process: u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
     };
-    let own = niceness(client.process_id()).unwrap();
-    let first = compiler(&client);
-    see("the priority", || (niceness(first)? == (own + 5).min(19)).then_some(()));
+    let (own, first) = (niceness(client.process_id()), compiler(&client));
+    see("the priority", || (niceness(first) == (own + 5).min(19)).then_some(()));
     // The call waits for it, and that it ends changes nothing.
     let id = call(&mut client);
     client.notify("notifications/cancelled", json!({ "requestId": id }));
@@ -218,17 +219,9 @@ fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_ca
     call(&mut client);
     kill(first);
     see("its end", || has_ended(first).then_some(()));
-    // The server may begin once more, as after a change of a file: that is ended, too.
-    see("a compiler with the priority of the server", || {
-        let others = children(client.process_id()).into_iter().filter(|child| *child != first);
-        let next = others.into_iter().find(|child| !has_ended(*child))?;
-        if niceness(next)? == own {
-            return Some(());
-        }
-        // It may have ended meanwhile.
-        let _ = try_kill(next);
-        None
-    });
+    let others = || children(client.process_id()).into_iter().find(|child| *child != first);
+    let second = see("the next", others);
+    assert_eq!(niceness(second), own);
 }
 
 /// Ends what the server compiles before any call: it does not try that again.
@@ -239,12 +232,8 @@ fn end_background(client: &Client) {
 }
 
 fn kill(process: u32) {
-    try_kill(process).unwrap();
-}
-
-fn try_kill(process: u32) -> rustix::io::Result<()> {
     let process = rustix::process::Pid::from_raw(process.cast_signed()).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::ABORT)
+    rustix::process::kill_process(process, rustix::process::Signal::ABORT).unwrap();
 }
 
 #[test]

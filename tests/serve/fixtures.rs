@@ -2,7 +2,6 @@
 //! conformance suite wants.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -473,16 +472,12 @@ fn an_undescribed_tool_is_listed_later_and_found_at_once() {
 fn who_listens_for_a_subject_hears_when_its_topic_changes() {
     let workspace = Workspace::new();
     for (path, text) in [("notes/a.md", "A\n"), ("skills/b.md", "B\n")] {
-        // What is as new as the server might have changed since its start.
-        let before = SystemTime::now() - Duration::from_secs(60);
-        let file = workspace.file(path, text);
-        for changed in [file.as_path(), file.parent().unwrap()] {
-            fs::File::open(changed).unwrap().set_modified(before).unwrap();
-        }
+        workspace.file(path, text);
     }
     workspace.config(
         "[knowledge.team]\nsubjects = \"notes\"\n[knowledge.more]\nsubjects = \"skills\"\n",
     );
+    workspace.date_back();
     let uris = ["kb://team/a", "kb://more/b"];
     let updated = |message: &Value| message["method"] == "notifications/resources/updated";
     let mut old = Client::with_handshake(&workspace, json!({}));
