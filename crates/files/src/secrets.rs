@@ -155,11 +155,11 @@ fn is_ordinary(name: &str) -> bool {
         bytes[start..].eq_ignore_ascii_case(extension.as_bytes())
     };
     let [first, .., last] = bytes else { return false };
-    let is_listed = ENDS[usize::from(*last)] && EXTENSIONS.iter().any(has_extension);
+    let has_listed_end = ENDS[usize::from(*last)] && EXTENSIONS.iter().any(has_extension);
     !matches!(first, b'.' | b'i' | b'I')
         && !matches!(last, b'.' | b' ')
         && !bytes.iter().any(folds)
-        && !is_listed
+        && !has_listed_end
 }
 
 /// Whether one of the [`EXTENSIONS`] ends in a byte, in either case: most names end in none
