@@ -8,10 +8,12 @@ pub enum Decision {
         /// The grant that allows it, as [`crate::Kind::lines`] writes it.
         by: String,
     },
-    /// Nothing allows it.
+    /// Nothing allows it, or something denies it.
     Denied {
-        /// What would.
-        missing: MissingGrant,
+        /// Why, in a line.
+        reason: String,
+        /// What would allow it. `None`: no grant can.
+        missing: Option<MissingGrant>,
     },
 }
 

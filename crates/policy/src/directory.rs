@@ -97,7 +97,8 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
     match grants.iter().find(allows) {
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
-            missing: MissingGrant { key: DirectoryGrant::KEY, entry: request.as_entry() },
+            reason: format!("no granted directory has `{request}`"),
+            missing: Some(MissingGrant { key: DirectoryGrant::KEY, entry: request.as_entry() }),
         },
     }
 }
@@ -381,7 +382,9 @@ mod tests {
     fn a_missing_grant_is_an_entry_of_the_list() {
         let check = |guest: &str, access: Access, expected: &str| {
             let request = PathRequest { guest: guest.parse().unwrap(), access };
-            let Decision::Denied { missing } = decide(&[], &request) else { panic!("allowed") };
+            let Decision::Denied { missing: Some(missing), .. } = decide(&[], &request) else {
+                panic!("allowed")
+            };
             assert_eq!((missing.key, &*missing.entry), ("filesystem", expected));
         };
         let workspace = "{ host = \".\", guest = \"/workspace\", mode = \"rw\" }";

@@ -58,7 +58,7 @@ pub enum Reach {
 pub struct Effects {
     /// It can change something that outlives the call, or remove it.
     pub changes: bool,
-    /// It can reach hosts that no grant names.
+    /// It can reach other machines.
     pub open_world: bool,
 }
 

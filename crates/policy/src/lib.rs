@@ -8,8 +8,10 @@
 //! This file is the one list of the kinds of grants; a kind itself is a file beside
 //! it, which implements [`Kind`].
 
+pub mod addresses;
 mod decision;
 mod directory;
+pub mod http;
 mod kind;
 
 pub use decision::{Decision, MissingGrant};
@@ -17,6 +19,7 @@ pub use directory::{
     Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedSecret,
     RequestedDirectory,
 };
+pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
 
 use std::fmt;
@@ -140,7 +143,7 @@ impl RequestedGrants {
     ) -> impl Iterator<Item = (Request, MissingGrant)> + 'a {
         self.requests().filter_map(move |request| match decide(grants, &request) {
             Decision::Allowed { .. } => None,
-            Decision::Denied { missing } => Some((request, missing)),
+            Decision::Denied { missing, .. } => missing.map(|missing| (request, missing)),
         })
     }
 }

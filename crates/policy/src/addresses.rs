@@ -1,0 +1,120 @@
+//! Which addresses a host name may lead to.
+//!
+//! Only what IANA's registries have as global unicast, but for the addresses under which
+//! clouds hand out credentials. IPv4 inside IPv6 is judged by what it holds.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+/// IPv4 that is not global unicast.
+///
+/// Source: <https://www.iana.org/assignments/iana-ipv4-special-registry>, and multicast by
+/// <https://www.iana.org/assignments/ipv4-address-space>.
+const SPECIAL_V4: [(Ipv4Addr, u8); 16] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+    // Azure hands out the certificates of a machine there, though the address is public:
+    // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
+];
+
+/// The one block of IPv6 that is global unicast.
+///
+/// Source: <https://www.iana.org/assignments/ipv6-address-space>.
+const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// What of that block is not.
+///
+/// Source: <https://www.iana.org/assignments/iana-ipv6-special-registry>.
+const SPECIAL_V6: [(Ipv6Addr, u8); 3] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// Whether an address is one of the public internet, which every grant of a host name
+/// opens. Of IPv6 that holds IPv4, whether all that it holds is.
+pub fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_global_v4(address),
+        IpAddr::V6(address) => match held(address) {
+            Held::Nothing => is_global_v6(address),
+            Held::One(held) => is_global_v4(held),
+            Held::Two(server, client) => is_global_v4(server) && is_global_v4(client),
+        },
+    }
+}
+
+/// Whether one of these blocks holds an address. Of IPv6 that holds IPv4, whether they hold
+/// the address itself or all that it holds.
+pub fn is_within(address: IpAddr, blocks: &[IpNet]) -> bool {
+    let within = |address: IpAddr| blocks.iter().any(|block| block.contains(&address));
+    let within_v4 = |address: Ipv4Addr| within(address.into());
+    within(address)
+        || match address {
+            IpAddr::V4(_) => false,
+            IpAddr::V6(address) => match held(address) {
+                Held::Nothing => false,
+                Held::One(held) => within_v4(held),
+                Held::Two(server, client) => within_v4(server) && within_v4(client),
+            },
+        }
+}
+
+/// The address that is meant: IPv4 where it is mapped into IPv6 (`::ffff:10.0.0.1`).
+pub(crate) fn canonical(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+/// The IPv4 addresses inside an IPv6 address.
+enum Held {
+    Nothing,
+    One(Ipv4Addr),
+    /// Of Teredo: the server and the client.
+    Two(Ipv4Addr, Ipv4Addr),
+}
+
+fn held(address: Ipv6Addr) -> Held {
+    let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    match address.segments() {
+        // `::` and `::1` hold nothing: RFC 4291, 2.5.2 and 2.5.3.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Held::Nothing,
+        // IPv4-compatible: RFC 4291, 2.5.5.1; IPv4-mapped: 2.5.5.2; NAT64: RFC 6052.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Held::One(v4(high, low))
+        }
+        // 6to4: RFC 3056.
+        [0x2002, high, low, ..] => Held::One(v4(high, low)),
+        // Teredo, where the client is inverted: RFC 4380.
+        [0x2001, 0, server_high, server_low, _, _, high, low] => {
+            Held::Two(v4(server_high, server_low), v4(!high, !low))
+        }
+        _ => Held::Nothing,
+    }
+}
+
+fn is_global_v4(address: Ipv4Addr) -> bool {
+    let within =
+        |&(block, length): &(Ipv4Addr, u8)| Ipv4Net::new_assert(block, length).contains(&address);
+    !SPECIAL_V4.iter().any(within)
+}
+
+fn is_global_v6(address: Ipv6Addr) -> bool {
+    let within =
+        |&(block, length): &(Ipv6Addr, u8)| Ipv6Net::new_assert(block, length).contains(&address);
+    within(&GLOBAL_V6) && !SPECIAL_V6.iter().any(within)
+}

@@ -1,0 +1,63 @@
+//! Places that no tool reaches, whatever it is granted.
+
+use std::net::IpAddr;
+
+use crate::addresses::is_within;
+use crate::http::host::{Host, HostPattern};
+use crate::http::pattern::UrlPattern;
+use crate::http::refusal::{HttpRefusal, RefusalKind};
+use crate::http::request::HttpRequest;
+
+/// What is denied. It has the grammar of the grants and reads it widely: every method, both
+/// schemes, every port where none is written, the host itself below `*.`, and every path that
+/// some server could take for one of these. An address holds for names that lead to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deny {
+    patterns: Vec<UrlPattern>,
+}
+
+impl Deny {
+    /// Denies these.
+    pub fn new(patterns: Vec<UrlPattern>) -> Self {
+        Self { patterns }
+    }
+
+    /// What is denied.
+    pub fn patterns(&self) -> &[UrlPattern] {
+        &self.patterns
+    }
+
+    /// Whether a request is denied before the addresses of its host are known.
+    pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
+        match self.patterns.iter().find(|pattern| pattern.matches_widely(request)) {
+            None => Ok(()),
+            Some(pattern) => {
+                let reason = format!("`{request}` is denied by `{pattern}`");
+                Err(HttpRefusal::new(RefusalKind::Host, reason))
+            }
+        }
+    }
+
+    /// Whether a request is denied since its host has one of these addresses.
+    pub(crate) fn check_addresses(
+        &self,
+        request: &HttpRequest,
+        addresses: &[IpAddr],
+    ) -> Result<(), HttpRefusal> {
+        for pattern in &self.patterns {
+            let HostPattern::One(Host::Address(denied)) = pattern.host() else { continue };
+            let block = [denied.to_canonical().into()];
+            let denied = addresses.iter().find(|address| is_within(**address, &block));
+            if let Some(address) = denied
+                && pattern.matches_port_and_path_widely(request)
+            {
+                let reason = format!(
+                    "`{request}` is denied: its host has the address {address}, which is denied by \
+                     `{pattern}`"
+                );
+                return Err(HttpRefusal::new(RefusalKind::Address, reason));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! One grant of HTTP.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kitbag_contract::{ByteSize, format_duration};
+use serde_json::{Value, json};
+
+use crate::addresses::{is_global, is_within};
+use crate::http::headers::Headers;
+use crate::http::host::{Host, HostPattern};
+use crate::http::method::Methods;
+use crate::http::pattern::UrlPattern;
+use crate::http::request::HttpRequest;
+
+/// The most redirects that a grant follows.
+pub const MAX_FOLLOW: u8 = 20;
+
+/// What a tool may ask of servers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HttpGrant {
+    /// Where.
+    pub url: UrlPattern,
+    /// With which methods. Default: `GET` and `HEAD`.
+    pub methods: Methods,
+    /// Blocks of addresses that the host may have besides those of the public internet.
+    pub addresses: Vec<IpNet>,
+    /// How many redirects the host follows, at most [`MAX_FOLLOW`]. Default 0: the tool
+    /// gets the redirect.
+    pub follow: u8,
+    /// Whether a path may hold an encoded slash, `%2F`.
+    pub encoded_slash: bool,
+    /// Which header fields the tool may send.
+    pub headers: Headers,
+    /// The largest body of a request. Default 1 MiB.
+    pub max_request: ByteSize,
+    /// The largest body of a response, as it comes and decompressed. Default 8 MiB.
+    pub max_response: ByteSize,
+    /// The most time from the start of a request to the end of its response, redirects
+    /// included. `None`: what is left of the call's.
+    pub time: Option<Duration>,
+}
+
+impl HttpGrant {
+    /// The key of these grants.
+    pub const KEY: &'static str = "http";
+
+    /// The default of [`Self::max_request`].
+    pub const MAX_REQUEST: ByteSize = ByteSize::mib(1);
+
+    /// The default of [`Self::max_response`].
+    pub const MAX_RESPONSE: ByteSize = ByteSize::mib(8);
+
+    /// `GET` and `HEAD` of what a pattern has, with the default of everything else.
+    pub fn new(url: UrlPattern) -> Self {
+        Self {
+            url,
+            methods: Methods::default(),
+            addresses: Vec::new(),
+            follow: 0,
+            encoded_slash: false,
+            headers: Headers::default(),
+            max_request: Self::MAX_REQUEST,
+            max_response: Self::MAX_RESPONSE,
+            time: None,
+        }
+    }
+
+    /// The narrowest grant that allows a request.
+    pub fn allowing(request: &HttpRequest) -> Self {
+        let methods = match request.method().is_safe() {
+            true => Methods::default(),
+            false => Methods::only(request.method()),
+        };
+        let encoded_slash = request.segments().has_encoded_slash();
+        Self { methods, encoded_slash, ..Self::new(UrlPattern::exactly(request)) }
+    }
+
+    /// Whether it allows a request, as far as method and URL tell.
+    pub(crate) fn allows(&self, request: &HttpRequest) -> bool {
+        self.url.matches(request)
+            && self.methods.has(request.method())
+            && (self.encoded_slash || !request.segments().has_encoded_slash())
+            && match request.host() {
+                Host::Address(address) => self.opens(request.host(), *address),
+                Host::Name(_) => true,
+            }
+    }
+
+    /// Whether a host may have an address: one of the public internet, the one that the
+    /// grant names, any of this machine where it names `localhost`, or one of
+    /// [`Self::addresses`].
+    pub(crate) fn opens(&self, host: &Host, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        is_global(address)
+            || is_within(address, &self.addresses)
+            || *self.url.host() == HostPattern::One(host.clone())
+                && match host {
+                    Host::Address(named) => named.to_canonical() == address,
+                    Host::Name(name) => name == "localhost" && address.is_loopback(),
+                }
+    }
+
+    /// Whether this grant allows everything that another one allows. Where it does not, the
+    /// first field of the other one that reaches further.
+    pub(crate) fn holds(&self, other: &Self) -> Result<(), &'static str> {
+        // Each field, so that one that is added here gives no more by accident.
+        let Self {
+            url,
+            methods,
+            addresses: _,
+            follow,
+            encoded_slash,
+            headers,
+            max_request,
+            max_response,
+            time,
+        } = other;
+        let fields = [
+            ("url", self.url.holds(url)),
+            ("methods", self.methods.holds(methods)),
+            ("addresses", self.opens_all(other)),
+            ("follow", self.follow >= *follow),
+            ("encoded_slash", self.encoded_slash || !encoded_slash),
+            ("headers", self.headers.holds(headers)),
+            ("max_request", self.max_request >= *max_request),
+            ("max_response", self.max_response >= *max_response),
+            ("time", self.time.is_none_or(|own| time.is_some_and(|time| own >= time))),
+        ];
+        fields.into_iter().find(|(_, holds)| !holds).map_or(Ok(()), |(field, _)| Err(field))
+    }
+
+    /// Whether it opens every address that another one does, of which it has the hosts.
+    fn opens_all(&self, other: &Self) -> bool {
+        let own = IpNet::aggregate(&self.addresses);
+        let is_open = |block: &IpNet| own.iter().any(|own| own.contains(block));
+        let named_is_open = match other.url.host() {
+            HostPattern::One(Host::Address(address)) => {
+                self.opens(&Host::Address(*address), *address)
+            }
+            // All of this machine: RFC 1122, 3.2.1.3 and RFC 4291, 2.5.3.
+            HostPattern::One(Host::Name(name)) if name == "localhost" => {
+                let loopback = ["127.0.0.0/8", "::1/128"];
+                self.url.host() == other.url.host()
+                    || loopback.iter().all(|block| block.parse().is_ok_and(|block| is_open(&block)))
+            }
+            _ => true,
+        };
+        named_is_open && other.addresses.iter().all(is_open)
+    }
+
+    /// The grant as an element of the list in TOML: as its pattern alone where everything
+    /// else is the default.
+    pub fn as_entry(&self) -> String {
+        let url = format!("\"{}\"", self.url);
+        let fields = self.fields();
+        if fields.is_empty() {
+            return url;
+        }
+        let field = |(key, value): &(&str, Value)| match value {
+            // A list of strings is the same in TOML, but for the space after a comma.
+            Value::Array(values) => {
+                let values: Vec<_> = values.iter().map(Value::to_string).collect();
+                format!("{key} = [{}]", values.join(", "))
+            }
+            value => format!("{key} = {value}"),
+        };
+        let fields: Vec<_> = fields.iter().map(field).collect();
+        format!("{{ url = {url}, {} }}", fields.join(", "))
+    }
+
+    /// The fields that are not the default, besides the URL, as they would be typed.
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        // Each field, so that one that is added here is shown.
+        let Self {
+            url: _,
+            methods,
+            addresses,
+            follow,
+            encoded_slash,
+            headers,
+            max_request,
+            max_response,
+            time,
+        } = self;
+        let typed_methods = match methods {
+            Methods::Any => json!("*"),
+            methods => json!(methods.typed()),
+        };
+        let addresses_typed: Vec<_> = addresses.iter().map(IpNet::to_string).collect();
+        let time_typed = time.map(|time| format_duration(time).to_string());
+        let fields = [
+            ("methods", typed_methods, *methods != Methods::default()),
+            ("addresses", json!(addresses_typed), !addresses.is_empty()),
+            ("follow", json!(follow), *follow != 0),
+            ("encoded_slash", json!(encoded_slash), *encoded_slash),
+            ("headers", json!(headers.typed()), headers.typed().is_some()),
+            ("max_request", json!(max_request.to_string()), *max_request != Self::MAX_REQUEST),
+            ("max_response", json!(max_response.to_string()), *max_response != Self::MAX_RESPONSE),
+            ("time", json!(time_typed), time.is_some()),
+        ];
+        let fields = fields.into_iter().filter(|(_, _, is_set)| *is_set);
+        fields.map(|(key, value, _)| (key, value)).collect()
+    }
+
+    /// As it would be typed, with all that is not the default.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut entry = json!({ "url": self.url.to_string() });
+        for (key, value) in self.fields() {
+            entry[key] = value;
+        }
+        entry
+    }
+}
+
+impl fmt::Display for HttpGrant {
+    /// `GET, HEAD  https://api.github.com/**`, and what is not the default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.methods, self.url)?;
+        for (key, value) in self.fields().iter().filter(|(key, _)| *key != "methods") {
+            match value {
+                Value::Array(values) => {
+                    let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+                    write!(f, ", {key} {}", values.join(" "))?;
+                }
+                Value::String(value) => write!(f, ", {key} {value}")?,
+                Value::Bool(_) => write!(f, ", {key}")?,
+                value => write!(f, ", {key} {value}")?,
+            }
+        }
+        Ok(())
+    }
+}

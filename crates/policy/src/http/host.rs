@@ -1,0 +1,186 @@
+//! Hosts of requests and patterns of hosts.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use kitbag_contract::text::shown;
+
+/// A host as a request names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name of the DNS, in lower case, without a dot at its end.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// Which hosts a pattern has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// `*`: every host.
+    Any,
+    /// `*.example.com`: all names with any number of labels below the one that is held
+    /// here, and not that one.
+    Below(String),
+    /// One host.
+    One(Host),
+}
+
+/// Why a text is not a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// There is none.
+    #[error("it names no host")]
+    Empty,
+    /// A name and a password before the host.
+    #[error("it has a name or a password before the host, which belong into a header")]
+    UserInfo,
+    /// A name that is written in other characters than those of the DNS.
+    #[error("host `{}` must be written `{ascii}`", shown(host))]
+    NotAscii {
+        /// The name as it was given.
+        host: String,
+        /// The same in the characters of the DNS.
+        ascii: String,
+    },
+    /// A character that host names do not have.
+    #[error("`{}` is not a host name: letters, digits, `-` and `_`, in labels of at most 63", shown(.0))]
+    Character(String),
+    /// An address that is written in another way than the usual one.
+    #[error("host `{}` must be written `{plain}`", shown(host))]
+    Address {
+        /// The address as it was given.
+        host: String,
+        /// The same address, in the one form that is accepted.
+        plain: String,
+    },
+    /// A name with a dot at its end.
+    #[error("host `{}` must not end in a dot", shown(.0))]
+    Dot(String),
+    /// A port that is none, or is written in another way than the usual one.
+    #[error("`{}` is not a port: a number from 1 to 65535, without zeros in front", shown(.0))]
+    Port(String),
+}
+
+impl Host {
+    /// Reads a host. Letters may be in either case; nothing else is repaired.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError`] for what the library would read as a host only after changing it.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        let invalid = || HostError::Character(text.to_owned());
+        if !text.is_ascii() {
+            let ascii = url::Host::parse(text).map_err(|_| invalid())?.to_string();
+            return Err(HostError::NotAscii { host: text.to_owned(), ascii });
+        }
+        if text.ends_with('.') {
+            return Err(HostError::Dot(text.to_owned()));
+        }
+        let address =
+            |address: IpAddr, forms: &[String]| match forms.iter().any(|form| form == text) {
+                true => Ok(Self::Address(address)),
+                false => {
+                    let plain = forms.first().cloned().unwrap_or_default();
+                    Err(HostError::Address { host: text.to_owned(), plain })
+                }
+            };
+        match url::Host::parse(text).map_err(|_| invalid())? {
+            url::Host::Ipv4(v4) => address(v4.into(), &[v4.to_string()]),
+            // The standard library writes IPv4 inside IPv6 with dots, the other one without.
+            url::Host::Ipv6(v6) => {
+                address(v6.into(), &[format!("[{v6}]"), url::Host::<&str>::Ipv6(v6).to_string()])
+            }
+            url::Host::Domain(name) => {
+                let is_plain =
+                    |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+                let is_label =
+                    |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_plain);
+                let is_name = name.len() <= 253 && name.split('.').all(is_label);
+                match is_name && name.eq_ignore_ascii_case(text) {
+                    true => Ok(Self::Name(name)),
+                    false => Err(invalid()),
+                }
+            }
+        }
+    }
+}
+
+/// Splits `host:port`. The port is a number as it is usually written.
+pub(crate) fn with_port(authority: &str) -> Result<(&str, Option<u16>), HostError> {
+    if authority.contains('@') {
+        return Err(HostError::UserInfo);
+    }
+    // The colons of an IPv6 address are in brackets.
+    let after = authority.rfind(']').map_or(0, |end| end + 1);
+    let Some(colon) = authority[after..].find(':') else { return Ok((authority, None)) };
+    let (host, port) = (&authority[..after + colon], &authority[after + colon + 1..]);
+    let number =
+        port.parse::<u16>().ok().filter(|number| *number > 0 && number.to_string() == port);
+    match number {
+        Some(number) => Ok((host, Some(number))),
+        None => Err(HostError::Port(port.to_owned())),
+    }
+}
+
+impl HostPattern {
+    /// Whether it is this host, one of those below it, or every one.
+    pub(crate) fn matches(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Any, _) => true,
+            (Self::Below(base), Host::Name(name)) => is_below(name, base),
+            (Self::Below(_), Host::Address(_)) => false,
+            (Self::One(own), host) => own == host,
+        }
+    }
+
+    /// As a list of what is denied reads it: the host itself belongs to those below it, and
+    /// an address is the same however it is put into IPv6.
+    pub(crate) fn matches_widely(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Below(base), Host::Name(name)) => name == base || is_below(name, base),
+            (Self::One(Host::Address(own)), Host::Address(address)) => {
+                crate::addresses::is_within(*address, &[crate::addresses::canonical(*own).into()])
+            }
+            _ => self.matches(host),
+        }
+    }
+
+    /// Whether it has all hosts that the other one has.
+    pub(crate) fn holds(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) => true,
+            (_, Self::Any) => false,
+            (Self::Below(base), Self::Below(other)) => other == base || is_below(other, base),
+            (Self::One(_), Self::Below(_)) => false,
+            (own, Self::One(host)) => own.matches(host),
+        }
+    }
+}
+
+fn is_below(name: &str, base: &str) -> bool {
+    name.strip_suffix(base).is_some_and(|labels| labels.len() > 1 && labels.ends_with('.'))
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => address.fmt(f),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Below(base) => write!(f, "*.{base}"),
+            Self::One(host) => host.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! HTTP: what a tool may ask of servers.
+//!
+//! A request is decided on in steps, as more of it becomes known: [`HttpGrants::decide`] by
+//! its method and URL, then [`AllowedRequest`] by the addresses of the host, header fields,
+//! sizes, time and redirects. There is always one grant that allows all of it: what one grant
+//! allows and what another allows do not add up.
+
+mod deny;
+mod glob;
+mod grant;
+mod headers;
+mod host;
+mod method;
+mod path;
+mod pattern;
+mod refusal;
+mod request;
+
+pub use deny::Deny;
+pub use grant::{HttpGrant, MAX_FOLLOW};
+pub use headers::{HeaderError, Headers};
+pub use host::{Host, HostError, HostPattern};
+pub use method::{Method, MethodError, Methods};
+pub use path::PathError;
+pub use pattern::{Scheme, UrlPattern, UrlPatternError, UrlPatternProblem};
+pub use refusal::{HttpRefusal, RefusalKind};
+pub use request::{HttpRequest, MAX_URL_BYTES};
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kitbag_contract::{ByteSize, format_duration};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decision::{Decision, MissingGrant};
+use crate::kind::{Effects, Kind, KindRequest, Reach};
+
+/// What a tool may ask of servers, and what nobody may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpGrants {
+    /// The grants, in the order in which they were given.
+    pub grants: Vec<Arc<HttpGrant>>,
+    /// What beats every grant.
+    pub deny: Arc<Deny>,
+}
+
+/// A request that some grants allow, as far as it is known. Each step keeps those that
+/// allow that too, and refuses it where there are none.
+#[derive(Clone, Debug)]
+pub struct AllowedRequest {
+    request: HttpRequest,
+    /// At least one.
+    grants: Vec<Arc<HttpGrant>>,
+    deny: Arc<Deny>,
+}
+
+/// Servers that a tool would like to reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestedHttp {
+    /// `GET` and `HEAD` of what a pattern has.
+    Url(String),
+    /// With other methods.
+    With {
+        /// The pattern.
+        url: String,
+        /// The methods.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        methods: Vec<String>,
+    },
+}
+
+impl HttpGrants {
+    /// Decides on a request by its method and URL.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpRefusal`], of the grant that comes nearest to the request.
+    pub fn decide(&self, request: &HttpRequest) -> Result<AllowedRequest, HttpRefusal> {
+        self.deny.check(request)?;
+        let allowing = self.grants.iter().filter(|grant| grant.allows(request));
+        let grants: Vec<_> = allowing.cloned().collect();
+        if grants.is_empty() {
+            return Err(self.refuse(request));
+        }
+        Ok(AllowedRequest { request: request.clone(), grants, deny: Arc::clone(&self.deny) })
+    }
+
+    fn refuse(&self, request: &HttpRequest) -> HttpRefusal {
+        let nearest =
+            self.grants.iter().map(|grant| nearness(grant, request)).max_by_key(|at| at.0);
+        let (_, kind, what) = nearest.unwrap_or((0, RefusalKind::Host, "host"));
+        let reason = format!("no grant of `http` has `{request}`: its {what} is not granted");
+        let missing = Some(missing(&HttpGrant::allowing(request)));
+        HttpRefusal { kind, reason, missing }
+    }
+
+    /// The first of these grants that `own` does not hold, and the field of it that reaches
+    /// further than the grant of `own` that has its URL, if one has.
+    pub fn beyond(&self, own: &[Arc<HttpGrant>]) -> Option<(Arc<HttpGrant>, &'static str)> {
+        self.grants.iter().find_map(|grant| {
+            let field = is_held(grant, own).err()?;
+            Some((Arc::clone(grant), field))
+        })
+    }
+}
+
+/// Whether one of `own` holds a grant; each of its methods may be held by another one.
+fn is_held(grant: &HttpGrant, own: &[Arc<HttpGrant>]) -> Result<(), &'static str> {
+    let held = |grant: &HttpGrant| {
+        let mut furthest = "url";
+        for own in own {
+            match own.holds(grant) {
+                Ok(()) => return Ok(()),
+                Err("url") => {}
+                Err(field) => furthest = field,
+            }
+        }
+        Err(furthest)
+    };
+    match &grant.methods {
+        Methods::Any => held(grant),
+        Methods::These(methods) => methods.iter().try_for_each(|method| {
+            let methods = Methods::These([method.clone()].into());
+            held(&HttpGrant { methods, ..grant.clone() })
+        }),
+    }
+}
+
+/// How far a grant goes with a request, and what of the request it does not have.
+fn nearness(grant: &HttpGrant, request: &HttpRequest) -> (u8, RefusalKind, &'static str) {
+    if !grant.url.host().matches(request.host()) {
+        (0, RefusalKind::Host, "host")
+    } else if grant.url.scheme() != request.scheme() {
+        (1, RefusalKind::Scheme, "scheme")
+    } else if grant.url.port() != request.port() {
+        (2, RefusalKind::Host, "port")
+    } else if !grant.url.matches_path(request) {
+        (3, RefusalKind::Path, "path")
+    } else if !grant.encoded_slash && request.segments().has_encoded_slash() {
+        (4, RefusalKind::Path, "encoded slash")
+    } else if !grant.methods.has(request.method()) {
+        (5, RefusalKind::Method, "method")
+    } else {
+        (6, RefusalKind::Address, "address")
+    }
+}
+
+fn missing(grant: &HttpGrant) -> MissingGrant {
+    MissingGrant { key: HttpGrant::KEY, entry: grant.as_entry() }
+}
+
+impl AllowedRequest {
+    /// The request.
+    pub fn request(&self) -> &HttpRequest {
+        &self.request
+    }
+
+    /// The grant that allows it.
+    pub fn by(&self) -> &HttpGrant {
+        &self.grants[0]
+    }
+
+    /// Keeps the grants that allow a step. Where none does, `widened` makes of one of them a
+    /// grant that would.
+    fn keep(
+        &mut self,
+        kind: RefusalKind,
+        reason: impl FnOnce(&Self) -> String,
+        allows: impl Fn(&HttpGrant) -> bool,
+        widened: impl FnOnce(HttpGrant) -> Option<HttpGrant>,
+    ) -> Result<(), HttpRefusal> {
+        if self.grants.iter().any(|grant| allows(grant)) {
+            self.grants.retain(|grant| allows(grant));
+            return Ok(());
+        }
+        let missing = widened(self.by().clone()).as_ref().map(missing);
+        Err(HttpRefusal { kind, reason: reason(self), missing })
+    }
+
+    /// Decides by all addresses that the host has: one that is not open refuses the name.
+    /// Only what was decided on may be connected to.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalKind::Address`].
+    pub fn addresses(&mut self, addresses: &[IpAddr]) -> Result<(), HttpRefusal> {
+        let request = self.request.clone();
+        if addresses.is_empty() {
+            let reason = format!("host `{}` has no address", request.host());
+            return Err(HttpRefusal::new(RefusalKind::Address, reason));
+        }
+        self.deny.check_addresses(&request, addresses)?;
+        let opens = |grant: &HttpGrant, address: &IpAddr| grant.opens(request.host(), *address);
+        let closed: Vec<_> = {
+            let by = self.by();
+            let closed = addresses.iter().filter(|address| !opens(by, address));
+            closed.map(|address| address.to_canonical()).collect()
+        };
+        let reason = |this: &Self| {
+            let closed: Vec<_> = closed.iter().map(IpAddr::to_string).collect();
+            format!(
+                "host `{}` has the address {}, which is not one of the public internet and which no \
+                 grant names",
+                this.request.host(),
+                closed.join(", ")
+            )
+        };
+        let allows = |grant: &HttpGrant| addresses.iter().all(|address| opens(grant, address));
+        self.keep(RefusalKind::Address, reason, allows, |mut grant| {
+            grant.addresses.extend(closed.iter().copied().map(IpNet::from));
+            Some(grant)
+        })
+    }
+
+    /// Decides by the names of all header fields that the tool sends, of a redirect too.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalKind::Header`].
+    pub fn headers<'a>(
+        &mut self,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), HttpRefusal> {
+        let names: Vec<_> = names.into_iter().collect();
+        let refused = names.iter().copied().find(|name| !self.by().headers.has(name));
+        let reason = |this: &Self| {
+            let refused = kitbag_contract::text::shown(refused.unwrap_or_default()).to_string();
+            format!("`{}` is refused: header field `{refused}` is not granted", this.request)
+        };
+        let allows = |grant: &HttpGrant| names.iter().all(|name| grant.headers.has(name));
+        self.keep(RefusalKind::Header, reason, allows, |grant| {
+            let headers = Headers::for_all(&names).ok()?;
+            Some(HttpGrant { headers, ..grant })
+        })
+    }
+
+    /// Decides by the bytes of the request's body so far.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalKind::Size`].
+    pub fn request_bytes(&mut self, bytes: u64) -> Result<(), HttpRefusal> {
+        let reason = |this: &Self| {
+            format!("the body of `{}` is larger than {}", this.request, this.max_request())
+        };
+        let allows = |grant: &HttpGrant| grant.max_request.as_u64() >= bytes;
+        self.keep(RefusalKind::Size, reason, allows, |grant| {
+            Some(HttpGrant { max_request: at_least(bytes), ..grant })
+        })
+    }
+
+    /// Decides by the bytes of the response's body so far.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalKind::Size`].
+    pub fn response_bytes(&mut self, bytes: u64) -> Result<(), HttpRefusal> {
+        let reason = |this: &Self| {
+            format!("the response to `{}` is larger than {}", this.request, this.max_response())
+        };
+        let allows = |grant: &HttpGrant| grant.max_response.as_u64() >= bytes;
+        self.keep(RefusalKind::Size, reason, allows, |grant| {
+            Some(HttpGrant { max_response: at_least(bytes), ..grant })
+        })
+    }
+
+    /// Decides by the time since the request was started.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusalKind::Time`].
+    pub fn elapsed(&mut self, elapsed: Duration) -> Result<(), HttpRefusal> {
+        let reason = |this: &Self| {
+            let time = this.time().map(|time| format_duration(time).to_string());
+            format!("`{}` took longer than {}", this.request, time.unwrap_or_default())
+        };
+        let allows = |grant: &HttpGrant| grant.time.is_none_or(|time| time >= elapsed);
+        self.keep(RefusalKind::Time, reason, allows, |grant| {
+            let time = grant.time.map(|time| time.saturating_mul(2).max(elapsed));
+            Some(HttpGrant { time, ..grant })
+        })
+    }
+
+    /// Whether the host follows one more redirect, after this many. Where no grant does the
+    /// tool gets the redirect. The next hop is decided on by [`HttpGrants::decide`] anew.
+    pub fn follows(&mut self, followed: u8) -> bool {
+        let follows = |grant: &Arc<HttpGrant>| grant.follow > followed;
+        if !self.grants.iter().any(follows) {
+            return false;
+        }
+        self.grants.retain(follows);
+        true
+    }
+
+    /// The largest body of the request.
+    pub fn max_request(&self) -> ByteSize {
+        self.grants.iter().map(|grant| grant.max_request).max().unwrap_or_default()
+    }
+
+    /// The largest body of the response.
+    pub fn max_response(&self) -> ByteSize {
+        self.grants.iter().map(|grant| grant.max_response).max().unwrap_or_default()
+    }
+
+    /// The most time that it takes. `None`: what is left of the call's.
+    pub fn time(&self) -> Option<Duration> {
+        let times = self.grants.iter().map(|grant| grant.time).collect::<Option<Vec<_>>>()?;
+        times.into_iter().max()
+    }
+}
+
+/// A size in whole MiB that has room for so many bytes.
+fn at_least(bytes: u64) -> ByteSize {
+    ByteSize::mib(bytes.div_ceil(1 << 20))
+}
+
+impl Kind for HttpGrants {
+    fn key(&self) -> &'static str {
+        HttpGrant::KEY
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn is_empty(&self) -> bool {
+        self.grants.is_empty()
+    }
+
+    fn effects(&self) -> Effects {
+        let changes = self.grants.iter().any(|grant| grant.methods.has_unsafe());
+        Effects { changes, open_world: !self.grants.is_empty() }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.grants.iter().map(|grant| grant.to_string()).collect()
+    }
+
+    fn brief(&self) -> Vec<String> {
+        self.grants.iter().map(|grant| grant.brief()).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        self.grants.iter().map(|grant| grant.to_json()).collect()
+    }
+}
+
+impl KindRequest for HttpRequest {
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn brief(&self) -> String {
+        let verb = if self.method().is_safe() { "reads" } else { "sends to" };
+        format!("{verb} {}://{}", self.scheme(), self.authority())
+    }
+
+    fn is_given_by_call(&self) -> bool {
+        false
+    }
+}
+
+impl KindRequest for HttpGrant {
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn brief(&self) -> String {
+        let verb = if self.methods.has_unsafe() { "sends to" } else { "reads" };
+        format!("{verb} {}", self.url)
+    }
+
+    fn is_given_by_call(&self) -> bool {
+        false
+    }
+}
+
+impl RequestedHttp {
+    /// The same as a grant. `None` where it cannot be granted.
+    pub fn grant(&self) -> Option<HttpGrant> {
+        let (url, methods) = match self {
+            Self::Url(url) => (url, [].as_slice()),
+            Self::With { url, methods } => (url, methods.as_slice()),
+        };
+        let mut grant = HttpGrant::new(url.parse().ok()?);
+        if !methods.is_empty() {
+            grant.methods = Methods::new(methods.iter().map(String::as_str)).ok()?;
+        }
+        grant.encoded_slash = grant.url.needs_encoded_slash();
+        Some(grant)
+    }
+}
+
+impl From<Vec<HttpGrant>> for HttpGrants {
+    /// Grants, with nothing denied.
+    fn from(grants: Vec<HttpGrant>) -> Self {
+        Self { grants: grants.into_iter().map(Arc::new).collect(), deny: Arc::default() }
+    }
+}
+
+/// Decides on a request by its method and URL.
+pub fn decide(grants: &HttpGrants, request: &HttpRequest) -> Decision {
+    match grants.decide(request) {
+        Ok(allowed) => Decision::Allowed { by: allowed.by().to_string() },
+        Err(HttpRefusal { reason, missing, .. }) => Decision::Denied { reason, missing },
+    }
+}
+
+/// Decides on everything that another grant would allow.
+pub fn decide_all(grants: &HttpGrants, wanted: &HttpGrant) -> Decision {
+    match is_held(wanted, &grants.grants) {
+        Ok(()) => Decision::Allowed { by: wanted.to_string() },
+        Err(field) => Decision::Denied {
+            reason: format!("no grant of `http` has all of `{wanted}`: not its `{field}`"),
+            missing: Some(missing(wanted)),
+        },
+    }
+}

@@ -1,0 +1,268 @@
+//! The paths of requests and the patterns of paths, by their segments.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode_byte};
+
+use crate::http::glob::glob;
+
+/// What a byte of a pattern is written as by itself: RFC 3986, `pchar` without `*`.
+const WRITTEN_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
+
+/// A pattern of paths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathPattern(Vec<SegmentPattern>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum SegmentPattern {
+    /// `**`: any number of segments.
+    Any,
+    /// One segment.
+    One(Vec<Part>),
+}
+
+/// A part of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    /// `*`: any characters.
+    Star,
+    /// A byte, decoded.
+    Byte(u8),
+}
+
+/// The path of a request: its segments, decoded once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Segments(Vec<Vec<u8>>);
+
+/// Why a path is refused, whatever is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// A character that RFC 3986 does not have in a path, or a control character, a space or
+    /// a backslash, encoded too.
+    #[error("a path has no control characters, spaces, backslashes or characters beyond ASCII")]
+    Character,
+    /// `%` without two digits.
+    #[error("`%` in a path is followed by two hexadecimal digits")]
+    Percent,
+    /// A segment that is `.` or `..`, however it is encoded.
+    #[error("a path has no segments `.` and `..`, encoded or not")]
+    Dots,
+    /// `**` beside something else.
+    #[error("`**` stands for whole segments: `/**/`, not `/a**/`")]
+    Stars,
+}
+
+/// Refuses paths that a server could read otherwise. `path` starts with `/`.
+pub(crate) fn check(path: &str) -> Result<(), PathError> {
+    if path.bytes().any(|byte| !(0x21..0x7f).contains(&byte) || byte == b'\\') {
+        return Err(PathError::Character);
+    }
+    let digits = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !path.split('%').skip(1).all(digits) {
+        return Err(PathError::Percent);
+    }
+    // A server that decodes once more, takes a backslash for a slash or leaves out what
+    // follows `;` finds no other path.
+    let decoded = decode_wholly(path.bytes());
+    if decoded.iter().any(u8::is_ascii_control) || decoded.contains(&b'\\') {
+        return Err(PathError::Character);
+    }
+    let is_dots = |segment: &[u8]| matches!(without_parameters(segment), b"." | b"..");
+    match decoded.split(|byte| *byte == b'/').any(is_dots) {
+        true => Err(PathError::Dots),
+        false => Ok(()),
+    }
+}
+
+impl Segments {
+    /// The segments of a path that was checked.
+    pub(crate) fn new(path: &str) -> Self {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        Self(path.split('/').map(|segment| percent_decode_str(segment).collect()).collect())
+    }
+
+    /// Whether a segment holds an encoded slash.
+    pub(crate) fn has_encoded_slash(&self) -> bool {
+        self.0.iter().any(|segment| decode_wholly(segment.iter().copied()).contains(&b'/'))
+    }
+
+    /// The segments as the most lenient server reads them: without case, without empty
+    /// ones and parameters, and decoded as often as there is something to decode.
+    fn widely(path: &str) -> Self {
+        let decoded = decode_wholly(path.bytes()).to_ascii_lowercase();
+        let segments = decoded.split(|byte| *byte == b'/').map(without_parameters);
+        Self(segments.filter(|segment| !segment.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+}
+
+impl PathPattern {
+    /// Every path.
+    pub(crate) fn any() -> Self {
+        Self(vec![SegmentPattern::Any])
+    }
+
+    /// Reads a pattern that starts with `/`.
+    pub(crate) fn parse(text: &str) -> Result<Self, PathError> {
+        check(text)?;
+        let text = text.strip_prefix('/').unwrap_or(text);
+        let segment = |text: &str| match text {
+            "**" => Ok(SegmentPattern::Any),
+            text if text.contains("**") => Err(PathError::Stars),
+            text => Ok(SegmentPattern::One(parts(text))),
+        };
+        let mut segments = text.split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
+        // Once is any number of times.
+        segments.dedup_by(|a, b| (&*a, &*b) == (&SegmentPattern::Any, &SegmentPattern::Any));
+        Ok(Self(segments))
+    }
+
+    /// The one path of a request.
+    pub(crate) fn exactly(path: &Segments) -> Self {
+        let one = |segment: &Vec<u8>| {
+            SegmentPattern::One(segment.iter().copied().map(Part::Byte).collect())
+        };
+        Self(path.0.iter().map(one).collect())
+    }
+
+    /// Whether it matches paths with an encoded slash only.
+    pub(crate) fn needs_encoded_slash(&self) -> bool {
+        self.0.iter().any(|segment| match segment {
+            SegmentPattern::Any => false,
+            SegmentPattern::One(parts) => {
+                let bytes = parts.iter().map(|part| match part {
+                    Part::Byte(byte) => *byte,
+                    Part::Star => b'*',
+                });
+                decode_wholly(bytes).contains(&b'/')
+            }
+        })
+    }
+
+    pub(crate) fn matches(&self, path: &Segments) -> bool {
+        glob(&self.0, &path.0, SegmentPattern::is_any, |pattern, segment| match pattern {
+            SegmentPattern::Any => false,
+            // `*` stands for no empty segment: `/repos/*` is not `/repos/`.
+            SegmentPattern::One(parts) => {
+                parts.is_empty() == segment.is_empty()
+                    && glob(
+                        parts,
+                        segment,
+                        |part| *part == Part::Star,
+                        |part, byte| *part == Part::Byte(*byte),
+                    )
+            }
+        })
+    }
+
+    /// Whether some server could take a path that was checked for one of these.
+    pub(crate) fn matches_widely(&self, path: &str) -> bool {
+        let narrow = |segment: &SegmentPattern| match segment {
+            SegmentPattern::Any => Some(SegmentPattern::Any),
+            SegmentPattern::One(parts) => {
+                let end = parts.iter().position(|part| *part == Part::Byte(b';'));
+                let parts = &parts[..end.unwrap_or(parts.len())];
+                let lower = |part: &Part| match part {
+                    Part::Byte(byte) => Part::Byte(byte.to_ascii_lowercase()),
+                    Part::Star => Part::Star,
+                };
+                (!parts.is_empty()).then(|| SegmentPattern::One(parts.iter().map(lower).collect()))
+            }
+        };
+        self.matches(&Segments::new(path))
+            || Self(self.0.iter().filter_map(narrow).collect()).matches(&Segments::widely(path))
+    }
+
+    /// Whether it matches everything that the other one does. Where this cannot be seen
+    /// from the segments one by one it is denied.
+    pub(crate) fn holds(&self, other: &Self) -> bool {
+        glob(&self.0, &other.0, SegmentPattern::is_any, |own, other| match (own, other) {
+            (SegmentPattern::One(own), SegmentPattern::One(other)) => {
+                own.is_empty() == other.is_empty()
+                    && glob(
+                        own,
+                        other,
+                        |part| *part == Part::Star,
+                        |own, other| *own != Part::Star && own == other,
+                    )
+            }
+            _ => false,
+        })
+    }
+}
+
+impl SegmentPattern {
+    fn is_any(&self) -> bool {
+        *self == Self::Any
+    }
+}
+
+fn parts(text: &str) -> Vec<Part> {
+    let literal = |text: &str| percent_decode_str(text).map(Part::Byte).collect::<Vec<_>>();
+    let literals: Vec<_> = text.split('*').map(literal).collect();
+    literals.join(&Part::Star)
+}
+
+fn without_parameters(segment: &[u8]) -> &[u8] {
+    segment.split(|byte| *byte == b';').next().unwrap_or_default()
+}
+
+/// A text with `%xx` decoded, and what that results in again, until there is none.
+fn decode_wholly(text: impl IntoIterator<Item = u8>) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut decoded = Vec::new();
+    for byte in text {
+        decoded.push(byte);
+        while let [.., b'%', high, low] = *decoded
+            && let (Some(high), Some(low)) = (digit(high), digit(low))
+        {
+            decoded.truncate(decoded.len() - 3);
+            decoded.push(high << 4 | low);
+        }
+    }
+    decoded
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for segment in &self.0 {
+            f.write_str("/")?;
+            match segment {
+                SegmentPattern::Any => f.write_str("**")?,
+                SegmentPattern::One(parts) => {
+                    for part in parts {
+                        match *part {
+                            Part::Star => f.write_str("*")?,
+                            Part::Byte(byte) if byte.is_ascii() => {
+                                let char = [byte];
+                                let char = std::str::from_utf8(&char).unwrap_or_default();
+                                percent_encoding::utf8_percent_encode(char, WRITTEN_ENCODED)
+                                    .fmt(f)?;
+                            }
+                            Part::Byte(byte) => f.write_str(percent_encode_byte(byte))?,
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

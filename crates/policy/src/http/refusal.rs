@@ -1,0 +1,73 @@
+//! Why a request over HTTP was refused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::decision::MissingGrant;
+
+/// What of a request is refused: what programs act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalKind {
+    /// The scheme: neither `https` nor `http`, or one that no grant has for the host.
+    Scheme,
+    /// The host or the port: not written plainly, not granted, or denied.
+    Host,
+    /// An address of the host, which is not one of the public internet.
+    Address,
+    /// The path or the query: not written plainly, or not granted.
+    Path,
+    /// The method: none at all, or not granted.
+    Method,
+    /// A header field.
+    Header,
+    /// The size of the address, of a header field or of a body.
+    Size,
+    /// The number of requests.
+    Rate,
+    /// The time that it may take.
+    Time,
+}
+
+/// A request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct HttpRefusal {
+    /// What of it is refused.
+    pub kind: RefusalKind,
+    /// Why, in a line.
+    pub reason: String,
+    /// What would allow it. `None`: no grant can.
+    pub missing: Option<MissingGrant>,
+}
+
+impl HttpRefusal {
+    /// A refusal that no grant changes.
+    pub fn new(kind: RefusalKind, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into(), missing: None }
+    }
+}
+
+impl RefusalKind {
+    /// Its name, as programs read it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheme => "scheme",
+            Self::Host => "host",
+            Self::Address => "address",
+            Self::Path => "path",
+            Self::Method => "method",
+            Self::Header => "header",
+            Self::Size => "size",
+            Self::Rate => "rate",
+            Self::Time => "time",
+        }
+    }
+}
+
+impl fmt::Display for RefusalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

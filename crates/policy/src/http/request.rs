@@ -1,0 +1,166 @@
+//! A request over HTTP, as a tool makes it.
+
+use std::fmt;
+
+use kitbag_contract::text::shown;
+use url::Url;
+
+use crate::http::host::{Host, with_port};
+use crate::http::method::{GET, Method};
+use crate::http::path::{Segments, check};
+use crate::http::pattern::Scheme;
+use crate::http::refusal::{HttpRefusal, RefusalKind};
+
+/// The longest URL of a request, in bytes.
+pub const MAX_URL_BYTES: usize = 8 << 10;
+
+/// What a tool asks of a server: a method and a URL, which was written so that every
+/// program reads it in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HttpRequest {
+    method: Method,
+    scheme: Scheme,
+    host: Host,
+    port: u16,
+    /// Starts with `/`.
+    path: String,
+    /// Without the `?`.
+    query: Option<String>,
+    segments: Segments,
+}
+
+impl HttpRequest {
+    /// Reads a request. Letters of the scheme and the host may be in either case, and an
+    /// empty path is `/`; nothing else is repaired.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpRefusal`], with the kind of what is not written plainly: control characters,
+    /// spaces, backslashes, characters beyond ASCII, a user or password, a host that is
+    /// empty, encoded or ends in a dot, other spellings of an address or a port, segments
+    /// `.` and `..`, encoded or not, a fragment, and more than [`MAX_URL_BYTES`].
+    pub fn new(method: &str, url: &str) -> Result<Self, HttpRefusal> {
+        let refused = |kind, reason: &dyn fmt::Display| {
+            HttpRefusal::new(kind, format!("`{}` is refused: {reason}", shown(url)))
+        };
+        if url.len() > MAX_URL_BYTES {
+            return Err(refused(RefusalKind::Size, &"a URL has at most 8 KiB"));
+        }
+        let method = Method::requested(method)?;
+        let schemes = "only `https` and `http` can be granted";
+        let (scheme, rest) =
+            url.split_once("://").ok_or_else(|| refused(RefusalKind::Scheme, &schemes))?;
+        let scheme = match scheme {
+            scheme if scheme.eq_ignore_ascii_case("https") => Scheme::Https,
+            scheme if scheme.eq_ignore_ascii_case("http") => Scheme::Http,
+            _ => return Err(refused(RefusalKind::Scheme, &schemes)),
+        };
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let host = with_port(authority).and_then(|(host, port)| Ok((Host::parse(host)?, port)));
+        let (host, port) = host.map_err(|error| refused(RefusalKind::Host, &error))?;
+        if rest.contains('#') {
+            return Err(refused(RefusalKind::Path, &"a fragment is not sent to a server"));
+        }
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        let path = if path.is_empty() { "/" } else { path };
+        check(path).map_err(|error| refused(RefusalKind::Path, &error))?;
+        let is_plain = |byte: u8| (0x21..0x7f).contains(&byte) && byte != b'\\';
+        if query.is_some_and(|query| !query.bytes().all(is_plain)) {
+            let reason = "a query has no control characters, spaces, backslashes or characters \
+                          beyond ASCII unless they are encoded";
+            return Err(refused(RefusalKind::Path, &reason));
+        }
+        let request = Self {
+            method,
+            scheme,
+            host,
+            port: port.unwrap_or(scheme.port()),
+            path: path.to_owned(),
+            query: query.map(str::to_owned),
+            segments: Segments::new(path),
+        };
+        match request.is_read_alike(url) {
+            true => Ok(request),
+            false => Err(refused(RefusalKind::Host, &"not every program reads it in the same way")),
+        }
+    }
+
+    /// A `GET` of a URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn get(url: &str) -> Result<Self, HttpRefusal> {
+        Self::new(GET, url)
+    }
+
+    /// Whether the URL library reads the same from it.
+    fn is_read_alike(&self, url: &str) -> bool {
+        let Ok(url) = Url::parse(url) else { return false };
+        let host = url.host_str().and_then(|host| Host::parse(host).ok());
+        url.scheme() == self.scheme.as_str()
+            && host.as_ref() == Some(&self.host)
+            && url.port_or_known_default() == Some(self.port)
+            && Segments::new(url.path()) == self.segments
+            && url.query().is_some() == self.query.is_some()
+    }
+
+    /// Its method, such as `GET`.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Its scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Its host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Its port; that of the scheme where it has none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its path as it was given, which starts with `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its query as it was given, without the `?`.
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// Scheme, host and port: two requests with the same may share a connection.
+    pub fn origin(&self) -> (Scheme, &Host, u16) {
+        (self.scheme, &self.host, self.port)
+    }
+
+    /// Its host, and its port where that is not the scheme's: what belongs into the header
+    /// field `Host`.
+    pub fn authority(&self) -> String {
+        match self.port == self.scheme.port() {
+            true => self.host.to_string(),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.segments
+    }
+}
+
+impl fmt::Display for HttpRequest {
+    /// Without the query, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (method, scheme) = (&self.method, self.scheme);
+        write!(f, "{method} {scheme}://{}{}", self.authority(), shown(&self.path))
+    }
+}
