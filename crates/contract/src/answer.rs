@@ -132,6 +132,7 @@ impl AnswerType {
     /// # Errors
     ///
     /// [`AnswerError::UnknownType`], with the whole text.
+    #[cfg(any(test, feature = "bindings"))]
     pub(crate) fn read_marked(text: &str) -> Result<(Self, bool), AnswerError> {
         let Ok(Value::Object(mut object)) = read(text) else {
             return text.parse().map(|kind| (kind, false));
@@ -146,6 +147,7 @@ impl AnswerType {
     }
 
     /// Writes what [`Self::read_marked`] reads.
+    #[cfg(any(test, feature = "bindings"))]
     pub(crate) fn write_marked(&self, is_consent: bool) -> String {
         let kind = self.to_string();
         if !is_consent {
