@@ -1,7 +1,12 @@
 //! Grants of HTTP and requests: what is read, matched, held and denied, by the cases in
 //! `http/`.
 
-use kitbag_policy::HttpRequest;
+use std::net::IpAddr;
+
+use kitbag_contract::{ByteSize, parse_duration};
+use kitbag_policy::addresses::is_global;
+use kitbag_policy::http::{Deny, Headers, Methods};
+use kitbag_policy::{HttpGrant, HttpGrants, HttpRequest, RefusalKind, UrlPattern};
 
 /// The lines of a file of cases, with their numbers, without comments.
 fn cases(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -59,4 +64,298 @@ fn a_url_has_at_most_8_kib() {
     assert!(HttpRequest::get(&url(8192)).is_ok());
     let refusal = HttpRequest::get(&url(8193)).unwrap_err();
     assert_eq!(refusal.kind.as_str(), "size");
+}
+
+/// A grant of a case: a pattern, and after `|` or `+slash` what differs from the default.
+fn grant(text: &str) -> HttpGrant {
+    let mut fields = text.split('|');
+    let url = fields.next().unwrap();
+    let (url, is_slash) = match url.strip_suffix("+slash") {
+        Some(url) => (url, true),
+        None => (url, false),
+    };
+    let mut grant = HttpGrant::new(url.parse().unwrap());
+    grant.encoded_slash = is_slash;
+    for field in fields {
+        let (key, value) = field.split_once('=').unwrap_or((field, ""));
+        match key {
+            "methods" => grant.methods = Methods::new(value.split(',')).unwrap(),
+            "addresses" => {
+                grant.addresses = value.split(',').map(|block| block.parse().unwrap()).collect();
+            }
+            "follow" => grant.follow = value.parse().unwrap(),
+            "encoded_slash" => grant.encoded_slash = true,
+            "headers" => grant.headers = Headers::new(value.split(',')).unwrap(),
+            "max_request" => grant.max_request = value.parse().unwrap(),
+            "max_response" => grant.max_response = value.parse().unwrap(),
+            "time" => grant.time = Some(parse_duration(value).unwrap()),
+            key => panic!("{key}"),
+        }
+    }
+    grant
+}
+
+fn grants(texts: &[&str]) -> HttpGrants {
+    texts.iter().map(|text| grant(text)).collect::<Vec<_>>().into()
+}
+
+/// `yes`, or the kind of the refusal. What it names as missing would allow it.
+fn outcome(grants: &HttpGrants, request: &HttpRequest) -> String {
+    match grants.decide(request) {
+        Ok(_) => "yes".to_owned(),
+        Err(refusal) => {
+            let missing = refusal.missing.expect("nothing is denied");
+            let allowing = HttpGrant::allowing(request);
+            assert_eq!((missing.key, missing.entry), ("http", allowing.as_entry()));
+            let more = HttpGrants::from(vec![allowing]);
+            assert!(more.decide(request).is_ok(), "{request}");
+            refusal.kind.to_string()
+        }
+    }
+}
+
+#[test]
+fn a_pattern_matches_what_it_says() {
+    for (line, case) in cases(include_str!("http/matches.txt")) {
+        let [pattern, url, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("line {line}: {case}")
+        };
+        let request = HttpRequest::get(url).unwrap();
+        assert_eq!(outcome(&grants(&[pattern]), &request), expected, "line {line}: {case}");
+    }
+}
+
+#[test]
+fn what_is_no_pattern_is_an_error_that_says_why() {
+    for (line, case) in cases(include_str!("http/patterns.txt")) {
+        let (text, expected) = case.split_once(" | ").unwrap();
+        let error = match UrlPattern::parse(text) {
+            Ok(pattern) => panic!("line {line}: {case}: {pattern}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains(expected), "line {line}: {case}: {error}");
+    }
+    let long = format!("https://a.example/{}", "x".repeat(2048));
+    assert!(UrlPattern::parse(&long).unwrap_err().to_string().contains("longer than 2048 bytes"));
+}
+
+#[test]
+fn only_the_public_internet_is_open_to_a_host_name() {
+    let name = grants(&["https://a.example/**"]);
+    for (line, case) in cases(include_str!("http/addresses.txt")) {
+        let (address, expected) = case.split_once(' ').unwrap();
+        let address: IpAddr = address.parse().unwrap();
+        assert_eq!(is_global(address), expected == "yes", "line {line}: {case}");
+
+        let request = HttpRequest::get("https://a.example/").unwrap();
+        let allowed = || name.decide(&request).unwrap();
+        let public: IpAddr = "1.1.1.1".parse().unwrap();
+        // One such address among several refuses the name.
+        for addresses in [&[address][..], &[public, address], &[address, public]] {
+            let refusal = allowed().addresses(addresses).err();
+            let kind = refusal.map(|refusal| refusal.kind.as_str());
+            let expected = if expected == "yes" { None } else { Some("address") };
+            assert_eq!(kind, expected, "line {line}: {case}");
+        }
+    }
+    let mut allowed = name.decide(&HttpRequest::get("https://a.example/").unwrap()).unwrap();
+    assert!(allowed.addresses(&[]).is_err());
+}
+
+#[test]
+fn an_address_is_opened_by_its_name_by_localhost_or_by_a_block() {
+    let check = |text: &str, url: &str, address: &str, expected: bool| {
+        let request = HttpRequest::get(url).unwrap();
+        let mut allowed = grants(&[text]).decide(&request).unwrap();
+        let outcome = allowed.addresses(&[address.parse().unwrap()]);
+        assert_eq!(outcome.is_ok(), expected, "{text} {url} {address}: {outcome:?}");
+    };
+    check("https://10.0.0.1/**", "https://10.0.0.1/", "10.0.0.1", true);
+    check("https://10.0.0.1/**", "https://10.0.0.1/", "10.0.0.2", false);
+    check("https://localhost/**", "https://localhost/", "127.0.0.1", true);
+    check("https://localhost/**", "https://localhost/", "127.8.8.8", true);
+    check("https://localhost/**", "https://localhost/", "::1", true);
+    check("https://localhost/**", "https://localhost/", "10.0.0.1", false);
+    check("https://*/**", "https://localhost/", "127.0.0.1", false);
+    let block = "https://a.example/**|addresses=10.0.0.0/8";
+    check(block, "https://a.example/", "10.1.2.3", true);
+    check(block, "https://a.example/", "::ffff:10.1.2.3", true);
+    check(block, "https://a.example/", "64:ff9b::10.1.2.3", true);
+    check(block, "https://a.example/", "8.8.8.8", true);
+    check(block, "https://a.example/", "127.0.0.1", false);
+    check("https://a.example/**|addresses=fd00::/8", "https://a.example/", "fd00::1", true);
+    check("https://a.example/**|addresses=fd00::/8", "https://a.example/", "fe80::1", false);
+}
+
+#[test]
+fn deny_reads_widely_and_beats_every_grant() {
+    for (line, case) in cases(include_str!("http/deny.txt")) {
+        let [denied, method, url, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("line {line}: {case}")
+        };
+        let outcome = match HttpRequest::new(method, url) {
+            Err(_) => "refused",
+            Ok(request) => {
+                let mut granted = HttpGrants::from(vec![HttpGrant::allowing(&request)]);
+                assert!(granted.decide(&request).is_ok(), "line {line}: {case}");
+                let denied = UrlPattern::parse_denied(denied).unwrap();
+                granted.deny = Deny::new(vec![denied]).into();
+                match granted.decide(&request) {
+                    Ok(_) => "no",
+                    Err(refusal) => {
+                        assert_eq!(refusal.missing, None, "line {line}: {case}");
+                        "yes"
+                    }
+                }
+            }
+        };
+        assert_eq!(outcome, expected, "line {line}: {case}");
+    }
+}
+
+#[test]
+fn a_denied_address_holds_for_names_that_lead_to_it() {
+    let request = HttpRequest::get("https://a.example/x").unwrap();
+    let check = |denied: &str, addresses: &[&str], expected: bool| {
+        let mut granted = grants(&["https://a.example/**"]);
+        granted.deny = Deny::new(vec![UrlPattern::parse_denied(denied).unwrap()]).into();
+        let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        let outcome = granted.decide(&request).unwrap().addresses(&addresses);
+        assert_eq!(outcome.is_err(), expected, "{denied} {addresses:?}");
+    };
+    check("https://8.8.8.8", &["8.8.8.8"], true);
+    check("https://8.8.8.8", &["1.1.1.1", "8.8.8.8"], true);
+    check("http://8.8.8.8/X", &["8.8.8.8"], true);
+    check("https://8.8.8.8", &["::ffff:8.8.8.8"], true);
+    check("https://8.8.8.8", &["64:ff9b::8.8.8.8"], true);
+    check("https://8.8.8.8", &["1.1.1.1"], false);
+    check("https://8.8.8.8/y", &["8.8.8.8"], false);
+    check("https://8.8.8.8:444", &["8.8.8.8"], false);
+    check("https://b.example", &["8.8.8.8"], false);
+}
+
+#[test]
+fn a_grant_lies_within_a_ceiling_only_if_all_that_it_allows_is_allowed_there() {
+    for (line, case) in cases(include_str!("http/holds.txt")) {
+        let [ceiling, inner, expected] = case.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("line {line}: {case}")
+        };
+        let beyond = grants(&[inner]).beyond(&grants(&[ceiling]).grants);
+        let outcome = beyond.map_or("held", |(_, field)| field);
+        assert_eq!(outcome, expected, "line {line}: {case}");
+    }
+    let (reads, writes) = ("https://a.example", "https://a.example|methods=POST");
+    let both = grants(&["https://a.example|methods=GET,POST"]);
+    assert_eq!(both.beyond(&grants(&[reads, writes]).grants), None);
+    assert!(both.beyond(&grants(&[reads]).grants).is_some());
+    assert!(both.beyond(&[]).is_some());
+    assert_eq!(grants(&[]).beyond(&[]), None);
+}
+
+#[test]
+fn methods_are_compared_exactly() {
+    let check = |methods: &[&str], method: &str, expected: &str| {
+        let methods = Methods::new(methods.iter().copied()).unwrap();
+        let grant = HttpGrant { methods, ..grant("https://a.example/**") };
+        let grants = HttpGrants::from(vec![grant]);
+        let outcome = match HttpRequest::new(method, "https://a.example/x") {
+            Ok(request) => outcome(&grants, &request),
+            Err(refusal) => format!("never: {}", refusal.kind),
+        };
+        assert_eq!(outcome, expected, "{methods:?} {method}", methods = grants.grants[0].methods);
+    };
+    check(&["GET"], "GET", "yes");
+    check(&["GET"], "HEAD", "yes");
+    check(&["HEAD"], "HEAD", "yes");
+    check(&["HEAD"], "GET", "method");
+    check(&["GET"], "POST", "method");
+    check(&["GET"], "get", "method");
+    check(&["POST"], "POST", "yes");
+    check(&["POST"], "GET", "method");
+    check(&["PROPFIND"], "PROPFIND", "yes");
+    check(&["*"], "POST", "yes");
+    check(&["*"], "PROPFIND", "yes");
+    check(&["*"], "CONNECT", "never: method");
+    check(&["*"], "TRACE", "never: method");
+    check(&["*"], "track", "yes");
+    let error = |methods: &[&str]| Methods::new(methods.iter().copied()).unwrap_err().to_string();
+    assert_eq!(error(&["CONNECT"]), "`CONNECT` cannot be granted");
+    assert_eq!(error(&["*", "trace"]), "`TRACE` cannot be granted");
+    assert_eq!(error(&["get"]), "methods are compared exactly: write `GET`");
+    assert_eq!(error(&["G T"]), "`G T` is not a method");
+    assert_eq!(error(&[]), "a list of methods names at least one");
+}
+
+#[test]
+fn header_fields_of_the_connection_are_refused_and_those_that_override_must_be_named() {
+    let check = |text: &str, names: &[&str], expected: bool| {
+        let request = HttpRequest::get("https://a.example/x").unwrap();
+        let mut allowed = grants(&[text]).decide(&request).unwrap();
+        let outcome = allowed.headers(names.iter().copied());
+        assert_eq!(outcome.is_ok(), expected, "{text} {names:?}");
+    };
+    let (all, named) =
+        ("https://a.example", "https://a.example|headers=X-A,x-http-method-override");
+    check(all, &["Accept", "X-Anything", "authorization"], true);
+    for never in ["Host", "connection", "TE", "transfer-encoding", "upgrade", "proxy-authorization"]
+    {
+        check(all, &["accept", never], false);
+        check(named, &[never], false);
+        assert!(Headers::new([never]).is_err());
+    }
+    check(all, &["X-HTTP-Method-Override"], false);
+    check(all, &["X-Original-URL"], false);
+    check(named, &["X-HTTP-Method-Override", "x-a", "content-type"], true);
+    check(named, &["x-b"], false);
+}
+
+#[test]
+fn one_grant_allows_all_of_a_request() {
+    let request = HttpRequest::get("https://a.example/x").unwrap();
+    let (large, far) = ("https://a.example|max_response=20MiB", "https://a.example|follow=2");
+    let both = grants(&[large, far]);
+    let mut allowed = both.decide(&request).unwrap();
+    assert_eq!(allowed.max_response(), ByteSize::mib(20));
+    assert!(allowed.follows(1));
+    assert!(!allowed.follows(2));
+    // The one that follows has the size of the default.
+    assert_eq!(allowed.max_response(), ByteSize::mib(8));
+    let refusal = allowed.response_bytes(9 << 20).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::Size);
+    let entry = "{ url = \"https://a.example/**\", follow = 2, max_response = \"9 MiB\" }";
+    assert_eq!(refusal.missing.unwrap().entry, entry);
+    assert!(both.decide(&request).unwrap().response_bytes(20 << 20).is_ok());
+    assert!(both.decide(&request).unwrap().request_bytes((1 << 20) + 1).is_err());
+}
+
+#[test]
+fn a_refusal_names_the_line_that_would_allow_it() {
+    let check = |text: &str, method: &str, url: &str, expected: &str| {
+        let request = HttpRequest::new(method, url).unwrap();
+        let refusal = grants(&[text]).decide(&request).unwrap_err();
+        assert_eq!(format!("{refusal}; {}", refusal.missing.as_ref().unwrap().entry), expected);
+    };
+    check(
+        "https://a.example/x",
+        "POST",
+        "https://a.example/x?token=1",
+        "no grant of `http` has `POST https://a.example/x`: its method is not granted; \
+         { url = \"https://a.example/x\", methods = [\"POST\"] }",
+    );
+    check(
+        "https://a.example/x",
+        "GET",
+        "https://a.example/y/*%2fz",
+        "no grant of `http` has `GET https://a.example/y/*%2fz`: its path is not granted; \
+         { url = \"https://a.example/y/%2A%2Fz\", encoded_slash = true }",
+    );
+    let request = HttpRequest::get("https://b.example:444").unwrap();
+    let refusal = grants(&[]).decide(&request).unwrap_err();
+    assert_eq!(refusal.missing.unwrap().entry, "\"https://b.example:444/\"");
+    let mut allowed = grants(&["https://a.example"])
+        .decide(&HttpRequest::get("https://a.example/x").unwrap())
+        .unwrap();
+    let refusal = allowed.addresses(&["10.0.0.1".parse().unwrap()]).unwrap_err();
+    let entry = "{ url = \"https://a.example/**\", addresses = [\"10.0.0.1/32\"] }";
+    assert_eq!(refusal.missing.unwrap().entry, entry);
 }

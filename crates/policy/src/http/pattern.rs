@@ -105,8 +105,10 @@ impl UrlPattern {
     pub fn parse(text: &str) -> Result<Self, UrlPatternError> {
         let pattern = Self::parse_denied(text)?;
         let HostPattern::Below(base) = &pattern.host else { return Ok(pattern) };
-        // The list has every suffix with one label too: a name alone is none's.
-        match psl::suffix_str(base).is_none_or(|suffix| suffix == base) {
+        // Asked for a name below, since the list has such as `*.kawasaki.jp`. A name with one
+        // label that it does not have is a suffix too.
+        let below = format!("any-name.{base}");
+        match psl::suffix_str(&below).is_none_or(|suffix| suffix.len() >= base.len()) {
             true => {
                 let reason = UrlPatternProblem::PublicSuffix(base.clone());
                 Err(UrlPatternError { text: text.to_owned(), reason })
