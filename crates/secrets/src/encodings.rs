@@ -1,0 +1,172 @@
+//! A text as it may appear in others: as it is, or encoded.
+//!
+//! Base64 and hex have their own spellings of a text, which are listed. What percent and
+//! JSON escapes leave open is taken away by [`decode`] before anything is looked for.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use memchr::memchr2;
+
+/// How a text is spelled: itself, in hex, and in base64 wherever it starts within what was
+/// encoded. Each is at least as long as the text.
+pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
+    let hex = |digits: &[u8; 16]| -> Vec<u8> {
+        let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
+        text.iter().flat_map(pair).collect()
+    };
+    let mut spellings = vec![text.to_vec(), hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
+    // As forms write a space.
+    spellings.push(text.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+    for before in 0..3 {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(text);
+        // The characters that hold bits of the text alone.
+        let whole = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
+        for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            spellings.push(engine.encode(&bytes).as_bytes()[whole.clone()].to_vec());
+        }
+    }
+    spellings.sort();
+    spellings.dedup();
+    spellings
+}
+
+/// Bytes without percent and JSON escapes, and where each came from.
+pub(crate) struct Decoded {
+    pub(crate) bytes: Vec<u8>,
+    /// For each byte the first and the last but one of its source.
+    pub(crate) sources: Vec<(u32, u32)>,
+    /// Where an escape starts that goes on after the end.
+    pub(crate) open: Option<usize>,
+}
+
+/// Takes percent and JSON escapes away. `None`, where there are none.
+pub(crate) fn decode(source: &[u8]) -> Option<Decoded> {
+    memchr2(b'%', b'\\', source)?;
+    let mut decoded =
+        Decoded { bytes: Vec::with_capacity(source.len()), sources: Vec::new(), open: None };
+    let mut at = 0;
+    while at < source.len() {
+        let mut utf8 = [0; 4];
+        let (bytes, length) = match escape(&source[at..]) {
+            Escape::None => (&source[at..=at], 1),
+            Escape::Byte(byte, length) => {
+                utf8[0] = byte;
+                (&utf8[..1], length)
+            }
+            Escape::Char(c, length) => (&*c.encode_utf8(&mut utf8).as_bytes(), length),
+            Escape::Open => {
+                decoded.open.get_or_insert(at);
+                (&source[at..=at], 1)
+            }
+        };
+        decoded.bytes.extend_from_slice(bytes);
+        let source = (at as u32, (at + length) as u32);
+        decoded.sources.extend(bytes.iter().map(|_| source));
+        at += length;
+    }
+    Some(decoded)
+}
+
+enum Escape {
+    None,
+    Byte(u8, usize),
+    Char(char, usize),
+    /// The end of the source cuts it.
+    Open,
+}
+
+/// What starts here.
+fn escape(source: &[u8]) -> Escape {
+    match source {
+        [b'%', high, low, ..] => match (digit(*high), digit(*low)) {
+            (Some(high), Some(low)) => Escape::Byte((high << 4 | low) as u8, 3),
+            _ => Escape::None,
+        },
+        [b'%'] | [b'\\'] => Escape::Open,
+        [b'%', high] if digit(*high).is_some() => Escape::Open,
+        [b'\\', b'u', rest @ ..] => unit_escape(source, rest),
+        [b'\\', letter, ..] => match letter {
+            b'"' | b'\\' | b'/' | b'\'' => Escape::Byte(*letter, 2),
+            b'b' => Escape::Byte(8, 2),
+            b'f' => Escape::Byte(12, 2),
+            b'n' => Escape::Byte(b'\n', 2),
+            b'r' => Escape::Byte(b'\r', 2),
+            b't' => Escape::Byte(b'\t', 2),
+            _ => Escape::None,
+        },
+        _ => Escape::None,
+    }
+}
+
+/// `\uXXXX`, or two of them for one character. `rest` follows the `u`.
+fn unit_escape(source: &[u8], rest: &[u8]) -> Escape {
+    let unit = |digits: &[u8]| -> Result<u32, bool> {
+        let mut value = 0;
+        for index in 0..4 {
+            let Some(byte) = digits.get(index) else { return Err(true) };
+            value = value << 4 | digit(*byte).ok_or(false)?;
+        }
+        Ok(value)
+    };
+    let open = |is_open| if is_open { Escape::Open } else { Escape::None };
+    let first = match unit(rest) {
+        Ok(first) => first,
+        Err(is_open) => return open(is_open),
+    };
+    if let Some(c) = char::from_u32(first) {
+        return Escape::Char(c, 6);
+    }
+    if first >= 0xdc00 {
+        return Escape::None;
+    }
+    match &source[6..] {
+        [] | [b'\\'] => Escape::Open,
+        [b'\\', b'u', rest @ ..] => match unit(rest) {
+            Ok(second @ 0xdc00..=0xdfff) => {
+                let c = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                char::from_u32(c).map_or(Escape::None, |c| Escape::Char(c, 12))
+            }
+            Ok(_) => Escape::None,
+            Err(is_open) => open(is_open),
+        },
+        _ => Escape::None,
+    }
+}
+
+fn digit(byte: u8) -> Option<u32> {
+    char::from(byte).to_digit(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_decoded_with_their_places() {
+        let check = |source: &str, expected: &str, open: Option<usize>| {
+            let decoded = decode(source.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8_lossy(&decoded.bytes), expected, "{source}");
+            assert_eq!(decoded.open, open, "{source}");
+            assert_eq!(decoded.bytes.len(), decoded.sources.len());
+            // The sources follow each other without a gap.
+            let mut end = 0;
+            for (from, to) in decoded.sources {
+                assert!(from == end || to == end, "{source}");
+                end = to;
+            }
+            assert_eq!(end as usize, source.len());
+        };
+        check("a%62c", "abc", None);
+        check("100% of %zz", "100% of %zz", None);
+        check(r#"\u0061\"\/\n\x"#, "a\"/\n\\x", None);
+        check(r"\u00e9\ud83d\ude00", "é😀", None);
+        check(r"\ude00\ud83dx", r"\ude00\ud83dx", None);
+        check("ab%", "ab%", Some(2));
+        check("ab%4", "ab%4", Some(2));
+        check(r"\", r"\", Some(0));
+        check(r"a\u00", r"a\u00", Some(1));
+        check(r"a\ud83d\ude0", r"a\ud83d\ude0", Some(1));
+        assert!(decode(b"nothing escaped").is_none());
+    }
+}
