@@ -13,6 +13,7 @@ mod decision;
 mod directory;
 pub mod http;
 mod kind;
+mod secret;
 
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
@@ -21,6 +22,7 @@ pub use directory::{
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
+pub use secret::{Placement, PlacementError, SecretGrant, SecretName, SecretNameError};
 
 use std::fmt;
 

@@ -54,7 +54,7 @@ pub(crate) fn decode(source: &[u8]) -> Option<Decoded> {
                 utf8[0] = byte;
                 (&utf8[..1], length)
             }
-            Escape::Char(c, length) => (&*c.encode_utf8(&mut utf8).as_bytes(), length),
+            Escape::Char(c, length) => (c.encode_utf8(&mut utf8).as_bytes(), length),
             Escape::Open => {
                 decoded.open.get_or_insert(at);
                 (&source[at..=at], 1)

@@ -5,11 +5,25 @@
 //! What may go where is decided in `kitbag-policy`, and connections are opened elsewhere:
 //! this crate is handed a request as plain text and bytes.
 
+mod call;
 mod encodings;
 mod leaks;
+mod placeholder;
 mod redact;
+mod request;
+mod source;
+#[cfg(feature = "store")]
+mod store;
 mod value;
 
+pub use call::{CallSecrets, Prepared};
 pub use leaks::{AllowedLeak, Leak, Leaks, OnAnswer, OnRequest};
+pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};
+pub use request::{Outgoing, Part, SecretRefusal};
+pub use source::{
+    COMMAND_TIME, ReadError, ReadSecret, Source, Sources, read_command, read_variable,
+};
+#[cfg(feature = "store")]
+pub use store::{Key, Store, StoreError};
 pub use value::{SecretValue, ValueError};

@@ -1,0 +1,635 @@
+//! The secrets of one call, and what becomes of its requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use kitbag_policy::{Placement, SecretGrant, SecretName};
+use memchr::memmem;
+
+use crate::leaks::{Leaks, OnRequest};
+use crate::placeholder::{PREFIX, Placeholder};
+use crate::redact::Redactor;
+use crate::request::{Outgoing, Part, SecretRefusal};
+use crate::source::{ReadError, ReadSecret};
+use crate::value::SecretValue;
+
+/// What a header `Authorization` starts with where it holds a user and a password.
+const BASIC: &[u8] = b"basic ";
+
+/// Finds placeholders of any call, in every spelling.
+static PLACEHOLDERS: LazyLock<Redactor> = LazyLock::new(|| Redactor::of_texts([PREFIX.as_bytes()]));
+
+/// The secrets of one call: their placeholders, and their values once a request goes out.
+///
+/// All values are read before the first request, also those that it does not need: what
+/// comes back may show any of them. Reading may take time, since it may start a program.
+pub struct CallSecrets {
+    secrets: Vec<Secret>,
+    reader: Arc<dyn ReadSecret>,
+    leaks: Arc<Leaks>,
+    read: OnceLock<Read>,
+}
+
+struct Secret {
+    grant: SecretGrant,
+    placeholder: Placeholder,
+}
+
+/// The values, by the names of their secrets.
+struct Read {
+    values: BTreeMap<SecretName, Result<SecretValue, ReadError>>,
+    redactor: Arc<Redactor>,
+}
+
+/// A request as it is sent, and what was noticed on it.
+pub struct Prepared {
+    /// The request, with what the host adds.
+    pub request: Outgoing,
+    /// What looks like a key or a token and is sent all the same, for the log.
+    pub warnings: Vec<String>,
+    /// The secrets that it holds.
+    pub sent: Vec<SecretName>,
+}
+
+impl CallSecrets {
+    /// The secrets of a call. Nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// Where the system gives no random bytes.
+    pub fn new(
+        grants: impl IntoIterator<Item = SecretGrant>,
+        reader: Arc<dyn ReadSecret>,
+        leaks: Arc<Leaks>,
+    ) -> Result<Self, getrandom::Error> {
+        let secret = |grant| Ok(Secret { grant, placeholder: Placeholder::new()? });
+        let secrets = grants.into_iter().map(secret).collect::<Result<_, _>>()?;
+        Ok(Self { secrets, reader, leaks, read: OnceLock::new() })
+    }
+
+    /// The placeholder of a secret, which a guest reads in its place.
+    pub fn placeholder(&self, name: &SecretName) -> Option<&Placeholder> {
+        let secret = self.secrets.iter().find(|secret| secret.grant.name == *name);
+        secret.map(|secret| &secret.placeholder)
+    }
+
+    /// What masks the values of this call, as far as they were read.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        self.read.get().map(|read| read.redactor.clone()).unwrap_or_default()
+    }
+
+    /// Looks through a request, replaces its placeholders and adds what the host adds.
+    ///
+    /// `is_bound` tells which secrets go to the request's place.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretRefusal`], where it must not be sent.
+    pub fn prepare(
+        &self,
+        mut request: Outgoing,
+        is_bound: impl Fn(&SecretGrant) -> bool,
+    ) -> Result<Prepared, SecretRefusal> {
+        let warnings = self.scan(&request)?;
+        let bound: Vec<_> = self.secrets.iter().filter(|secret| is_bound(&secret.grant)).collect();
+        let mut sent = Vec::new();
+        let replaced = self.replace(&mut request, &bound, &mut sent)?;
+        if let Some(part) = parts(&request).find(|(_, text)| PLACEHOLDERS.finds(text)) {
+            return Err(SecretRefusal::Placeholder { part: part.0 });
+        }
+        self.add(&mut request, &bound, replaced, &mut sent)?;
+        Ok(Prepared { request, warnings, sent })
+    }
+
+    /// Refuses a request that holds a value, or what looks like one. Returns what only
+    /// looks like one and is sent all the same.
+    fn scan(&self, request: &Outgoing) -> Result<Vec<String>, SecretRefusal> {
+        let redactor = &self.read().redactor;
+        let mut warnings = Vec::new();
+        for (part, text) in parts(request) {
+            if redactor.finds(text) {
+                return Err(SecretRefusal::Value { part });
+            }
+            let decoded = basic(text);
+            for text in std::iter::once(text).chain(decoded.as_deref()) {
+                for leak in self.leaks.find(text) {
+                    let (what, rule) = (leak.what.to_owned(), leak.rule.to_owned());
+                    let (part, fingerprint) = (part.clone(), leak.fingerprint);
+                    let refusal = SecretRefusal::Leak { part, what, rule, fingerprint };
+                    match leak.on_request {
+                        OnRequest::Block => return Err(refusal),
+                        OnRequest::Warn => warnings.push(refusal.to_string()),
+                    }
+                }
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Puts values in place of placeholders. Returns which secret stands in which header.
+    fn replace(
+        &self,
+        request: &mut Outgoing,
+        bound: &[&Secret],
+        sent: &mut Vec<SecretName>,
+    ) -> Result<Vec<(usize, SecretName)>, SecretRefusal> {
+        let mut replaced = Vec::new();
+        let is_json = is_json(&request.headers);
+        for secret in bound {
+            let placeholder = secret.placeholder.as_str().as_bytes();
+            let name = &secret.grant.name;
+            let has = |text: &[u8]| memmem::find(text, placeholder).is_some();
+            for (index, (_, text)) in request.headers.iter_mut().enumerate() {
+                let new = match basic(text) {
+                    Some(decoded) if has(&decoded) => {
+                        let value = self.value(name)?.reveal().as_bytes();
+                        let decoded = swap(&decoded, placeholder, value);
+                        [b"Basic ", STANDARD.encode(decoded).as_bytes()].concat()
+                    }
+                    _ if has(text) => {
+                        swap(text, placeholder, self.value(name)?.reveal().as_bytes())
+                    }
+                    _ => continue,
+                };
+                *text = new;
+                replaced.push((index, name.clone()));
+            }
+            if let Some(query) = &mut request.query
+                && secret.grant.in_query
+                && has(query.as_bytes())
+            {
+                *query = query.replace(secret.placeholder.as_str(), &encoded(self.value(name)?));
+                sent.push(name.clone());
+            }
+            if let Some(body) = &mut request.body
+                && secret.grant.in_body
+                && has(body)
+            {
+                let value = self.value(name)?;
+                let value = match is_json {
+                    Some(true) => json_text(value),
+                    Some(false) => encoded(value),
+                    None => value.reveal().to_owned(),
+                };
+                *body = swap(body, placeholder, value.as_bytes());
+                sent.push(name.clone());
+            }
+        }
+        sent.extend(replaced.iter().map(|(_, name)| name.clone()));
+        Ok(replaced)
+    }
+
+    /// Adds what the host adds for this place, and refuses what the guest brings instead.
+    fn add(
+        &self,
+        request: &mut Outgoing,
+        bound: &[&Secret],
+        replaced: Vec<(usize, SecretName)>,
+        sent: &mut Vec<SecretName>,
+    ) -> Result<(), SecretRefusal> {
+        // The secret of each header, the guest's by their placeholders.
+        let mut headers: BTreeMap<String, SecretName> = BTreeMap::new();
+        for (index, (name, _)) in request.headers.iter().enumerate() {
+            let its = replaced.iter().find(|(at, _)| *at == index).map(|(_, secret)| secret);
+            let owner = bound.iter().find(|secret| match &secret.grant.added {
+                Some(Placement::Header { name: own, .. }) => own == name || name == "authorization",
+                _ => name == "authorization",
+            });
+            match (its, owner) {
+                (Some(its), _) => {
+                    headers.insert(name.clone(), its.clone());
+                }
+                (None, Some(owner)) => {
+                    let (part, secret) = (Part::Header(name.clone()), owner.grant.name.clone());
+                    return Err(SecretRefusal::OwnCredentials { part, secret });
+                }
+                (None, None) => {}
+            }
+        }
+        let mut parameters: BTreeMap<&str, &SecretName> = BTreeMap::new();
+        for secret in bound {
+            let name = &secret.grant.name;
+            let Some(placement) = &secret.grant.added else { continue };
+            let (header, prefix) = match placement {
+                Placement::Bearer => ("authorization", "Bearer "),
+                Placement::Basic { .. } => ("authorization", "Basic "),
+                Placement::Header { name, prefix } => (&**name, &**prefix),
+                Placement::Query { name: parameter } => {
+                    let two = |other: &SecretName| SecretRefusal::Two {
+                        part: Part::Query,
+                        one: other.clone(),
+                        other: name.clone(),
+                    };
+                    if let Some(other) = parameters.insert(parameter, name) {
+                        return Err(two(other));
+                    }
+                    let value = encoded(self.value(name)?);
+                    match has_parameter(request.query.as_deref(), parameter, &value) {
+                        Parameter::Same => continue,
+                        Parameter::Other => {
+                            let (part, secret) = (Part::Query, name.clone());
+                            return Err(SecretRefusal::OwnCredentials { part, secret });
+                        }
+                        Parameter::Absent => {}
+                    }
+                    let query = request.query.take().filter(|query| !query.is_empty());
+                    let before = query.map(|query| query + "&").unwrap_or_default();
+                    request.query = Some(format!("{before}{parameter}={value}"));
+                    sent.push(name.clone());
+                    continue;
+                }
+                Placement::Path { text } => {
+                    if request.path.contains(text.as_str()) {
+                        request.path = request.path.replace(text, &encoded(self.value(name)?));
+                        sent.push(name.clone());
+                    }
+                    continue;
+                }
+            };
+            match headers.insert(header.to_owned(), name.clone()) {
+                // Where the guest put the placeholder the value stands already.
+                Some(own) if own == *name => continue,
+                Some(one) => {
+                    let (part, other) = (Part::Header(header.to_owned()), name.clone());
+                    return Err(SecretRefusal::Two { part, one, other });
+                }
+                None => {}
+            }
+            let value = self.value(name)?.reveal();
+            let value = match placement {
+                Placement::Basic { user: Some(user) } => STANDARD.encode(format!("{user}:{value}")),
+                Placement::Basic { user: None } => STANDARD.encode(value),
+                _ => value.to_owned(),
+            };
+            request.headers.push((header.to_owned(), format!("{prefix}{value}").into_bytes()));
+            sent.push(name.clone());
+        }
+        sent.sort();
+        sent.dedup();
+        Ok(())
+    }
+
+    /// The value of a secret of this call.
+    fn value(&self, name: &SecretName) -> Result<&SecretValue, SecretRefusal> {
+        let unreadable = |error| SecretRefusal::Unreadable { secret: name.clone(), error };
+        match self.read().values.get(name) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(unreadable(error.clone())),
+            None => Err(unreadable(ReadError::Missing)),
+        }
+    }
+
+    /// Reads all values, once.
+    fn read(&self) -> &Read {
+        self.read.get_or_init(|| {
+            let names = self.secrets.iter().map(|secret| &secret.grant.name);
+            let values: BTreeMap<_, _> =
+                names.map(|name| (name.clone(), self.reader.read(name))).collect();
+            let redactor = Redactor::new(values.values().flatten());
+            Read { values, redactor: redactor.into() }
+        })
+    }
+}
+
+/// The parts of a request that hold what a guest chose.
+fn parts(request: &Outgoing) -> impl Iterator<Item = (Part, &[u8])> {
+    let texts = [
+        (Part::Host, Some(request.authority.as_bytes())),
+        (Part::Path, Some(request.path.as_bytes())),
+        (Part::Query, request.query.as_deref().map(str::as_bytes)),
+        (Part::Body, request.body.as_deref()),
+    ];
+    let texts = texts.into_iter().filter_map(|(part, text)| Some((part, text?)));
+    let headers = request.headers.iter().flat_map(|(name, text)| {
+        [name.as_bytes(), text].map(|text| (Part::Header(name.clone()), text))
+    });
+    headers.chain(texts)
+}
+
+/// User and password of a header `Authorization: Basic`.
+fn basic(header: &[u8]) -> Option<Vec<u8>> {
+    let (start, text) = header.split_at_checked(BASIC.len())?;
+    let text = start.eq_ignore_ascii_case(BASIC).then(|| text.trim_ascii())?;
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    STANDARD_NO_PAD.decode(&text[..text.len() - padding]).ok()
+}
+
+/// Whether the body is JSON, or a form. `None`: neither.
+fn is_json(headers: &[(String, Vec<u8>)]) -> Option<bool> {
+    let (_, kind) = headers.iter().find(|(name, _)| name == "content-type")?;
+    let essence = kind.split(|byte| *byte == b';').next()?.trim_ascii().to_ascii_lowercase();
+    match &*essence {
+        b"application/json" => Some(true),
+        b"application/x-www-form-urlencoded" => Some(false),
+        kind => kind.ends_with(b"+json").then_some(true),
+    }
+}
+
+/// How a parameter of a query stands.
+enum Parameter {
+    Absent,
+    /// It has this very value.
+    Same,
+    Other,
+}
+
+fn has_parameter(query: Option<&str>, name: &str, value: &str) -> Parameter {
+    let mut found = Parameter::Absent;
+    // Some servers take `;` for `&`.
+    for pair in query.unwrap_or_default().split(['&', ';']) {
+        let (own, its) = pair.split_once('=').unwrap_or((pair, ""));
+        let own = crate::encodings::decode(own.as_bytes()).map_or(own.into(), |own| own.bytes);
+        if own == name.as_bytes() {
+            match found {
+                Parameter::Absent if its == value => found = Parameter::Same,
+                _ => return Parameter::Other,
+            }
+        }
+    }
+    found
+}
+
+/// Some bytes with one text in place of another.
+fn swap(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, from) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// A value as a part of a URL or a form: only what no syntax has a use for stays as it is.
+fn encoded(value: &SecretValue) -> String {
+    let mut text = String::new();
+    for byte in value.reveal().bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => text.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => text.push(byte.into()),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// A value as a part of a text in JSON.
+fn json_text(value: &SecretValue) -> String {
+    let quoted = serde_json::Value::from(value.reveal()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "T0ken/of+ada==";
+
+    struct Values;
+
+    impl ReadSecret for Values {
+        fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
+            let text = match name.as_str() {
+                "github" => TOKEN,
+                "mail" => "ada:of-the-mail",
+                "quoted" => "with \"quotes\" & more",
+                _ => return Err(ReadError::Missing),
+            };
+            Ok(SecretValue::new(text.into())?)
+        }
+    }
+
+    fn name(text: &str) -> SecretName {
+        SecretName::new(text).unwrap()
+    }
+
+    fn grant(secret: &str, added: Option<Placement>) -> SecretGrant {
+        SecretGrant { name: name(secret), added, in_query: true, in_body: true }
+    }
+
+    fn call(grants: Vec<SecretGrant>) -> CallSecrets {
+        let leaks = Arc::new(Leaks::new(Vec::new()));
+        CallSecrets::new(grants, Arc::new(Values), leaks).unwrap()
+    }
+
+    fn request() -> Outgoing {
+        Outgoing {
+            authority: "api.example.com".into(),
+            path: "/repos".into(),
+            query: None,
+            headers: vec![("accept".into(), b"text/plain".to_vec())],
+            body: None,
+        }
+    }
+
+    fn with(header: &str, text: impl AsRef<[u8]>) -> Outgoing {
+        let mut request = request();
+        request.headers.push((header.into(), text.as_ref().to_vec()));
+        request
+    }
+
+    /// The request as it is sent, in lines.
+    fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
+        match call.prepare(request, |_| is_bound) {
+            Err(error) => error.to_string(),
+            Ok(Prepared { request, .. }) => {
+                let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
+                let headers = request
+                    .headers
+                    .iter()
+                    .skip(1)
+                    .map(|(name, text)| format!("\n{name}: {}", String::from_utf8_lossy(text)));
+                let headers: String = headers.collect();
+                let body = request.body.map(|body| String::from_utf8(body).unwrap());
+                let body = body.map(|body| format!("\n\n{body}")).unwrap_or_default();
+                format!("{}{query}{headers}{body}", request.path)
+            }
+        }
+    }
+
+    #[test]
+    fn the_host_adds_a_secret_for_its_places_only() {
+        let check = |secret: &str, placement: Result<Placement, _>, query: &str, expected: &str| {
+            let placement: Result<_, kitbag_policy::PlacementError> = placement;
+            let call = call(vec![grant(secret, Some(placement.unwrap()))]);
+            let mut request = request();
+            request.path = "/botTOKEN/repos".into();
+            request.query = (!query.is_empty()).then(|| query.to_owned());
+            assert_eq!(sent(&call, request.clone(), true), expected);
+            let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+            assert_eq!(sent(&call, request, false), format!("/botTOKEN/repos{query}"));
+        };
+        let bearer = "/botTOKEN/repos\nauthorization: Bearer T0ken/of+ada==";
+        check("github", Ok(Placement::Bearer), "", bearer);
+        let basic = "/botTOKEN/repos\nauthorization: Basic YWRhOm9mLXRoZS1tYWls";
+        check("mail", Placement::basic(None), "", basic);
+        let basic = "/botTOKEN/repos\nauthorization: Basic YWRhOlQwa2VuL29mK2FkYT09";
+        check("github", Placement::basic(Some("ada".into())), "", basic);
+        let header = "/botTOKEN/repos?a=b\nauthorization: Bot T0ken/of+ada==";
+        check("github", Placement::header("Authorization", "Bot "), "a=b", header);
+        let query = "/botTOKEN/repos?key=T0ken%2Fof%2Bada%3D%3D";
+        check("github", Placement::query("key"), "", query);
+        let query = "/botTOKEN/repos?a=b&key=T0ken%2Fof%2Bada%3D%3D";
+        check("github", Placement::query("key"), "a=b", query);
+        let path = "/botT0ken%2Fof%2Bada%3D%3D/repos";
+        check("github", Placement::path("TOKEN"), "", path);
+    }
+
+    #[test]
+    fn a_placeholder_is_replaced_where_the_grant_says_so() {
+        let call = call(vec![grant("github", None), grant("quoted", None)]);
+        let own = call.placeholder(&name("github")).unwrap().as_str();
+        let quoted = call.placeholder(&name("quoted")).unwrap().as_str();
+        assert_ne!(own, quoted);
+        assert!(call.placeholder(&name("mail")).is_none());
+        let check = |request: Outgoing, expected: &str| {
+            assert_eq!(sent(&call, request.clone(), true), expected);
+            let elsewhere = sent(&call, request, false);
+            assert!(elsewhere.ends_with("the placeholder of a secret that does not go there"));
+            assert!(!elsewhere.contains(TOKEN));
+        };
+        let token = format!("token {own}");
+        check(with("authorization", token), "/repos\nauthorization: token T0ken/of+ada==");
+        let basic = |text: String| format!("bAsIc {}", STANDARD.encode(text));
+        let expected = "/repos\nauthorization: Basic YWRhOlQwa2VuL29mK2FkYT09";
+        check(with("authorization", basic(format!("ada:{own}"))), expected);
+        let expected = "/repos\nauthorization: Basic VDBrZW4vb2YrYWRhPT06eA==";
+        check(with("authorization", basic(format!("{own}:x"))), expected);
+        let mut query = request();
+        query.query = Some(format!("a={own}&b={own}"));
+        let expected = "/repos?a=T0ken%2Fof%2Bada%3D%3D&b=T0ken%2Fof%2Bada%3D%3D";
+        check(query, expected);
+        for (kind, value) in [
+            ("application/vnd.api+json; charset=utf-8", r#"with \"quotes\" & more"#),
+            ("application/x-www-form-urlencoded", "with%20%22quotes%22%20%26%20more"),
+            ("text/plain", "with \"quotes\" & more"),
+        ] {
+            let mut body = with("content-type", kind);
+            body.body = Some(format!("<{quoted}>").into_bytes());
+            check(body, &format!("/repos\ncontent-type: {kind}\n\n<{value}>"));
+        }
+    }
+
+    #[test]
+    fn a_placeholder_stands_in_headers_alone_unless_the_grant_says_more() {
+        let narrow = SecretGrant { in_query: false, in_body: false, ..grant("github", None) };
+        let call = call(vec![narrow]);
+        let own = call.placeholder(&name("github")).unwrap().as_str();
+        let refused =
+            |part: &str| format!("{part} holds the placeholder of a secret that does not go there");
+        let check = |change: &dyn Fn(&mut Outgoing), expected: &str| {
+            let mut request = request();
+            change(&mut request);
+            assert_eq!(sent(&call, request, true), expected);
+        };
+        check(&|request| request.query = Some(format!("a={own}")), &refused("the query"));
+        check(&|request| request.body = Some(own.into()), &refused("the body"));
+        check(&|request| request.path = format!("/{own}"), &refused("the path"));
+        check(&|request| request.authority = format!("{own}.example.com"), &refused("the host"));
+        let header = |request: &mut Outgoing| request.headers.push((own.into(), b"x".to_vec()));
+        check(&header, &refused(&format!("the header `{own}`")));
+        // Encoded it is known, too, and not replaced.
+        let hidden = STANDARD.encode(format!("xx{own}"));
+        check(&|request| request.body = Some(hidden.clone().into()), &refused("the body"));
+        let hidden: String = own.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        check(&|request| request.query = Some(hidden.clone()), &refused("the query"));
+        // That of another call, or a forged one.
+        let other = format!("{PREFIX}{}", "0".repeat(32));
+        let header = |request: &mut Outgoing| {
+            request.headers.push(("authorization".into(), other.clone().into()));
+        };
+        check(&header, &refused("the header `authorization`"));
+    }
+
+    #[test]
+    fn credentials_of_the_guest_are_refused_where_a_secret_is_bound() {
+        let bearer = call(vec![grant("github", Some(Placement::Bearer))]);
+        let own = with("authorization", "Bearer something-else");
+        let refused = "the header `authorization` is set by the host here, to the secret \
+                       `github`; leave it out, or use the secret's placeholder";
+        assert_eq!(sent(&bearer, own.clone(), true), refused);
+        assert_eq!(sent(&call(vec![grant("github", None)]), own.clone(), true), refused);
+        let elsewhere = "/repos\nauthorization: Bearer something-else";
+        assert_eq!(sent(&bearer, own, false), elsewhere);
+
+        let key = call(vec![grant("github", Placement::header("x-key", "").ok())]);
+        for header in ["x-key", "authorization"] {
+            let request = with(header, "something-else");
+            assert!(sent(&key, request, true).contains("is set by the host here"), "{header}");
+        }
+        let query = call(vec![grant("github", Placement::query("key").ok())]);
+        for text in ["key=x", "a=b&key=x", "%6bey=x", "key", "a;key=x"] {
+            let mut request = request();
+            request.query = Some(text.into());
+            assert!(sent(&query, request, true).contains("is set by the host here"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_placeholder_stands_for_what_the_host_would_add() {
+        let check = |placement: Placement, request: &dyn Fn(&str) -> Outgoing, expected: &str| {
+            let call = call(vec![grant("github", Some(placement))]);
+            let own = call.placeholder(&name("github")).unwrap().as_str();
+            assert_eq!(sent(&call, request(own), true), expected);
+        };
+        let bearer = "/repos\nauthorization: Bearer T0ken/of+ada==";
+        let header = |own: &str| with("authorization", format!("Bearer {own}"));
+        check(Placement::Bearer, &header, bearer);
+        let query = |own: &str| Outgoing { query: Some(format!("key={own}")), ..request() };
+        let expected = "/repos?key=T0ken%2Fof%2Bada%3D%3D";
+        check(Placement::query("key").unwrap(), &query, expected);
+    }
+
+    #[test]
+    fn two_secrets_do_not_share_a_header() {
+        let bearer = |secret: &str| grant(secret, Some(Placement::Bearer));
+        let two = call(vec![bearer("github"), bearer("mail")]);
+        let expected = "the header `authorization` would hold two secrets, `github` and `mail`";
+        assert_eq!(sent(&two, request(), true), expected);
+        let two = call(vec![grant("github", None), bearer("mail")]);
+        let own = two.placeholder(&name("github")).unwrap().as_str();
+        assert_eq!(sent(&two, with("authorization", own), true), expected);
+    }
+
+    #[test]
+    fn what_a_guest_should_not_have_does_not_leave() {
+        let call = call(vec![grant("github", Some(Placement::Bearer))]);
+        for text in [TOKEN.to_owned(), STANDARD.encode(TOKEN), "T0ken%2Fof%2Bada%3D%3D".into()] {
+            for is_bound in [true, false] {
+                let request = Outgoing { body: Some(text.clone().into()), ..request() };
+                let expected = "the body holds the value of a secret";
+                assert_eq!(sent(&call, request, is_bound), expected);
+            }
+        }
+        let key = format!("glpat-{}", "notARealKey1234567890");
+        let fingerprint = call.leaks.find(key.as_bytes()).next().unwrap().fingerprint;
+        let expected = |part: &str| {
+            format!(
+                "{part} holds what looks like a token of GitLab (rule `gitlab-token`, fingerprint \
+                 `{fingerprint}`); a request gets its credentials from the host"
+            )
+        };
+        let refused = sent(&call, with("private-token", &key), false);
+        assert_eq!(refused, expected("the header `private-token`"));
+        let basic = format!("Basic {}", STANDARD.encode(format!("ada:{key}")));
+        let refused = sent(&call, with("authorization", basic), false);
+        assert_eq!(refused, expected("the header `authorization`"));
+        let query = Outgoing { query: Some(format!("k={key}")), ..request() };
+        assert_eq!(sent(&call, query, true), expected("the query"));
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_read_refuses_only_what_needs_it() {
+        let call = call(vec![grant("gone", Some(Placement::Bearer)), grant("github", None)]);
+        assert_eq!(sent(&call, request(), true), "the secret `gone` cannot be read");
+        assert_eq!(sent(&call, request(), false), "/repos");
+        // The others are masked from the first request on.
+        let mut text = format!("it says {TOKEN}");
+        assert!(call.redactor().redact_text(&mut text));
+        assert_eq!(text, "it says **************");
+    }
+}
