@@ -22,7 +22,10 @@ pub use directory::{
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
-pub use secret::{Placement, PlacementError, SecretGrant, SecretName, SecretNameError};
+pub use secret::{
+    Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
+    SecretPlaceError,
+};
 
 use std::fmt;
 

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use kitbag_contract::text::shown;
 use serde::{Deserialize, Serialize};
 
+use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
+
 /// The name of a secret, known to fit `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. It is no secret
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,11 +85,15 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// A secret of a tool: how requests show it, and nothing of its value.
+/// A secret of a tool: where requests may take it, and how. It holds nothing of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretGrant {
     /// Its name.
     pub name: SecretName,
+    /// Where it may go, as the user's own file says.
+    pub to: Vec<SecretPlace>,
+    /// Where the tool takes it, of those. `None`: to all of them.
+    pub within: Option<Vec<UrlPattern>>,
     /// How the host adds it to each request for its places. `None`: it stands only where
     /// the tool puts its placeholder.
     pub added: Option<Placement>,
@@ -95,6 +101,77 @@ pub struct SecretGrant {
     pub in_query: bool,
     /// A placeholder is replaced in the body, too.
     pub in_body: bool,
+}
+
+impl SecretGrant {
+    /// Whether it goes where this request does. The tool needs a grant for the request as
+    /// well, which is not asked here.
+    pub fn goes_to(&self, request: &HttpRequest) -> bool {
+        let is_within = |within: &Vec<UrlPattern>| within.iter().any(|to| to.matches(request));
+        (request.scheme() == Scheme::Https || is_loopback(request.host()))
+            && self.to.iter().any(|place| place.0.matches(request))
+            && self.within.as_ref().is_none_or(is_within)
+    }
+}
+
+/// A pattern of URLs that a secret may go to: by `https`, or on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretPlace(UrlPattern);
+
+/// Why a secret does not go somewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretPlaceError {
+    /// It is not a pattern of URLs.
+    #[error(transparent)]
+    Pattern(#[from] UrlPatternError),
+    /// It could be read on the way.
+    #[error("`{0}` would send it unencrypted; a secret goes by `https`, or to this machine")]
+    Unencrypted(UrlPattern),
+    /// It names no one host.
+    #[error("`{0}` has more than one host; name each, or add `wildcard = true`")]
+    Wildcard(UrlPattern),
+}
+
+impl SecretPlace {
+    /// Reads a pattern. Only with `wildcard` it has more than one host.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretPlaceError`], where it is none, or no place for a secret.
+    pub fn new(text: &str, wildcard: bool) -> Result<Self, SecretPlaceError> {
+        let pattern = UrlPattern::parse(text)?;
+        let is_here = match pattern.host() {
+            HostPattern::One(host) => is_loopback(host),
+            HostPattern::Any | HostPattern::Below(_) if !wildcard => {
+                return Err(SecretPlaceError::Wildcard(pattern));
+            }
+            HostPattern::Any | HostPattern::Below(_) => false,
+        };
+        match pattern.scheme() == Scheme::Https || is_here {
+            true => Ok(Self(pattern)),
+            false => Err(SecretPlaceError::Unencrypted(pattern)),
+        }
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &UrlPattern {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whether a host is this machine. What `localhost` stands for is checked when it is
+/// dialled.
+fn is_loopback(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => name == "localhost",
+        Host::Address(address) => address.to_canonical().is_loopback(),
+    }
 }
 
 /// How the value of a secret is added to a request.
@@ -298,5 +375,64 @@ mod tests {
         check(Placement::path("TOKEN"), "path TOKEN");
         let text = "`tok` takes letters, digits, `-`, `.`, `_` and `~`, and at least 4 of them";
         check(Placement::path("tok"), text);
+    }
+    #[test]
+    fn a_place_of_a_secret_is_encrypted_and_one_host() {
+        let check = |text: &str, wildcard: bool, expected: &str| {
+            let place = SecretPlace::new(text, wildcard);
+            let text = place.map_or_else(|error| error.to_string(), |place| place.to_string());
+            assert_eq!(text, expected);
+        };
+        let github = "https://api.github.com/**";
+        check(github, false, github);
+        check("http://localhost:8080/**", false, "http://localhost:8080/**");
+        check("http://127.0.0.1/**", false, "http://127.0.0.1/**");
+        check("http://[::1]:80/a", false, "http://[::1]:80/a");
+        let unencrypted = "`http://example.com/**` would send it unencrypted; a secret goes by \
+                           `https`, or to this machine";
+        check("http://example.com/**", true, unencrypted);
+        for text in ["http://10.0.0.1/**", "http://localhost.example.com/**"] {
+            assert!(SecretPlace::new(text, true).is_err(), "{text}");
+        }
+        for text in ["https://*.example.com/**", "https://*/**"] {
+            let expected =
+                format!("`{text}` has more than one host; name each, or add `wildcard = true`");
+            check(text, false, &expected);
+            check(text, true, text);
+        }
+        let all = "`http://*/**` would send it unencrypted; a secret goes by `https`, or to \
+                   this machine";
+        check("http://*/**", true, all);
+        assert!(SecretPlace::new("https://*.com/**", true).is_err());
+        assert!(SecretPlace::new("api.github.com", false).is_err());
+    }
+
+    #[test]
+    fn a_secret_goes_where_both_files_say_so() {
+        let grant = |to: &[&str], within: Option<&[&str]>| SecretGrant {
+            name: SecretName::new("github").unwrap(),
+            to: to.iter().map(|to| SecretPlace::new(to, true).unwrap()).collect(),
+            within: within.map(|within| within.iter().map(|to| to.parse().unwrap()).collect()),
+            added: Some(Placement::Bearer),
+            in_query: false,
+            in_body: false,
+        };
+        let check = |grant: &SecretGrant, url: &str, expected: bool| {
+            let request = HttpRequest::get(url).unwrap();
+            assert_eq!(grant.goes_to(&request), expected, "{url}");
+        };
+        let api = grant(&["https://api.github.com/**"], None);
+        check(&api, "https://api.github.com/repos/a?b=c", true);
+        check(&api, "https://api.github.com:8443/repos", false);
+        check(&api, "http://api.github.com/repos", false);
+        check(&api, "https://github.com/repos", false);
+        check(&api, "https://api.github.com.example.com/repos", false);
+        let narrow =
+            grant(&["https://api.github.com/**"], Some(&["https://*.github.com/repos/**"]));
+        check(&narrow, "https://api.github.com/repos/a", true);
+        check(&narrow, "https://api.github.com/user", false);
+        check(&narrow, "https://uploads.github.com/repos/a", false);
+        check(&grant(&["https://api.github.com/**"], Some(&[])), "https://api.github.com/", false);
+        check(&grant(&[], None), "https://api.github.com/", false);
     }
 }

@@ -408,7 +408,14 @@ mod tests {
     }
 
     fn grant(secret: &str, added: Option<Placement>) -> SecretGrant {
-        SecretGrant { name: name(secret), added, in_query: true, in_body: true }
+        SecretGrant {
+            name: name(secret),
+            to: Vec::new(),
+            within: None,
+            added,
+            in_query: true,
+            in_body: true,
+        }
     }
 
     fn call(grants: Vec<SecretGrant>) -> CallSecrets {
