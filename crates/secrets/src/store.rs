@@ -227,7 +227,7 @@ impl Store {
 
     fn save(&self, content: &Content) -> Result<(), StoreError> {
         // Made large enough at once: what grows leaves copies behind.
-        let size: usize = content.secrets.iter().map(|(_, value)| value.len() * 6 + 100).sum();
+        let size: usize = content.secrets.values().map(|value| value.len() * 6 + 100).sum();
         let mut plain = Zeroizing::new(Vec::with_capacity(size + 100));
         let failed = |reason: String| StoreError::Encrypt { path: self.path.clone(), reason };
         serde_json::to_writer(&mut *plain, content).map_err(|error| failed(error.to_string()))?;
