@@ -1,0 +1,34 @@
+//! Real servers on loopback, for the tests of everything that opens connections.
+//!
+//! Each server has a thread and a port of its own, behaves as its [`Behaviour`] says, and
+//! records what reached it. It stops when it is dropped.
+//!
+//! ```
+//! use kitbag_test_servers::{Behaviour, Server};
+//!
+//! let server = Server::start(Behaviour::Echo);
+//! assert!(server.url().starts_with("http://127.0.0.1:"));
+//! assert_eq!(server.seen().connections, 0);
+//! ```
+//!
+//! Nothing here waits for a time: what is slow is sent when the test says so
+//! ([`Server::send`]), and what a test waits for is an event
+//! ([`Server::wait_for_requests`]).
+
+mod behaviour;
+mod bomb;
+mod dns;
+mod http;
+mod raw;
+mod runtime;
+mod seen;
+mod server;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+pub use behaviour::{Answer, Behaviour, Coding};
+pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
+pub use seen::{Seen, SeenRequest};
+pub use server::Server;
+pub use tls::{Authority, Tls};
