@@ -1,0 +1,97 @@
+//! A request that grants allow, while it is under way.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kitbag_policy::http::{AllowedRequest, HttpRefusal, HttpRequest};
+use tokio::time::Instant;
+
+use crate::error::RequestError;
+use crate::requests::Call;
+
+/// A request that grants allow as far as it is known: what sends its body and what reads
+/// the body of its response decide on the same.
+#[derive(Clone)]
+pub(crate) struct Allowed {
+    request: Arc<HttpRequest>,
+    grants: Arc<Mutex<AllowedRequest>>,
+    call: Arc<Call>,
+    start: Instant,
+}
+
+impl Allowed {
+    /// `start` is when the tool made the request that led to it.
+    pub(crate) fn new(allowed: AllowedRequest, call: Arc<Call>, start: Instant) -> Self {
+        let request = Arc::new(allowed.request().clone());
+        Self { request, grants: Arc::new(Mutex::new(allowed)), call, start }
+    }
+
+    pub(crate) fn request(&self) -> &HttpRequest {
+        &self.request
+    }
+
+    pub(crate) fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+
+    /// Whether its host may have this address. Nothing is decided.
+    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+        let mut grants = self.grants().clone();
+        grants.addresses(&[address]).is_ok()
+    }
+
+    /// Decides by all addresses of its host.
+    pub(crate) fn addresses(&self, addresses: &[IpAddr]) -> Result<(), RequestError> {
+        self.step(|grants| grants.addresses(addresses))
+    }
+
+    /// Decides by the bytes of its body so far.
+    pub(crate) fn request_bytes(&self, bytes: u64) -> Result<(), RequestError> {
+        self.step(|grants| grants.request_bytes(bytes))
+    }
+
+    /// Decides by the bytes of the body of its response so far.
+    pub(crate) fn response_bytes(&self, bytes: u64) -> Result<(), RequestError> {
+        self.step(|grants| grants.response_bytes(bytes))
+    }
+
+    /// Whether one more redirect is followed.
+    pub(crate) fn follows(&self, followed: u8) -> bool {
+        self.grants().follows(followed)
+    }
+
+    /// When its time is over. `None`: with its call.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.grants().time().map(|time| self.start + time)
+    }
+
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Decides by the time it took, once that is as long as the longest that a grant has.
+    pub(crate) fn elapsed(&self) -> Result<(), RequestError> {
+        // The timer may be a moment ahead.
+        let elapsed = self.start.elapsed();
+        self.step(|grants| {
+            let least =
+                grants.time().map(|time| time.saturating_add(std::time::Duration::from_nanos(1)));
+            grants.elapsed(least.map_or(elapsed, |least| elapsed.max(least)))
+        })
+    }
+
+    fn step(
+        &self,
+        decide: impl FnOnce(&mut AllowedRequest) -> Result<(), HttpRefusal>,
+    ) -> Result<(), RequestError> {
+        let decided = decide(&mut self.grants());
+        if let Err(refusal) = &decided {
+            self.call.refused(refusal.clone());
+        }
+        Ok(decided?)
+    }
+
+    fn grants(&self) -> MutexGuard<'_, AllowedRequest> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

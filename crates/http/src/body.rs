@@ -1,0 +1,183 @@
+//! The bodies of requests and responses, as they are counted.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use tokio::time::{Instant, Sleep};
+
+use crate::allowed::Allowed;
+use crate::error::{RequestError, TimePhase};
+use crate::pool::Lease;
+
+/// An error of the tool's own body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body that a tool sends.
+pub type OutgoingBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A tool's body on its way out, up to the limit of its grants.
+pub(crate) struct Counted {
+    body: OutgoingBody,
+    bytes: u64,
+    allowed: Allowed,
+}
+
+impl Counted {
+    pub(crate) fn new(body: OutgoingBody, allowed: Allowed) -> Self {
+        Self { body, bytes: 0, allowed }
+    }
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        // A body that breaks off with its call is not whole.
+        if this.allowed.call().ended.is_cancelled() {
+            return Poll::Ready(Some(Err(RequestError::Ended.into())));
+        }
+        let Some(frame) = frame else { return Poll::Ready(None) };
+        let frame = frame?;
+        if let Some(data) = frame.data_ref() {
+            this.bytes = this.bytes.saturating_add(data.len() as u64);
+            this.allowed.request_bytes(this.bytes)?;
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream() && !self.allowed.call().ended.is_cancelled()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of a response: at most so many bytes, in so much time, and until the call ends.
+pub struct IncomingBody {
+    body: UnsyncBoxBody<Bytes, RequestError>,
+    bytes: u64,
+    allowed: Allowed,
+    /// When all of it has to be there.
+    until: Option<Pin<Box<Sleep>>>,
+    /// When the next part has to be there, where the tool set a time.
+    between: Option<(Duration, Pin<Box<Sleep>>)>,
+    /// The connection, until the body has ended.
+    lease: Option<Lease>,
+}
+
+impl IncomingBody {
+    /// To be made inside the runtime of the connections, whose timers it uses.
+    pub(crate) fn new(
+        body: UnsyncBoxBody<Bytes, RequestError>,
+        allowed: Allowed,
+        between: Option<Duration>,
+        lease: Lease,
+    ) -> Self {
+        let until = allowed.until().map(|until| Box::pin(tokio::time::sleep_until(until)));
+        let between = between.map(|time| (time, Box::pin(tokio::time::sleep(time))));
+        let mut this = Self { body, bytes: 0, allowed, until, between, lease: Some(lease) };
+        if this.body.is_end_stream() {
+            this.end();
+        }
+        this
+    }
+
+    /// The whole body, which is bounded.
+    ///
+    /// # Errors
+    ///
+    /// Where it breaks off, or is beyond a limit.
+    pub async fn whole(self) -> Result<Bytes, RequestError> {
+        Ok(self.collect().await?.to_bytes())
+    }
+
+    /// The body was read to its end: its connection can be used again.
+    fn end(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.give_back();
+        }
+    }
+
+    fn next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestError>>> {
+        if self.lease.is_none() {
+            return Poll::Ready(None);
+        }
+        if self.allowed.call().ended.is_cancelled() {
+            return Poll::Ready(Some(Err(RequestError::Ended)));
+        }
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            let Some(frame) = frame else { return Poll::Ready(None) };
+            let frame = frame?;
+            self.bytes = self.bytes.saturating_add(frame.data_ref().map_or(0, Bytes::len) as u64);
+            self.allowed.response_bytes(self.bytes)?;
+            if let Some((time, sleep)) = &mut self.between {
+                sleep.as_mut().reset(Instant::now() + *time);
+            }
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        if let Some(until) = &mut self.until {
+            while until.as_mut().poll(context).is_ready() {
+                self.allowed.elapsed()?;
+                // A grant with less time had room for fewer bytes.
+                let Some(at) = self.allowed.until() else { break };
+                until.as_mut().reset(at);
+            }
+        }
+        if let Some((_, sleep)) = &mut self.between
+            && sleep.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Some(Err(RequestError::Time(TimePhase::BetweenBytes))));
+        }
+        Poll::Pending
+    }
+}
+
+impl Body for IncomingBody {
+    type Data = Bytes;
+    type Error = RequestError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestError>>> {
+        let this = self.get_mut();
+        let next = ready!(this.next(context));
+        match &next {
+            Some(Ok(_)) if !this.body.is_end_stream() => {}
+            Some(Ok(_)) | None => this.end(),
+            // Nothing more comes, and the connection is of no further use.
+            Some(Err(_)) => this.lease = None,
+        }
+        Poll::Ready(next)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl std::fmt::Debug for IncomingBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IncomingBody").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}

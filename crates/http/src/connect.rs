@@ -1,0 +1,170 @@
+//! From an allowed request to a connection: resolved, checked, dialled.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kitbag_policy::http::{Host, HttpRequest, Scheme};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use crate::allowed::Allowed;
+use crate::client::Shared;
+use crate::error::RequestError;
+use crate::pool::{Connection, Sender};
+
+/// How long one address may take, where there is another.
+const ADDRESS_TIME: Duration = Duration::from_secs(3);
+
+/// How long a connection may take as a whole.
+const CONNECT_TIME: Duration = Duration::from_secs(15);
+
+/// What is read of a connection at once, and the most that the header of a response has.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Header fields of one response.
+const MOST_FIELDS: usize = 200;
+
+/// A stream of bytes to a server.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Opens a connection for a request, to an address that was checked.
+pub(crate) async fn connect(
+    shared: &Arc<Shared>,
+    allowed: &Allowed,
+) -> Result<Connection, RequestError> {
+    let request = allowed.request();
+    let permit = shared.pool.permits.clone().acquire_owned().await;
+    let permit = permit.map_err(|_| RequestError::Ended)?;
+    let addresses = match request.host() {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => {
+            let found = shared.resolver.addresses(name).await;
+            found.map_err(|reason| RequestError::Name { host: name.clone(), reason })?
+        }
+    };
+    allowed.addresses(&addresses)?;
+    let opened = timeout(CONNECT_TIME, open(shared, request, &addresses)).await;
+    let (stream, address, is_http2) = opened.map_err(|_| RequestError::Connect {
+        origin: origin(request),
+        reason: "no answer".to_owned(),
+        is_refused: false,
+    })??;
+    let alive = CancellationToken::new();
+    let ended = alive.clone().cancelled_owned();
+    let broken = |error: hyper::Error| RequestError::of_hyper(&error);
+    let io = TokioIo::new(stream);
+    let sender = if is_http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .initial_stream_window_size(BUFFER_BYTES as u32)
+            .initial_connection_window_size(4 * BUFFER_BYTES as u32)
+            .max_send_buf_size(BUFFER_BYTES)
+            .max_header_list_size(BUFFER_BYTES as u32);
+        let (sender, connection) = builder.handshake(io).await.map_err(broken)?;
+        tokio::spawn(async move {
+            tokio::select! { _ = connection => {}, () = ended => {} }
+            drop(permit);
+        });
+        Sender::Http2(sender)
+    } else {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(BUFFER_BYTES).max_headers(MOST_FIELDS);
+        let (sender, connection) = builder.handshake(io).await.map_err(broken)?;
+        tokio::spawn(async move {
+            tokio::select! { _ = connection => {}, () = ended => {} }
+            drop(permit);
+        });
+        Sender::Http1(sender)
+    };
+    Ok(Connection::new(sender, address, alive))
+}
+
+/// A stream to one of these addresses, with TLS where the origin has it, and whether HTTP/2
+/// is spoken on it.
+async fn open(
+    shared: &Shared,
+    request: &HttpRequest,
+    addresses: &[IpAddr],
+) -> Result<(Box<dyn Stream>, IpAddr, bool), RequestError> {
+    let (stream, address) = dial_any(shared, request, addresses).await?;
+    if request.scheme() == Scheme::Http {
+        return Ok((stream, address, false));
+    }
+    let name = match request.host() {
+        Host::Name(name) => ServerName::try_from(name.clone()),
+        Host::Address(address) => Ok(ServerName::from(*address)),
+    };
+    let failed = |reason: String, is_certificate| RequestError::Tls {
+        origin: origin(request),
+        reason,
+        is_certificate,
+    };
+    let name = name.map_err(|error| failed(error.to_string(), false))?;
+    let connected = TlsConnector::from(shared.tls()?).connect(name, stream).await;
+    let stream = connected.map_err(|error| {
+        let below = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+        failed(error.to_string(), matches!(below, Some(rustls::Error::InvalidCertificate(_))))
+    })?;
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    Ok((Box::new(stream), address, is_http2))
+}
+
+/// Tries one address after the other.
+async fn dial_any(
+    shared: &Shared,
+    request: &HttpRequest,
+    addresses: &[IpAddr],
+) -> Result<(Box<dyn Stream>, IpAddr), RequestError> {
+    let mut last = None;
+    for (at, address) in addresses.iter().enumerate() {
+        let target = SocketAddr::new(*address, request.port());
+        let dial = async {
+            match shared.proxy() {
+                Some(proxy) => proxy.tunnel(shared, &origin(request), target).await,
+                None => dial(target).await.map_err(|error| failed(request, &error)),
+            }
+        };
+        let is_last = at + 1 == addresses.len();
+        let dialled = match is_last {
+            true => dial.await,
+            false => timeout(ADDRESS_TIME, dial).await.unwrap_or_else(|_| {
+                Err(failed(request, &io::Error::from(io::ErrorKind::TimedOut)))
+            }),
+        };
+        match dialled {
+            Ok(stream) => return Ok((stream, *address)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| failed(request, &io::Error::other("it has no address"))))
+}
+
+/// A connection to exactly this address.
+pub(crate) async fn dial(target: SocketAddr) -> io::Result<Box<dyn Stream>> {
+    let stream = TcpStream::connect(target).await?;
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
+}
+
+fn failed(request: &HttpRequest, error: &io::Error) -> RequestError {
+    RequestError::Connect {
+        origin: origin(request),
+        reason: error.to_string(),
+        is_refused: error.kind() == io::ErrorKind::ConnectionRefused,
+    }
+}
+
+/// Scheme, host and port, as errors have them.
+fn origin(request: &HttpRequest) -> String {
+    format!("{}://{}", request.scheme().as_str(), request.authority())
+}

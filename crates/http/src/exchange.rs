@@ -1,0 +1,203 @@
+//! One request of a tool, through its redirects, to the beginning of its response.
+//!
+//! It runs inside the runtime of the connections.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
+use http_body::Body;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use kitbag_policy::http::HttpRequest;
+use tokio::time::{timeout, timeout_at};
+
+use crate::allowed::Allowed;
+use crate::body::{Counted, IncomingBody, OutgoingBody};
+use crate::client::Shared;
+use crate::connect::connect;
+use crate::error::{RequestError, TimePhase};
+use crate::headers;
+use crate::pool::{Connection, Key, Lease, Pool, Sender};
+use crate::redirect;
+use crate::requests::RequestTimes;
+
+/// What a tool sends.
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    /// `None` once it was sent.
+    body: Option<OutgoingBody>,
+    /// Whether there is nothing in it, so that it can be sent again.
+    pub(crate) is_empty: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(method: Method, headers: HeaderMap, body: OutgoingBody) -> Self {
+        let is_empty = body.is_end_stream();
+        Self { method, headers, body: Some(body), is_empty }
+    }
+
+    /// Leaves the body out.
+    pub(crate) fn drop_body(&mut self) {
+        (self.body, self.is_empty) = (None, true);
+        headers::OF_BODY.iter().for_each(|name| drop(self.headers.remove(name)));
+    }
+
+    fn take_body(&mut self) -> OutgoingBody {
+        self.body
+            .take()
+            .unwrap_or_else(|| Empty::new().map_err(|never| match never {}).boxed_unsync())
+    }
+}
+
+/// Sends an allowed request, and follows redirects as far as grants have it.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut outgoing: Outgoing,
+    mut allowed: Allowed,
+    times: RequestTimes,
+) -> Result<Response<IncomingBody>, RequestError> {
+    let mut followed = 0;
+    loop {
+        let (response, lease) =
+            in_time(&allowed, hop(&shared, &mut outgoing, &allowed, times)).await?;
+        if redirect::is_one(&response, &outgoing) && allowed.follows(followed) {
+            let url = redirect::next(&response, &mut outgoing, allowed.request())?;
+            followed += 1;
+            allowed = allowed.call().authorise(&url, &outgoing, allowed.start())?;
+            continue;
+        }
+        return finish(response, lease, allowed, times);
+    }
+}
+
+/// Waits within the time of the grants.
+async fn in_time<T>(
+    allowed: &Allowed,
+    work: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, RequestError> {
+    let mut work = pin!(work);
+    loop {
+        let Some(until) = allowed.until() else { return work.await };
+        match timeout_at(until, work.as_mut()).await {
+            Ok(done) => return done,
+            Err(_) => allowed.elapsed()?,
+        }
+    }
+}
+
+/// Sends a request to where it goes now, over a kept connection or a new one.
+async fn hop(
+    shared: &Arc<Shared>,
+    outgoing: &mut Outgoing,
+    allowed: &Allowed,
+    times: RequestTimes,
+) -> Result<(Response<Incoming>, Lease), RequestError> {
+    let call = allowed.call();
+    let mut permit = call.permits.clone().acquire_owned().await.map_err(|_| RequestError::Ended)?;
+    let body = outgoing.take_body();
+    allowed.request_bytes(body.size_hint().lower())?;
+    let mut request = Request::new(Counted::new(body, allowed.clone()));
+    *request.method_mut() = outgoing.method.clone();
+    *request.headers_mut() = outgoing.headers.clone();
+    let key = Key::new(&call.owner, allowed.request());
+    loop {
+        let kept = shared.pool.take(&key, |address| allowed.opens(address));
+        let is_kept = kept.is_some();
+        let connection = match kept {
+            Some(mut connection) => {
+                if !connection.is_ready().await {
+                    continue;
+                }
+                allowed.addresses(&[connection.address])?;
+                connection
+            }
+            None => {
+                let connect = connect(shared, allowed);
+                let connection = within(times.connect, TimePhase::Connect, connect).await??;
+                if let Some(same) = connection.share() {
+                    Pool::put(shared, key.clone(), same);
+                }
+                connection
+            }
+        };
+        let (shared, key) = (Arc::clone(shared), key.clone());
+        let mut lease = Lease { shared, key, connection, permit };
+        let sent = send(&mut lease.connection, request, allowed.request());
+        match within(times.first_byte, TimePhase::FirstByte, sent).await? {
+            Ok(response) => return Ok((response, lease)),
+            // The server closed the connection while it was kept: nothing was sent.
+            Err(NotSent { request: Some(unsent), .. }) if is_kept => {
+                (request, permit) = (unsent, lease.permit);
+            }
+            Err(NotSent { error, .. }) => return Err(RequestError::of_hyper(&error)),
+        }
+    }
+}
+
+/// Waits within a time that the tool set.
+async fn within<T>(
+    time: Option<Duration>,
+    phase: TimePhase,
+    work: impl Future<Output = T>,
+) -> Result<T, RequestError> {
+    match time {
+        Some(time) => timeout(time, work).await.map_err(|_| RequestError::Time(phase)),
+        None => Ok(work.await),
+    }
+}
+
+struct NotSent {
+    error: hyper::Error,
+    /// The request, where nothing of it was sent.
+    request: Option<Request<Counted>>,
+}
+
+/// Sends a request in the form that the version of HTTP has for it.
+async fn send(
+    connection: &mut Connection,
+    mut request: Request<Counted>,
+    to: &HttpRequest,
+) -> Result<Response<Incoming>, NotSent> {
+    let not_sent = |mut error: TrySendError<Request<Counted>>| NotSent {
+        request: error.take_message(),
+        error: error.into_error(),
+    };
+    let (authority, path) = (to.authority(), redirect::path_of(to));
+    match &mut connection.sender {
+        Sender::Http1(sender) => {
+            let host = HeaderValue::try_from(authority).expect("a host is a header value");
+            request.headers_mut().insert(header::HOST, host);
+            *request.uri_mut() = Uri::try_from(path).expect("a path is a URI");
+            sender.try_send_request(request).await.map_err(not_sent)
+        }
+        Sender::Http2(sender) => {
+            // `:authority` takes its place.
+            request.headers_mut().remove(header::HOST);
+            let uri = Uri::builder().scheme(to.scheme().as_str()).authority(authority);
+            *request.uri_mut() = uri.path_and_query(path).build().expect("a request has a URI");
+            *request.version_mut() = Version::HTTP_2;
+            sender.try_send_request(request).await.map_err(not_sent)
+        }
+    }
+}
+
+/// The response as the tool gets it.
+fn finish(
+    response: Response<Incoming>,
+    lease: Lease,
+    allowed: Allowed,
+    times: RequestTimes,
+) -> Result<Response<IncomingBody>, RequestError> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(RequestError::Upgrade);
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.extensions.clear();
+    allowed.response_bytes(body.size_hint().lower())?;
+    let body = body.map_err(|error| RequestError::of_hyper(&error)).boxed_unsync();
+    Ok(Response::from_parts(parts, IncomingBody::new(body, allowed, times.between_bytes, lease)))
+}

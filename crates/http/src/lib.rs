@@ -1,0 +1,32 @@
+//! Connections for tools: the one crate that opens them.
+//!
+//! A [`Client`] belongs to a process, [`Requests`] to one call of a tool. Each request, and
+//! each hop of a redirect, is put to the grants first; then its host is resolved, every
+//! address is checked, and exactly the address that was checked is dialled. What a request
+//! may be is decided in `kitbag-policy`; which interface a guest sees is left to
+//! `kitbag-host`.
+//!
+//! Nothing is set up before the first request that a grant allows: no thread, no resolver
+//! and no roots of TLS.
+
+mod allowed;
+mod body;
+mod client;
+mod connect;
+mod error;
+mod exchange;
+mod headers;
+mod io;
+mod pool;
+mod proxy;
+mod redirect;
+mod requests;
+mod resolve;
+mod tls;
+
+pub use body::{BoxError, IncomingBody, OutgoingBody};
+pub use client::{Client, ClientOptions, Nameservers};
+pub use error::{RequestError, TimePhase};
+pub use proxy::{Proxy, ProxyError};
+pub use requests::{CallLimits, RequestTimes, Requests};
+pub use tls::{Roots, RootsError};

@@ -1,0 +1,204 @@
+//! The connections that there are: those in use, and those that are kept for the next
+//! request.
+//!
+//! A connection belongs to one tool with one set of grants, its owner, and to one origin.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use hyper::client::conn::{http1, http2};
+use kitbag_policy::http::{Host, HttpRequest, Scheme};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::body::Counted;
+use crate::client::Shared;
+
+/// Connections at once, of all calls together. Each is a file descriptor, of which a
+/// process has 1,024 by default.
+pub(crate) const MOST_CONNECTIONS: usize = 256;
+
+/// Connections that are kept for the next request, of all tools together.
+const MOST_IDLE: usize = 32;
+
+/// How long a connection is kept for the next request. Servers close theirs after a minute
+/// or later.
+const IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// How long a connection may take until it is ready for the next request.
+const READY_TIME: Duration = Duration::from_secs(1);
+
+/// The connections of a client.
+pub(crate) struct Pool {
+    kept: Mutex<Kept>,
+    pub(crate) permits: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_key: HashMap<Key, Vec<Entry>>,
+    is_swept: bool,
+}
+
+/// Whose connection it is, and where to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    owner: Arc<str>,
+    origin: (Scheme, Host, u16),
+}
+
+impl Key {
+    pub(crate) fn new(owner: &Arc<str>, request: &HttpRequest) -> Self {
+        let (scheme, host, port) = request.origin();
+        Self { owner: Arc::clone(owner), origin: (scheme, host.clone(), port) }
+    }
+}
+
+struct Entry {
+    connection: Connection,
+    used: Instant,
+}
+
+/// A connection. With HTTP/2 clones are the same connection; with HTTP/1.1 there is one.
+pub(crate) struct Connection {
+    pub(crate) sender: Sender,
+    /// What was dialled.
+    pub(crate) address: IpAddr,
+    /// Ends the connection's task, with the last of them.
+    alive: Arc<DropGuard>,
+}
+
+pub(crate) enum Sender {
+    Http1(http1::SendRequest<Counted>),
+    Http2(http2::SendRequest<Counted>),
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)) }
+    }
+}
+
+impl Pool {
+    /// A kept connection whose address is still allowed.
+    pub(crate) fn take(
+        &self,
+        key: &Key,
+        is_allowed: impl Fn(IpAddr) -> bool,
+    ) -> Option<Connection> {
+        let mut kept = self.kept();
+        let entries = kept.by_key.get_mut(key)?;
+        entries.retain(|entry| !entry.connection.is_closed());
+        let at = entries.iter().rposition(|entry| is_allowed(entry.connection.address))?;
+        match entries[at].connection.share() {
+            Some(shared) => {
+                entries[at].used = Instant::now();
+                Some(shared)
+            }
+            None => Some(entries.swap_remove(at).connection),
+        }
+    }
+
+    /// Keeps a connection for the next request, where there is room.
+    pub(crate) fn put(shared: &Arc<Shared>, key: Key, connection: Connection) {
+        // With as many as there may be, another request waits for one to be closed.
+        if shared.pool.permits.available_permits() == 0 {
+            return;
+        }
+        let mut kept = shared.pool.kept();
+        if kept.by_key.values().map(Vec::len).sum::<usize>() >= MOST_IDLE {
+            return;
+        }
+        let entry = Entry { connection, used: Instant::now() };
+        kept.by_key.entry(key).or_default().push(entry);
+        if !kept.is_swept
+            && let Ok(runtime) = shared.runtime()
+        {
+            kept.is_swept = true;
+            runtime.spawn(sweep(Arc::downgrade(shared)));
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes what is not used, until nothing is kept.
+async fn sweep(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(IDLE_TIME / 2).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let mut kept = shared.pool.kept();
+        for entries in kept.by_key.values_mut() {
+            entries.retain(|entry| {
+                let is_used = Arc::strong_count(&entry.connection.alive) > 1;
+                !entry.connection.is_closed() && (is_used || entry.used.elapsed() < IDLE_TIME)
+            });
+        }
+        kept.by_key.retain(|_, entries| !entries.is_empty());
+        if kept.by_key.is_empty() {
+            kept.is_swept = false;
+            return;
+        }
+    }
+}
+
+impl Connection {
+    /// A connection whose task ends when `alive` is cancelled.
+    pub(crate) fn new(sender: Sender, address: IpAddr, alive: CancellationToken) -> Self {
+        Self { sender, address, alive: Arc::new(alive.drop_guard()) }
+    }
+
+    /// The same connection once more, where it takes several requests at once.
+    pub(crate) fn share(&self) -> Option<Self> {
+        match &self.sender {
+            Sender::Http1(_) => None,
+            Sender::Http2(sender) => Some(Self {
+                sender: Sender::Http2(sender.clone()),
+                address: self.address,
+                alive: self.alive.clone(),
+            }),
+        }
+    }
+
+    /// Waits until it takes a request. Whether it does.
+    pub(crate) async fn is_ready(&mut self) -> bool {
+        let ready = async {
+            match &mut self.sender {
+                Sender::Http1(sender) => sender.ready().await.is_ok(),
+                Sender::Http2(sender) => sender.ready().await.is_ok(),
+            }
+        };
+        tokio::time::timeout(READY_TIME, ready).await.unwrap_or(false)
+    }
+
+    fn is_closed(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(sender) => sender.is_closed(),
+            Sender::Http2(sender) => sender.is_closed(),
+        }
+    }
+}
+
+/// A connection in use by one request, until the body of the response has ended.
+pub(crate) struct Lease {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: Key,
+    pub(crate) connection: Connection,
+    /// One of the requests that the call has under way.
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    /// Keeps the connection for the next request.
+    pub(crate) fn give_back(self) {
+        // One with HTTP/2 is kept since it was made.
+        if matches!(self.connection.sender, Sender::Http1(_)) {
+            Pool::put(&self.shared, self.key, self.connection);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where a redirect leads, and what of a request goes there.
+
+use http::{Method, Response, StatusCode, header};
+use kitbag_policy::http::HttpRequest;
+use url::Url;
+
+use crate::error::RequestError;
+use crate::exchange::Outgoing;
+use crate::headers;
+
+/// Whether a response leads elsewhere, and the request can be sent there: a body that was
+/// sent is not sent again.
+///
+/// Source: RFC 9110, section 15.4.
+pub(crate) fn is_one<B>(response: &Response<B>, outgoing: &Outgoing) -> bool {
+    let is_redirect = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    is_redirect
+        && response.headers().get_all(header::LOCATION).iter().count() == 1
+        && (outgoing.is_empty || becomes_get(response.status(), &outgoing.method))
+}
+
+/// Whether a redirect makes another method a `GET`.
+fn becomes_get(status: StatusCode, method: &Method) -> bool {
+    match status {
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method == Method::POST,
+        StatusCode::SEE_OTHER => *method != Method::GET && *method != Method::HEAD,
+        _ => false,
+    }
+}
+
+/// The URL that a redirect leads to; of the request is left what goes there.
+pub(crate) fn next<B>(
+    response: &Response<B>,
+    outgoing: &mut Outgoing,
+    from: &HttpRequest,
+) -> Result<String, RequestError> {
+    let invalid = || RequestError::Protocol("it redirects to something that is no URL".to_owned());
+    let location = response.headers().get(header::LOCATION).ok_or_else(invalid)?;
+    let location = location.to_str().map_err(|_| invalid())?;
+    let base = Url::parse(&url_of(from)).map_err(|_| invalid())?;
+    let mut to = base.join(location).map_err(|_| invalid())?;
+    to.set_fragment(None);
+    if to.origin() != base.origin() {
+        headers::CREDENTIALS.iter().for_each(|name| drop(outgoing.headers.remove(name)));
+    }
+    if becomes_get(response.status(), &outgoing.method) {
+        outgoing.method = Method::GET;
+        outgoing.drop_body();
+    }
+    Ok(to.into())
+}
+
+/// The URL of a request, with its query.
+fn url_of(request: &HttpRequest) -> String {
+    let (scheme, authority) = (request.scheme().as_str(), request.authority());
+    format!("{scheme}://{authority}{}", path_of(request))
+}
+
+/// Path and query of a request, as they were given.
+pub(crate) fn path_of(request: &HttpRequest) -> String {
+    match request.query() {
+        Some(query) => format!("{}?{query}", request.path()),
+        None => request.path().to_owned(),
+    }
+}

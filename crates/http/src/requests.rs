@@ -1,0 +1,187 @@
+//! The requests of one call.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderName, Request, Response};
+use kitbag_policy::http::{AllowedRequest, HttpGrants, HttpRefusal, HttpRequest, RefusalKind};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::allowed::Allowed;
+use crate::body::{IncomingBody, OutgoingBody};
+use crate::client::Client;
+use crate::error::RequestError;
+use crate::exchange::{self, Outgoing};
+use crate::headers;
+
+/// Requests of one call that are under way at once; the next ones wait.
+const AT_ONCE: usize = 16;
+
+/// Refusals of one call that are kept for its error.
+const MOST_REFUSED: usize = 5;
+
+/// What bounds the requests of one call, besides its grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Requests, with each hop of a redirect. Default: 50.
+    pub requests: u32,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self { requests: 50 }
+    }
+}
+
+/// The times that a tool sets for one request, within those of its grant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestTimes {
+    /// Until there is a connection.
+    pub connect: Option<Duration>,
+    /// Until the response begins.
+    pub first_byte: Option<Duration>,
+    /// Between two parts of the response.
+    pub between_bytes: Option<Duration>,
+}
+
+/// The requests of one call. Dropping it ends those that are under way, and with them the
+/// bodies of their responses.
+pub struct Requests {
+    client: Client,
+    call: Arc<Call>,
+    _end: DropGuard,
+}
+
+pub(crate) struct Call {
+    /// The tool and its grants, within which connections are used again.
+    pub(crate) owner: Arc<str>,
+    grants: HttpGrants,
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) ended: CancellationToken,
+    limits: CallLimits,
+    sent: AtomicU32,
+    refused: Mutex<Vec<HttpRefusal>>,
+}
+
+impl Requests {
+    /// The requests of a call of the tool and the grants that `owner` names: connections
+    /// are used again by calls of the same owner only.
+    pub fn new(
+        client: &Client,
+        owner: impl Into<Arc<str>>,
+        grants: HttpGrants,
+        limits: CallLimits,
+    ) -> Self {
+        let ended = CancellationToken::new();
+        let call = Call {
+            owner: owner.into(),
+            grants,
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            ended: ended.clone(),
+            limits,
+            sent: AtomicU32::new(0),
+            refused: Mutex::default(),
+        };
+        Self { client: client.clone(), call: Arc::new(call), _end: ended.drop_guard() }
+    }
+
+    /// Sends a request, whose `url` is as the tool wrote it and whose own URI is not looked
+    /// at. Whether it is allowed is decided at once; the response comes with the future,
+    /// and dropping that ends the request.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`] says why there is no response.
+    pub fn send(
+        &self,
+        url: &str,
+        request: Request<OutgoingBody>,
+        times: RequestTimes,
+    ) -> impl Future<Output = Result<Response<IncomingBody>, RequestError>> + Send + use<> {
+        let response = self.start(url, request, times);
+        async { response?.await.unwrap_or(Err(RequestError::Ended)) }
+    }
+
+    fn start(
+        &self,
+        url: &str,
+        request: Request<OutgoingBody>,
+        times: RequestTimes,
+    ) -> Result<oneshot::Receiver<Result<Response<IncomingBody>, RequestError>>, RequestError> {
+        let (parts, body) = request.into_parts();
+        let outgoing = Outgoing::new(parts.method, parts.headers, body);
+        let allowed = self.call.authorise(url, &outgoing, Instant::now())?;
+        let (shared, call) = (Arc::clone(&self.client.0), Arc::clone(&self.call));
+        let runtime = shared.runtime()?.clone();
+        let (mut sender, response) = oneshot::channel();
+        runtime.spawn(async move {
+            let ended = call.ended.clone();
+            let exchange = exchange::run(shared, outgoing, allowed, times);
+            let result = tokio::select! {
+                biased;
+                () = ended.cancelled() => Err(RequestError::Ended),
+                () = sender.closed() => Err(RequestError::Ended),
+                result = exchange => result,
+            };
+            let _ = sender.send(result);
+        });
+        Ok(response)
+    }
+
+    /// What was refused so far, at most five of them, and forgets it.
+    pub fn take_refused(&self) -> Vec<HttpRefusal> {
+        std::mem::take(&mut self.call.refused.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Call {
+    /// Decides on one request, the tool's or a hop of a redirect, and counts it. `start` is
+    /// when the tool made the first.
+    pub(crate) fn authorise(
+        self: &Arc<Self>,
+        url: &str,
+        outgoing: &Outgoing,
+        start: Instant,
+    ) -> Result<Allowed, RequestError> {
+        match self.decide(url, outgoing) {
+            Ok(allowed) => Ok(Allowed::new(allowed, Arc::clone(self), start)),
+            Err(refusal) => {
+                self.refused(refusal.clone());
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn decide(&self, url: &str, outgoing: &Outgoing) -> Result<AllowedRequest, HttpRefusal> {
+        headers::check(&outgoing.headers)?;
+        let request = HttpRequest::new(outgoing.method.as_str(), url)?;
+        let mut allowed = self.grants.decide(&request)?;
+        allowed.headers(outgoing.headers.keys().map(HeaderName::as_str))?;
+        let limit = self.limits.requests;
+        if self.sent.fetch_add(1, Ordering::Relaxed) >= limit {
+            // The counter stays where it is, so that it never wraps.
+            self.sent.store(limit, Ordering::Relaxed);
+            let reason = format!("the call has made {limit} requests, which is its limit");
+            return Err(HttpRefusal::new(RefusalKind::Rate, reason));
+        }
+        Ok(allowed)
+    }
+
+    /// Notes a refusal for the call's error.
+    pub(crate) fn refused(&self, refusal: HttpRefusal) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED && !refused.contains(&refusal) {
+            refused.push(refusal);
+        }
+    }
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Requests").field("owner", &self.call.owner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,115 @@
+//! Sizes and times.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use kitbag_contract::ByteSize;
+use kitbag_http::{Client, RequestError, RequestTimes, TimePhase};
+use kitbag_policy::http::{HttpGrant, RefusalKind};
+use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
+
+use crate::caller::{Caller, any_method, client, grant};
+
+#[test]
+fn a_body_beyond_its_limit_is_refused_and_cut_off() {
+    let server = Server::start(Behaviour::Echo);
+    let max_request = ByteSize::bytes(16 << 10);
+    let granted = HttpGrant { max_request, ..any_method(&server.url()) };
+    let caller = Caller::new(&Client::default(), vec![granted]);
+    assert_eq!(
+        caller.send("POST", &server.url()).body(vec![0; 16 << 10]).whole().unwrap().status,
+        200
+    );
+    // Its length is known, so nothing is sent.
+    let refused = caller.send("POST", &server.url()).body(vec![0; (16 << 10) + 1]).refused();
+    assert_eq!(refused.0, RefusalKind::Size);
+    assert_eq!(server.seen().requests.len(), 1);
+    // Its length shows while it is sent.
+    let frames = (0..17).map(|_| Ok(Frame::data(Bytes::from(vec![0; 1 << 10]))));
+    let stream = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+    let refused = caller.send("POST", &server.url()).stream(stream).refused();
+    assert_eq!(refused.0, RefusalKind::Size);
+    assert!(!server.wait_for_requests(2).requests[1].complete);
+}
+
+#[test]
+fn a_response_beyond_its_limit_is_refused() {
+    let authority = Authority::new();
+    let check = |server: &Server| {
+        let max_response = ByteSize::bytes(16 << 10);
+        let granted = HttpGrant { max_response, ..grant(&server.url()) };
+        let caller = Caller::new(&client(None, Some(&authority)), vec![granted]);
+        let (kind, reason) = caller.refused(&server.url());
+        assert_eq!(kind, RefusalKind::Size, "{reason}");
+        drop(caller);
+        assert_eq!(server.wait_until_closed().open, 0);
+    };
+    check(&Server::start(Behaviour::Answer(Answer::new(200, vec![0; (16 << 10) + 1]))));
+    check(&Server::start(Behaviour::Endless));
+    check(&Server::start_tls(Behaviour::Endless, &authority.local().http1()));
+}
+
+#[test]
+fn a_response_as_long_as_its_limit_is_whole() {
+    let server = Server::start(Behaviour::Answer(Answer::new(200, vec![7; 8 << 20])));
+    let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
+    assert_eq!(caller.get(&server.url()).unwrap().body.len(), 8 << 20);
+}
+
+#[test]
+fn a_response_over_http2_is_bounded_too() {
+    let authority = Authority::new();
+    let server = Server::start_tls(Behaviour::Endless, &authority.local());
+    let caller = Caller::new(&client(None, Some(&authority)), vec![grant(&server.url())]);
+    assert_eq!(caller.refused(&server.url()).0, RefusalKind::Size);
+    let server = Server::start_tls(
+        Behaviour::Answer(Answer::new(200, vec![7; 8 << 20])),
+        &authority.local(),
+    );
+    let caller = Caller::new(&client(None, Some(&authority)), vec![grant(&server.url())]);
+    assert_eq!(caller.get(&server.url()).unwrap().body.len(), 8 << 20);
+}
+
+#[test]
+fn a_server_that_is_slow_at_any_point_is_left_at_the_end_of_the_time() {
+    let authority = Authority::new();
+    let pieces = Server::start(Behaviour::Pieces);
+    pieces.send("a piece");
+    let servers = [
+        Server::start(Behaviour::Silent),
+        Server::start(Behaviour::Mute),
+        Server::start_tls(Behaviour::Mute, &authority.local()),
+        Server::start(Behaviour::endless_interim()),
+        pieces,
+    ];
+    for server in servers {
+        let time = Some(Duration::from_millis(300));
+        let granted = HttpGrant { time, ..grant(&server.url()) };
+        let caller = Caller::new(&client(None, Some(&authority)), vec![granted]);
+        let (kind, reason) = caller.refused(&server.url());
+        assert_eq!(kind, RefusalKind::Time, "{reason}");
+        server.wait_until_closed();
+    }
+}
+
+#[test]
+fn the_tool_can_set_shorter_times() {
+    let time = Some(Duration::from_millis(100));
+    let check = |server: &Server, times: RequestTimes, phase: TimePhase| {
+        let caller = Caller::new(&client(None, None), vec![grant(&server.url())]);
+        let error = caller.send("GET", &server.url()).times(times).whole().unwrap_err();
+        assert!(matches!(error, RequestError::Time(at) if at == phase), "{error}");
+        server.wait_until_closed();
+    };
+    let times = RequestTimes { first_byte: time, ..RequestTimes::default() };
+    check(&Server::start(Behaviour::Silent), times, TimePhase::FirstByte);
+    let pieces = Server::start(Behaviour::Pieces);
+    pieces.send("a piece");
+    let times = RequestTimes { between_bytes: time, ..RequestTimes::default() };
+    check(&pieces, times, TimePhase::BetweenBytes);
+    let mute = Server::start_tls(Behaviour::Mute, &Authority::new().local());
+    let times = RequestTimes { connect: time, ..RequestTimes::default() };
+    check(&mute, times, TimePhase::Connect);
+}

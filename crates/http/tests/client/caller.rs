@@ -1,0 +1,160 @@
+//! A call that makes requests, as the host has it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use kitbag_http::{
+    CallLimits, Client, ClientOptions, Nameservers, OutgoingBody, RequestError, RequestTimes,
+    Requests, Roots,
+};
+use kitbag_policy::http::{Deny, HttpGrant, HttpGrants, Methods, RefusalKind, UrlPattern};
+use kitbag_test_servers::{Authority, Dns};
+use tokio::runtime::{Builder, Runtime};
+
+/// A response with its whole body.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// One call, and what it waits with.
+pub(crate) struct Caller {
+    pub(crate) requests: Requests,
+    runtime: Runtime,
+}
+
+/// A request in the making.
+pub(crate) struct Send<'a> {
+    caller: &'a Caller,
+    method: &'a str,
+    url: &'a str,
+    headers: Vec<(&'a str, &'a str)>,
+    body: Option<OutgoingBody>,
+    times: RequestTimes,
+}
+
+/// A client that asks this DNS server and trusts this authority.
+pub(crate) fn client(dns: Option<&Dns>, authority: Option<&Authority>) -> Client {
+    let mut options = ClientOptions::default();
+    if let Some(dns) = dns {
+        options.nameservers = Nameservers::These(vec![dns.address()]);
+    }
+    if let Some(authority) = authority {
+        options.roots = trusting(authority);
+    }
+    Client::new(options)
+}
+
+pub(crate) fn trusting(authority: &Authority) -> Roots {
+    let mut roots = Roots::default();
+    roots.add_pem(authority.pem().as_bytes()).unwrap();
+    roots
+}
+
+/// A grant of `GET` and `HEAD`.
+pub(crate) fn grant(url: &str) -> HttpGrant {
+    HttpGrant::new(UrlPattern::parse(url).unwrap())
+}
+
+/// A grant of every method.
+pub(crate) fn any_method(url: &str) -> HttpGrant {
+    HttpGrant { methods: Methods::Any, ..grant(url) }
+}
+
+impl Caller {
+    pub(crate) fn new(client: &Client, grants: Vec<HttpGrant>) -> Self {
+        Self::of("tool", client, HttpGrants::from(grants))
+    }
+
+    /// A call whose grants are beaten by a list.
+    pub(crate) fn denied(client: &Client, grants: Vec<HttpGrant>, deny: &[&str]) -> Self {
+        let deny = deny.iter().map(|url| UrlPattern::parse_denied(url).unwrap()).collect();
+        let deny = Arc::new(Deny::new(deny));
+        Self::of("tool", client, HttpGrants { deny, ..HttpGrants::from(grants) })
+    }
+
+    pub(crate) fn of(owner: &str, client: &Client, grants: HttpGrants) -> Self {
+        let requests = Requests::new(client, owner, grants, CallLimits::default());
+        Self { requests, runtime: Builder::new_current_thread().build().unwrap() }
+    }
+
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    pub(crate) fn send<'a>(&'a self, method: &'a str, url: &'a str) -> Send<'a> {
+        let (headers, times) = (Vec::new(), RequestTimes::default());
+        Send { caller: self, method, url, headers, body: None, times }
+    }
+
+    pub(crate) fn get(&self, url: &str) -> Result<Got, RequestError> {
+        self.send("GET", url).whole()
+    }
+
+    /// The kind and the reason of a refusal, which is also noted for the error of the call.
+    pub(crate) fn refused(&self, url: &str) -> (RefusalKind, String) {
+        self.send("GET", url).refused()
+    }
+}
+
+impl<'a> Send<'a> {
+    pub(crate) fn header(mut self, name: &'a str, value: &'a str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
+        let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
+        self.stream(body)
+    }
+
+    pub(crate) fn stream(mut self, body: OutgoingBody) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    pub(crate) fn times(mut self, times: RequestTimes) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// The response, once it begins.
+    pub(crate) fn start(
+        self,
+    ) -> impl Future<Output = Result<http::Response<kitbag_http::IncomingBody>, RequestError>> + use<>
+    {
+        let mut request = Request::builder().method(self.method);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        let empty = || http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+        let request = request.body(self.body.unwrap_or_else(empty)).unwrap();
+        self.caller.requests.send(self.url, request, self.times)
+    }
+
+    pub(crate) fn whole(self) -> Result<Got, RequestError> {
+        let caller = self.caller;
+        let response = self.start();
+        caller.wait(async {
+            let (parts, body) = response.await?.into_parts();
+            let body = body.whole().await?;
+            Ok(Got { status: parts.status, headers: parts.headers, body })
+        })
+    }
+
+    pub(crate) fn refused(self) -> (RefusalKind, String) {
+        let caller = self.caller;
+        match self.whole() {
+            Err(RequestError::Refused(refusal)) => {
+                let noted = caller.requests.take_refused();
+                assert_eq!(noted.last(), Some(&refusal), "a refusal is noted");
+                (refusal.kind, refusal.reason)
+            }
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}

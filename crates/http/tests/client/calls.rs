@@ -1,0 +1,104 @@
+//! What bounds a call, and what its end ends.
+
+use kitbag_http::{Client, RequestError};
+use kitbag_policy::http::RefusalKind;
+use kitbag_test_servers::{Authority, Behaviour, Server};
+
+use crate::caller::{Caller, client, grant};
+
+#[test]
+fn a_call_makes_fifty_requests() {
+    let server = Server::start(Behaviour::Echo);
+    let client = Client::default();
+    let caller = Caller::new(&client, vec![grant(&server.url())]);
+    for _ in 0..50 {
+        assert_eq!(caller.get(&server.url()).unwrap().status, 200);
+    }
+    let (kind, reason) = caller.refused(&server.url());
+    assert_eq!(
+        (kind, &*reason),
+        (RefusalKind::Rate, "the call has made 50 requests, which is its limit")
+    );
+    assert_eq!(server.seen().requests.len(), 50);
+    let next = Caller::new(&client, vec![grant(&server.url())]);
+    assert_eq!(next.get(&server.url()).unwrap().status, 200);
+}
+
+#[test]
+fn the_end_of_a_call_ends_its_requests() {
+    let authority = Authority::new();
+    let servers = [
+        Server::start(Behaviour::Silent),
+        Server::start(Behaviour::Mute),
+        Server::start_tls(Behaviour::Mute, &authority.local()),
+        Server::start_tls(Behaviour::Silent, &authority.local()),
+    ];
+    for server in servers {
+        let caller = Caller::new(&client(None, Some(&authority)), vec![grant(&server.url())]);
+        let response = caller.send("GET", &server.url()).start();
+        server.wait_for_connections(1);
+        let Caller { requests, .. } = caller;
+        drop(requests);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(matches!(runtime.block_on(response), Err(RequestError::Ended)));
+        server.wait_until_closed();
+    }
+}
+
+#[test]
+fn a_response_that_is_waited_for_no_more_ends_its_request() {
+    let server = Server::start(Behaviour::Silent);
+    let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
+    let response = caller.send("GET", &server.url()).start();
+    server.wait_for_requests(1);
+    drop(response);
+    server.wait_until_closed();
+}
+
+#[test]
+fn a_thousand_requests_of_a_hundred_calls_are_all_answered() {
+    let server = Server::start(Behaviour::Echo);
+    let client = Client::default();
+    let callers: Vec<_> =
+        (0..100).map(|_| Caller::new(&client, vec![grant(&server.url())])).collect();
+    let url = server.url();
+    let sent: Vec<_> = callers
+        .iter()
+        .flat_map(|caller| (0..10).map(|_| caller.send("GET", &url).start()).collect::<Vec<_>>())
+        .collect();
+    callers[0].wait(async {
+        for response in sent {
+            let response = response.await.unwrap();
+            assert!(!response.into_body().whole().await.unwrap().is_empty());
+        }
+    });
+    assert_eq!(server.seen().requests.len(), 1000);
+}
+
+#[test]
+fn there_are_so_many_connections_at_once_and_the_next_requests_wait() {
+    let server = Server::start(Behaviour::Silent);
+    let client = Client::default();
+    let url = server.url();
+    let callers: Vec<_> =
+        (0..17).map(|_| Caller::new(&client, vec![grant(&server.url())])).collect();
+    let sent = |caller: &Caller| (0..20).map(|_| caller.send("GET", &url).start()).collect();
+    let sent: Vec<Vec<_>> = callers.iter().map(sent).collect();
+    let seen = server.wait_for_requests(256);
+    assert_eq!((seen.connections, seen.open), (256, 256));
+    drop(sent);
+    server.wait_until_closed();
+}
+
+#[test]
+fn a_call_has_so_many_requests_under_way_and_the_next_wait() {
+    let server = Server::start(Behaviour::Silent);
+    let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
+    let url = server.url();
+    let mut sent: Vec<_> = (0..20).map(|_| caller.send("GET", &url).start()).collect();
+    let seen = server.wait_for_requests(16);
+    assert_eq!((seen.requests.len(), seen.open), (16, 16));
+    // One that ends makes room for another.
+    drop(sent.remove(0));
+    server.wait_for_requests(17);
+}

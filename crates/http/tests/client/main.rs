@@ -1,0 +1,11 @@
+//! The client against real servers on loopback.
+
+mod addresses;
+mod bodies;
+mod caller;
+mod calls;
+mod protocol;
+mod redirects;
+mod refusals;
+mod reuse;
+mod tls;

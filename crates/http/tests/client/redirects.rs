@@ -1,0 +1,144 @@
+//! Each hop of a redirect is a request of its own.
+
+use kitbag_http::{Client, RequestError};
+use kitbag_policy::http::{HttpGrant, RefusalKind};
+use kitbag_test_servers::{Answer, Behaviour, Server};
+
+use crate::caller::{Caller, any_method, grant};
+
+fn following(url: &str, follow: u8) -> HttpGrant {
+    HttpGrant { follow, ..any_method(url) }
+}
+
+#[test]
+fn a_redirect_is_the_tools_where_no_grant_follows() {
+    let server = Server::start(Behaviour::Redirects);
+    let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
+    let got = caller.get(&format!("{}/302/1", server.url())).unwrap();
+    assert_eq!((got.status.as_u16(), &got.headers["location"] == "/302/0"), (302, true));
+    assert_eq!(server.seen().requests.len(), 1);
+}
+
+#[test]
+fn as_many_redirects_are_followed_as_the_grant_has() {
+    let server = Server::start(Behaviour::Redirects);
+    let client = Client::default();
+    let caller = Caller::new(&client, vec![following(&server.url(), 2)]);
+    assert_eq!(caller.get(&format!("{}/301/2", server.url())).unwrap().status, 200);
+    let got = caller.get(&format!("{}/301/3", server.url())).unwrap();
+    assert_eq!((got.status.as_u16(), &got.headers["location"] == "/301/0"), (301, true));
+}
+
+#[test]
+fn each_hop_counts_as_a_request_of_the_call() {
+    let server = Server::start(Behaviour::Redirects);
+    let caller = Caller::new(&Client::default(), vec![following(&server.url(), 20)]);
+    for _ in 0..2 {
+        assert_eq!(caller.get(&format!("{}/loop", server.url())).unwrap().status.as_u16() / 100, 3);
+    }
+    let (kind, _) = caller.refused(&format!("{}/loop", server.url()));
+    assert_eq!(kind, RefusalKind::Rate);
+    assert_eq!(server.seen().requests.len(), 50);
+}
+
+#[test]
+fn a_hop_that_no_grant_allows_is_refused() {
+    let server = Server::start(Behaviour::Redirects);
+    let other = Server::start(Behaviour::Echo);
+    let start = format!("{}/to/**", server.url());
+    let caller = Caller::new(&Client::default(), vec![following(&start, 5)]);
+    let check = |target: &str, kind: RefusalKind| {
+        let url = format!("{}/to/302?{target}", server.url());
+        assert_eq!(caller.refused(&url).0, kind, "{target}");
+    };
+    check(&other.url(), RefusalKind::Host);
+    check("/elsewhere", RefusalKind::Path);
+    check("http://169.254.169.254/latest", RefusalKind::Host);
+    check("http://2852039166/latest", RefusalKind::Host);
+    check("file:///etc/passwd", RefusalKind::Scheme);
+    check("//user@127.0.0.1/", RefusalKind::Host);
+    assert!(other.seen().is_nothing());
+    assert!(server.seen().requests.iter().all(|request| request.path() == "/to/302"));
+}
+
+#[test]
+fn a_hop_needs_a_grant_of_its_own_address() {
+    // The first grant opens the address by its name, the second by none.
+    let server = Server::start(Behaviour::Redirects);
+    let dns = kitbag_test_servers::Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
+    let client = crate::caller::client(Some(&dns), None);
+    let first = following(&format!("{}/to/**", server.url()), 5);
+    let second = any_method(&server.url_as("name.test"));
+    let caller = Caller::new(&client, vec![first, second]);
+    let url = format!("{}/to/302?{}/", server.url(), server.url_as("name.test"));
+    assert_eq!(caller.refused(&url).0, RefusalKind::Address);
+    assert_eq!(server.seen().requests.len(), 1);
+}
+
+#[test]
+fn credentials_stay_with_their_origin() {
+    let to = Server::start(Behaviour::Echo);
+    let server = Server::start(Behaviour::Redirects);
+    let grants = vec![following(&server.url(), 5), any_method(&to.url())];
+    let caller = Caller::new(&Client::default(), grants);
+    let send = |url: &str| {
+        let sent =
+            caller.send("GET", url).header("authorization", "Bearer t").header("cookie", "a=b");
+        sent.header("accept", "text/plain").whole().unwrap()
+    };
+    assert_eq!(send(&format!("{}/to/302?{}/a", server.url(), to.url())).status, 200);
+    let away = &to.seen().requests[0];
+    assert_eq!((away.header("authorization"), away.header("cookie")), (None, None));
+    assert_eq!(away.header("accept").unwrap(), "text/plain");
+    assert_eq!(away.header("host").unwrap(), to.address().to_string());
+    assert_eq!(send(&format!("{}/302/1", server.url())).status, 200);
+    assert_eq!(server.seen().requests.last().unwrap().header("authorization").unwrap(), "Bearer t");
+}
+
+#[test]
+fn a_post_becomes_a_get_or_is_not_sent_again() {
+    let check = |status: u16, method: &str, expected: &[&str]| {
+        let server = Server::start(Behaviour::Redirects);
+        let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
+        let url = format!("{}/{status}/1", server.url());
+        let sent = caller.send(method, &url).header("content-type", "text/plain").body("data");
+        let got = sent.whole().unwrap();
+        let seen = server.seen();
+        let sent: Vec<_> = seen.requests.iter().map(|request| &*request.method).collect();
+        assert_eq!(sent, expected, "{status} {method}");
+        if let [_, second] = &seen.requests[..] {
+            assert_eq!((&*second.body, second.header("content-type")), (&b""[..], None));
+            assert_eq!(got.status, 200);
+        } else {
+            assert_eq!(got.status, status);
+        }
+    };
+    for status in [301, 302, 303] {
+        check(status, "POST", &["POST", "GET"]);
+    }
+    check(303, "PUT", &["PUT", "GET"]);
+    for status in [307, 308] {
+        check(status, "POST", &["POST"]);
+    }
+    check(302, "PUT", &["PUT"]);
+}
+
+#[test]
+fn a_method_stays_where_there_is_no_body() {
+    let server = Server::start(Behaviour::Redirects);
+    let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
+    let url = format!("{}/307/1", server.url());
+    assert_eq!(caller.send("DELETE", &url).whole().unwrap().status, 200);
+    let seen = server.seen();
+    assert!(seen.requests.iter().all(|request| request.method == "DELETE"));
+    assert_eq!(seen.requests.len(), 2);
+}
+
+#[test]
+fn a_redirect_to_no_url_is_an_error() {
+    let answer = Answer::redirect(302, "http://[");
+    let server = Server::start(Behaviour::Answer(answer));
+    let caller = Caller::new(&Client::default(), vec![following(&server.url(), 5)]);
+    let error = caller.get(&server.url()).unwrap_err();
+    assert!(matches!(error, RequestError::Protocol(_)), "{error}");
+}
