@@ -164,7 +164,7 @@ fn is_unread(node: &Handle) -> bool {
 }
 
 /// Whether a style keeps an element from being seen.
-pub(super) fn hides(style: &str) -> bool {
+pub(crate) fn hides(style: &str) -> bool {
     let style: String = style.to_ascii_lowercase().split_ascii_whitespace().collect();
     ["display:none", "visibility:hidden"].iter().any(|hidden| style.contains(hidden))
 }
@@ -239,17 +239,17 @@ fn fence(pre: &Handle) {
     pre.children.borrow_mut().push(code);
 }
 
-pub(super) fn is(node: &Handle, tag: &str) -> bool {
+pub(crate) fn is(node: &Handle, tag: &str) -> bool {
     matches!(&node.data, NodeData::Element { name, .. } if &*name.local == tag)
 }
 
-pub(super) fn attribute(node: &Handle, key: &str) -> Option<String> {
+pub(crate) fn attribute(node: &Handle, key: &str) -> Option<String> {
     let NodeData::Element { attrs, .. } = &node.data else { return None };
     let attrs = attrs.borrow();
     attrs.iter().find(|it| &*it.name.local == key).map(|it| it.value.to_string())
 }
 
-pub(super) fn ancestors(node: &Handle) -> impl Iterator<Item = Handle> {
+pub(crate) fn ancestors(node: &Handle) -> impl Iterator<Item = Handle> {
     let above = |node: &Handle| {
         let parent = node.parent.take();
         node.parent.set(parent.clone());

@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 
 use encoding_rs::{Decoder, Encoding, UTF_8, WINDOWS_1252};
 use html5ever::interface::Tracer;
@@ -18,11 +18,9 @@ use html5ever::tokenizer::{
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts, TreeSink};
 use html5ever::{LocalName, TokenizerResult, local_name};
 use kitbag_sdk::ErrorInfo;
-use kitbag_workspace::{Location, explain};
 use markup5ever_rcdom::{Handle, RcDom};
 
-use super::content::hides;
-use crate::input::open;
+use crate::content::hides;
 
 /// How deep elements may lie in each other. Pages have up to a hundred; writing one level as
 /// Markdown takes some stack.
@@ -44,15 +42,17 @@ pub(crate) fn text(text: String) -> Result<RcDom, ErrorInfo> {
     parser.finish()
 }
 
-/// Makes a tree of a page in a file.
-pub(crate) fn file(location: &Location) -> Result<RcDom, ErrorInfo> {
-    let failed = |error| explain(location, "read", &error);
-    let mut file = open(location)?;
+/// Makes a tree of a page that is read twice.
+pub(crate) fn read(
+    mut file: impl Read + Seek,
+    known: Option<&'static Encoding>,
+    failed: impl Fn(io::Error) -> ErrorInfo,
+) -> Result<RcDom, ErrorInfo> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut validity = Validity::default();
     let mut head = Vec::new();
     loop {
-        let read = file.read(&mut chunk).map_err(failed)?;
+        let read = file.read(&mut chunk).map_err(&failed)?;
         if read == 0 {
             break;
         }
@@ -62,11 +62,11 @@ pub(crate) fn file(location: &Location) -> Result<RcDom, ErrorInfo> {
         validity.look(&chunk[..read]);
     }
     let is_utf8 = validity.is_utf8();
-    file.rewind().map_err(failed)?;
-    let mut decoder = encoding(&head, is_utf8).new_decoder();
+    file.rewind().map_err(&failed)?;
+    let mut decoder = encoding(&head, known, is_utf8).new_decoder();
     let parser = Parser::new();
     loop {
-        let read = file.read(&mut chunk).map_err(failed)?;
+        let read = file.read(&mut chunk).map_err(&failed)?;
         parser.feed(decoded(&mut decoder, &chunk[..read], read == 0))?;
         if read == 0 {
             return parser.finish();
@@ -81,10 +81,13 @@ fn decoded(decoder: &mut Decoder, bytes: &[u8], is_last: bool) -> String {
     text
 }
 
-/// The encoding of a page: by its byte order mark, else as it says itself, else UTF-8 where
-/// it is that, else windows-1252, as browsers do.
-fn encoding(head: &[u8], is_utf8: bool) -> &'static Encoding {
+/// The encoding of a page: by its byte order mark, else what is known of it, else as it says
+/// itself, else UTF-8 where it is that, else windows-1252, as browsers do.
+fn encoding(head: &[u8], known: Option<&'static Encoding>, is_utf8: bool) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(head) {
+        return encoding;
+    }
+    if let Some(encoding) = known {
         return encoding;
     }
     // UTF-16 without a mark: every other byte of what is ASCII is zero.

@@ -7,7 +7,7 @@ use htmd::Element;
 use htmd::element_handler::{HandlerResult, Handlers};
 use markup5ever_rcdom::{Handle, NodeData};
 
-use super::content::{ancestors, attribute, is};
+use crate::content::{ancestors, attribute, is};
 
 /// The most columns of a table, however wide its cells say that they are.
 const MOST_COLUMNS: usize = 50;

@@ -1,0 +1,131 @@
+//! The way to the network, which is `wasi:http`.
+
+use std::io::{self, Read};
+
+use kitbag_sdk::ErrorInfo;
+use wasip2::http::outgoing_handler;
+use wasip2::http::types::{
+    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingRequest, Scheme,
+    http_error_code,
+};
+use wasip2::io::streams::{InputStream, StreamError};
+
+use crate::request::Request;
+use crate::response::Response;
+
+const AGENT: &str = concat!("kitbag/", env!("CARGO_PKG_VERSION"));
+
+/// Sends a request, and waits until its response begins.
+pub(crate) fn send(request: &Request) -> Result<Response, ErrorInfo> {
+    let response = exchange(request).map_err(|code| explain(request, &code))?;
+    let status = response.status();
+    let headers = response.headers().entries();
+    let failed = || ErrorInfo::new("the response has no body");
+    let body = response.consume().map_err(|()| failed())?;
+    let stream = body.stream().map_err(|()| failed())?;
+    let body = Box::new(Body { stream, _body: body, _response: response });
+    Ok(Response { status, headers, body })
+}
+
+fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
+    let headers =
+        [("accept", request.accept), ("accept-encoding", "gzip, deflate"), ("user-agent", AGENT)];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    let headers = Fields::from_list(&headers)
+        .map_err(|_| ErrorCode::InternalError(Some("the header fields are refused".into())))?;
+    let outgoing = OutgoingRequest::new(headers);
+    let method = match request.method {
+        crate::Method::Get => Method::Get,
+        crate::Method::Head => Method::Head,
+    };
+    let scheme = match request.url.scheme() {
+        "https" => Scheme::Https,
+        _ => Scheme::Http,
+    };
+    let invalid = |()| ErrorCode::HttpRequestUriInvalid;
+    outgoing.set_method(&method).map_err(invalid)?;
+    outgoing.set_scheme(Some(&scheme)).map_err(invalid)?;
+    outgoing.set_authority(Some(request.url.authority())).map_err(invalid)?;
+    let path = &request.url[url::Position::BeforePath..url::Position::AfterQuery];
+    outgoing.set_path_with_query(Some(path)).map_err(invalid)?;
+    let future = outgoing_handler::handle(outgoing, None)?;
+    let lost = || ErrorCode::InternalError(Some("there is no response".into()));
+    loop {
+        match future.get() {
+            Some(response) => return response.map_err(|()| lost())?,
+            None => future.subscribe().block(),
+        }
+    }
+}
+
+/// A body. What comes from another is dropped before it.
+struct Body {
+    stream: InputStream,
+    _body: IncomingBody,
+    _response: IncomingResponse,
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        match self.stream.blocking_read(into.len() as u64) {
+            Ok(bytes) => {
+                into[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            }
+            Err(StreamError::Closed) => Ok(0),
+            Err(StreamError::LastOperationFailed(error)) => {
+                let words = match http_error_code(&error) {
+                    Some(code) => words(&code),
+                    None => error.to_debug_string(),
+                };
+                Err(io::Error::other(words))
+            }
+        }
+    }
+}
+
+/// Why there is no response.
+fn explain(request: &Request, code: &ErrorCode) -> ErrorInfo {
+    let error = ErrorInfo::new(format!("`{}` failed: {}", request.shown(), words(code)));
+    match code {
+        ErrorCode::DnsTimeout
+        | ErrorCode::ConnectionTerminated
+        | ErrorCode::ConnectionTimeout
+        | ErrorCode::ConnectionReadTimeout
+        | ErrorCode::ConnectionWriteTimeout
+        | ErrorCode::ConnectionLimitReached
+        | ErrorCode::DestinationUnavailable
+        | ErrorCode::HttpResponseTimeout => error.transient(),
+        _ => error,
+    }
+}
+
+/// An error code in words.
+fn words(code: &ErrorCode) -> String {
+    let text = match code {
+        ErrorCode::InternalError(Some(text)) => return text.clone(),
+        ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => {
+            "the host has no address, or its name cannot be resolved"
+        }
+        ErrorCode::DestinationIpProhibited => "no grant allows the address of the host",
+        ErrorCode::ConnectionRefused => "the server refused the connection",
+        ErrorCode::ConnectionTerminated => "the server closed the connection",
+        ErrorCode::TlsCertificateError => "the certificate of the server is not valid",
+        ErrorCode::TlsProtocolError | ErrorCode::TlsAlertReceived(_) => {
+            "TLS with the server failed"
+        }
+        ErrorCode::HttpRequestDenied => "no grant allows it",
+        ErrorCode::HttpRequestMethodInvalid => "no grant allows the method",
+        ErrorCode::HttpRequestUriInvalid => "the URL is refused",
+        ErrorCode::HttpResponseIncomplete => "the response broke off",
+        ErrorCode::HttpResponseBodySize(_) => "the response is larger than a response may be",
+        ErrorCode::HttpResponseTimeout => "the server took too long",
+        ErrorCode::HttpProtocolError => "the server broke the protocol",
+        ErrorCode::LoopDetected => "the redirects lead in a circle",
+        code => return format!("{code:?}"),
+    };
+    text.to_owned()
+}

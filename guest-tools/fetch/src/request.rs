@@ -1,0 +1,55 @@
+//! What is asked.
+
+use kitbag_sdk::ErrorInfo;
+use url::Url;
+
+use crate::{Format, Method};
+
+/// A request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// By `http` or `https`, without user name, password and fragment.
+    pub(crate) url: Url,
+    /// What it would rather have, as the header field `accept`.
+    pub(crate) accept: &'static str,
+}
+
+impl Request {
+    /// A request for what a person would type into a browser.
+    pub(crate) fn new(url: &str, method: Method, format: Format) -> Result<Self, ErrorInfo> {
+        let given = kitbag_workspace::quoted(url);
+        let mut url = match Url::parse(url.trim()) {
+            Ok(url) => url,
+            Err(url::ParseError::RelativeUrlWithoutBase) => {
+                return Err(ErrorInfo::new(format!(
+                    "`{given}` has no scheme; a URL begins with `https://`"
+                )));
+            }
+            Err(error) => return Err(ErrorInfo::new(format!("`{given}` is no URL: {error}"))),
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            let scheme = url.scheme();
+            return Err(ErrorInfo::new(format!(
+                "`{given}` has the scheme `{scheme}`; only `https` and `http` are fetched"
+            )));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ErrorInfo::new(
+                "the URL has a user name or a password in it; credentials are added by the host",
+            ));
+        }
+        // It never leaves the client.
+        url.set_fragment(None);
+        let accept = match format {
+            Format::Raw => "text/html, */*;q=0.8",
+            _ => "text/markdown, text/html;q=0.9, application/json;q=0.9, */*;q=0.8",
+        };
+        Ok(Self { method, url, accept })
+    }
+
+    /// What a person reads, such as ``GET https://example.com/``.
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {}", self.method.as_str(), self.url)
+    }
+}

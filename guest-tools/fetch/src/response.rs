@@ -1,0 +1,83 @@
+//! What came back.
+
+use std::io::{self, Read};
+
+use flate2::read::{GzDecoder, ZlibDecoder};
+use kitbag_sdk::ErrorInfo;
+
+/// The most bytes of a body that are read, unpacked. A call has 64 MiB for everything.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// A response, whose body is still to be read.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Box<dyn Read>,
+}
+
+/// A body.
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    /// Why it is not all of it.
+    pub(crate) truncated: Option<String>,
+}
+
+impl Response {
+    /// The value of a header field as text.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let (_, value) = self.headers.iter().find(|(is, _)| is.eq_ignore_ascii_case(name))?;
+        Some(String::from_utf8_lossy(value).trim().to_owned())
+    }
+
+    /// The type of the content without its parameters, in lower case.
+    pub(crate) fn media_type(&self) -> Option<String> {
+        let value = self.header("content-type")?;
+        let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        (!essence.is_empty()).then_some(essence)
+    }
+
+    /// The encoding that the type of the content names.
+    pub(crate) fn charset(&self) -> Option<&'static encoding_rs::Encoding> {
+        let value = self.header("content-type")?;
+        let mut parameters = value.split(';').skip(1);
+        parameters.find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            let label = value.trim().trim_matches(['"', '\'']);
+            name.trim()
+                .eq_ignore_ascii_case("charset")
+                .then(|| encoding_rs::Encoding::for_label(label.as_bytes()))
+                .flatten()
+        })
+    }
+
+    /// Reads the body, or so much of it as there is and may be.
+    pub(crate) fn read(self) -> Result<Body, ErrorInfo> {
+        let coding = self.header("content-encoding").unwrap_or_default().to_ascii_lowercase();
+        let body: Box<dyn Read> = match &*coding {
+            "" | "identity" => self.body,
+            "gzip" | "x-gzip" => Box::new(GzDecoder::new(self.body)),
+            "deflate" => Box::new(ZlibDecoder::new(self.body)),
+            coding => {
+                return Err(ErrorInfo::new(format!(
+                    "the response has the encoding `{coding}`, which was not asked for"
+                )));
+            }
+        };
+        let mut bytes = Vec::new();
+        let truncated = match body.take(MOST_BYTES + 1).read_to_end(&mut bytes) {
+            Ok(_) if bytes.len() as u64 > MOST_BYTES => {
+                bytes.truncate(MOST_BYTES as usize);
+                Some(format!("only the first {} MiB are read", MOST_BYTES >> 20))
+            }
+            Ok(_) => None,
+            Err(error) if bytes.is_empty() => return Err(broken(&error)),
+            Err(error) => Some(error.to_string()),
+        };
+        Ok(Body { bytes, truncated })
+    }
+}
+
+/// What reading a body ended with.
+fn broken(error: &io::Error) -> ErrorInfo {
+    ErrorInfo::new(format!("the response has no readable body: {error}")).transient()
+}

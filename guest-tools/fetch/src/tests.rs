@@ -1,0 +1,218 @@
+//! The tool natively: calls and answers from `cases/`, with responses that lie beside them.
+
+use std::fs;
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
+use kitbag_sdk::{Call, ErrorInfo, Tool, json};
+use proptest::prelude::*;
+
+use crate::request::Request;
+use crate::response::Response;
+use crate::{Fetch, Format, Method};
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
+}
+
+/// A response as a file has it: a line with the status, header fields, an empty line, the
+/// body.
+fn parse(file: &[u8]) -> Response {
+    let end = file.windows(2).position(|two| two == b"\n\n").unwrap();
+    let head = str::from_utf8(&file[..end]).unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().parse().unwrap();
+    let headers = lines.map(|line| line.split_once(": ").unwrap());
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    Response { status, headers, body: Box::new(Cursor::new(file[end + 2..].to_vec())) }
+}
+
+fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+    Response { status, headers: headers.collect(), body: Box::new(Cursor::new(body.into())) }
+}
+
+fn call_with(
+    arguments: &str,
+    send: impl Fn(&Request) -> Result<Response, ErrorInfo>,
+) -> Result<String, ErrorInfo> {
+    crate::run(&Call::new("fetch", "/", arguments, "{}"), send)
+}
+
+/// What comes of a response to a simple call.
+fn shown(response: Response) -> Result<String, String> {
+    let response = std::cell::RefCell::new(Some(response));
+    let send = |_: &Request| Ok(response.take().unwrap());
+    call_with(r#"{"url":"https://a.test/"}"#, send).map_err(|error| error.message)
+}
+
+#[test]
+fn responses_are_shown() {
+    kitbag_cases::check(cases().join("fetch.txt"), |_, arguments| {
+        let send = |request: &Request| {
+            let name = request.url.path().trim_start_matches('/');
+            let file = fs::read(cases().join("responses").join(name)).unwrap();
+            Ok(parse(&file))
+        };
+        call_with(arguments, send).map_err(|error| error.message)
+    });
+}
+
+#[test]
+fn what_is_no_url_of_the_web_is_refused_before_it_is_sent() {
+    kitbag_cases::check(cases().join("urls.txt"), |_, arguments| {
+        let send = |request: &Request| {
+            Ok(response(200, &[], format!("{} {}", request.shown(), request.accept)))
+        };
+        call_with(arguments, send).map_err(|error| error.message)
+    });
+}
+
+#[test]
+fn an_error_that_may_pass_is_transient() {
+    for (status, expected) in [(404, false), (403, false), (429, true), (500, true), (503, true)] {
+        let send = |_: &Request| Ok(response(status, &[], ""));
+        let error = call_with(r#"{"url":"https://a.test/"}"#, send).unwrap_err();
+        assert_eq!(error.transient, expected, "{status}");
+    }
+}
+
+#[test]
+fn the_encoding_is_what_the_header_says_then_what_the_page_says() {
+    let check = |content_type: &str, body: &[u8], expected: &str| {
+        let response = response(200, &[("Content-Type", content_type)], body);
+        assert_eq!(shown(response).unwrap(), expected, "{content_type}");
+    };
+    check("text/html; charset=iso-8859-2", b"<p>\xb1\xe6", "ąć");
+    check("text/html; charset=\"windows-1251\"", b"<meta charset=utf-8><p>\xe4\xe0", "да");
+    check("text/html", b"<meta charset=windows-1251><p>\xe4\xe0", "да");
+    check("text/html;charset=utf-8", b"\xff\xfe<\0p\0>\0a\0", "a");
+    check("text/html", "<p>é".as_bytes(), "é");
+    check("text/html", b"<p>\xe9", "é");
+    check("text/html; charset=no-such", b"<meta charset=windows-1251><p>\xe4", "д");
+    check("text/plain; charset=shift_jis", b"\x93\xfa\x96\x7b", "日本");
+    check("text/plain", "日本".as_bytes(), "日本");
+    check("text/plain", b"caf\xe9", "café");
+    check("text/plain; x=y; CHARSET=UTF-8", b"\xef\xbb\xbfa", "a");
+}
+
+#[test]
+fn what_is_packed_is_unpacked() {
+    let text = "text ".repeat(1000);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+    zlib.write_all(text.as_bytes()).unwrap();
+    let packed = |coding, bytes| response(200, &[("content-encoding", coding)], bytes);
+    assert_eq!(shown(packed("gzip", gzip.finish().unwrap())).unwrap(), text);
+    assert_eq!(shown(packed("deflate", zlib.finish().unwrap())).unwrap(), text);
+    let error = shown(packed("br", Vec::new())).unwrap_err();
+    assert_eq!(error, "the response has the encoding `br`, which was not asked for");
+}
+
+/// A body that breaks off.
+struct Broken(&'static [u8]);
+
+impl Read for Broken {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into)? {
+            0 => Err(io::Error::other("the response broke off")),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn what_is_not_whole_is_truncated_and_says_why() {
+    let broken = |content_type: &str, text: &'static [u8]| Response {
+        status: 200,
+        headers: vec![("content-type".into(), content_type.into())],
+        body: Box::new(Broken(text)),
+    };
+    let note = "\n[truncated: the response broke off]";
+    assert_eq!(shown(broken("text/plain", b"abc\xe6\x97")).unwrap(), format!("abc{note}"));
+    assert_eq!(shown(broken("text/html", b"<h1>A</h1><p>b")).unwrap(), format!("# A\n\nb{note}"));
+    let error = shown(broken("text/plain", b"")).unwrap_err();
+    assert_eq!(error, "the response has no readable body: the response broke off");
+    let error = shown(broken("image/png", b"\x89PNG\r\n\x1a\n")).unwrap_err();
+    assert_eq!(error, "the image at `https://a.test/` is not whole: the response broke off");
+}
+
+#[test]
+fn a_body_without_end_is_read_to_a_limit() {
+    let endless = |content_type: &str| Response {
+        status: 200,
+        headers: vec![("content-type".into(), content_type.into())],
+        body: Box::new(io::repeat(b'a')),
+    };
+    let text = shown(endless("text/plain")).unwrap();
+    let note = "\n[bytes 0-40000 of 8388608; offset=40000 reads on]\
+                \n[truncated: only the first 8 MiB are read]";
+    assert_eq!(text.len(), 40_000 + note.len());
+    assert!(text.ends_with(note), "{}", &text[40_000..]);
+    assert!(
+        shown(endless("text/html"))
+            .unwrap()
+            .ends_with("[truncated: only the first 8 MiB are read]")
+    );
+}
+
+#[test]
+fn a_bomb_is_unpacked_to_a_limit() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    for _ in 0..32 {
+        gzip.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    let bytes = gzip.finish().unwrap();
+    let text = shown(response(200, &[("content-encoding", "gzip")], bytes)).unwrap();
+    assert!(text.ends_with("[truncated: only the first 8 MiB are read]"), "{}", text.len());
+}
+
+#[test]
+fn an_image_is_content() {
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0";
+    // Whatever its header says.
+    for content_type in ["image/png", "image/jpeg", "text/html", "application/octet-stream"] {
+        let response = response(200, &[("content-type", content_type)], png);
+        assert_eq!(shown(response).unwrap(), "image/png, 2 x 3, 29 bytes");
+    }
+}
+
+#[test]
+fn a_call_is_one_line_for_a_person() {
+    let call = Call::new("fetch", "/", "{}", "{}");
+    let arguments = serde_json_from(json!({ "url": "https://a.test/\n", "method": "HEAD" }));
+    assert_eq!(Fetch::format_arguments(&call, arguments), r#"HEAD "https://a.test/\n""#);
+}
+
+fn serde_json_from(value: kitbag_sdk::serde_json::Value) -> crate::Arguments {
+    kitbag_sdk::serde_json::from_value(value).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn no_response_breaks_the_tool(
+        status in 100u16..600,
+        content_type in "(text/(html|plain)|image/png|application/json|\\PC{0,12})(; ?charset=(utf-8|utf-16|x|iso-8859-1))?",
+        location in proptest::option::of("\\PC{0,12}"),
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+        head: bool,
+    ) {
+        let mut headers = vec![("content-type", &*content_type)];
+        headers.extend(location.iter().map(|location| ("location", &**location)));
+        let method = if head { "HEAD" } else { "GET" };
+        let arguments = json!({ "url": "https://a.test/", "method": method }).to_string();
+        let _ = call_with(&arguments, |_| Ok(response(status, &headers, body.clone())));
+    }
+
+    #[test]
+    fn no_url_breaks_the_tool(url in "(https?:)?(//)?[a-z@:/\\\\.?#%\\[\\] ]{0,20}|\\PC{0,20}") {
+        if let Ok(request) = Request::new(&url, Method::Get, Format::Markdown) {
+            prop_assert!(matches!(request.url.scheme(), "http" | "https"));
+            prop_assert!(request.url.username().is_empty());
+            prop_assert!(request.url.fragment().is_none());
+        }
+    }
+}
