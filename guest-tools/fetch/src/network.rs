@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use kitbag_sdk::ErrorInfo;
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
-    ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingRequest, Scheme,
-    http_error_code,
+    DnsErrorPayload, ErrorCode, Fields, IncomingBody, IncomingResponse, Method, OutgoingRequest,
+    Scheme, http_error_code,
 };
 use wasip2::io::streams::{InputStream, StreamError};
 
@@ -107,9 +107,13 @@ fn explain(request: &Request, code: &ErrorCode) -> ErrorInfo {
 fn words(code: &ErrorCode) -> String {
     let text = match code {
         ErrorCode::InternalError(Some(text)) => return text.clone(),
-        ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => {
-            "the host has no address, or its name cannot be resolved"
+        ErrorCode::DnsError(DnsErrorPayload { rcode: Some(reason), .. }) => {
+            return format!("the name of the host cannot be resolved: {reason}");
         }
+        ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => {
+            "the name of the host cannot be resolved"
+        }
+        ErrorCode::DestinationUnavailable => "there is no connection to the server",
         ErrorCode::DestinationIpProhibited => "no grant allows the address of the host",
         ErrorCode::ConnectionRefused => "the server refused the connection",
         ErrorCode::ConnectionTerminated => "the server closed the connection",
@@ -122,7 +126,13 @@ fn words(code: &ErrorCode) -> String {
         ErrorCode::HttpRequestUriInvalid => "the URL is refused",
         ErrorCode::HttpResponseIncomplete => "the response broke off",
         ErrorCode::HttpResponseBodySize(_) => "the response is larger than a response may be",
-        ErrorCode::HttpResponseTimeout => "the server took too long",
+        ErrorCode::HttpResponseContentCoding(Some(coding)) => {
+            return format!("the response has the encoding `{coding}`, which was not asked for");
+        }
+        ErrorCode::HttpUpgradeFailed => "the server switches to another protocol",
+        ErrorCode::ConnectionTimeout
+        | ErrorCode::ConnectionReadTimeout
+        | ErrorCode::HttpResponseTimeout => "the server took too long",
         ErrorCode::HttpProtocolError => "the server broke the protocol",
         ErrorCode::LoopDetected => "the redirects lead in a circle",
         code => return format!("{code:?}"),
