@@ -14,6 +14,9 @@ use crate::request::Request;
 use crate::response::{Body, Response};
 use crate::{Arguments, Format, Method};
 
+/// How many elements and texts of a page are read: a call has 64 MiB of memory.
+const MOST_NODES: usize = 200_000;
+
 /// How much of the page of an error is shown.
 const ERROR_BYTES: usize = 2_000;
 
@@ -76,8 +79,13 @@ impl Kind {
         }
         if self.is_page(&bytes) && format != Format::Raw {
             let failed = |error| ErrorInfo::new(format!("the page cannot be read: {error}"));
-            let page = Page::read(Cursor::new(bytes), self.charset, failed)?;
+            let file = Cursor::new(bytes);
+            let (page, is_whole) = Page::read_beginning(file, self.charset, MOST_NODES, failed)?;
             let text = page.markdown(Some(&request.url), format == Format::Markdown);
+            let truncated = match is_whole {
+                true => truncated,
+                false => Some(format!("only the first {MOST_NODES} elements and texts are read")),
+            };
             return Ok(Shown::Text { text, truncated });
         }
         let size = bytes.len();

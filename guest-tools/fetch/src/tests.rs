@@ -160,6 +160,16 @@ fn a_body_without_end_is_read_to_a_limit() {
 }
 
 #[test]
+fn of_a_page_with_too_many_elements_the_beginning_is_read() {
+    let items = "<li><a href=\"/a/b\">text</a></li>\n".repeat(250_000);
+    let page = format!("<title>Many</title><ul>{items}</ul>");
+    let text = shown(response(200, &[("content-type", "text/html")], page)).unwrap();
+    assert!(text.starts_with("# Many\n\n- [text](https://a.test/a/b)\n"), "{}", &text[..60]);
+    let note = "\n[truncated: only the first 200000 elements and texts are read]";
+    assert!(text.ends_with(note), "{}", &text[text.len() - 100..]);
+}
+
+#[test]
 fn a_bomb_is_unpacked_to_a_limit() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     for _ in 0..32 {

@@ -21,7 +21,8 @@ use url::Url;
 /// How long an answer is where the caller does not say, in bytes.
 pub const MAX_BYTES: usize = 40_000;
 
-/// A page, as a tree of its elements. It has at most a million, and lies at most 128 deep.
+/// A page, as a tree of its elements. It has at most a million of elements and texts, which
+/// lie at most 128 deep.
 pub struct Page(RcDom);
 
 impl Page {
@@ -46,7 +47,26 @@ impl Page {
         encoding: Option<&'static Encoding>,
         failed: impl Fn(io::Error) -> ErrorInfo,
     ) -> Result<Self, ErrorInfo> {
-        parse::read(file, encoding, failed).map(Self)
+        match parse::read(file, encoding, None, failed)? {
+            (tree, true) => Ok(Self(tree)),
+            (_, false) => Err(parse::too_many()),
+        }
+    }
+
+    /// As [`read`](Self::read), of a page that has more than so many elements and texts its
+    /// beginning. Tells whether it is all of it.
+    ///
+    /// # Errors
+    ///
+    /// `failed` explains what reading it ended with.
+    pub fn read_beginning(
+        file: impl Read + Seek,
+        encoding: Option<&'static Encoding>,
+        most_nodes: usize,
+        failed: impl Fn(io::Error) -> ErrorInfo,
+    ) -> Result<(Self, bool), ErrorInfo> {
+        let (tree, is_whole) = parse::read(file, encoding, Some(most_nodes), failed)?;
+        Ok((Self(tree), is_whole))
     }
 
     /// Writes the main content as Markdown, or with `main` false the whole body. Links are

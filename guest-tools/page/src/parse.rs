@@ -26,7 +26,7 @@ use crate::content::hides;
 /// Markdown takes some stack.
 const MOST_DEPTH: usize = 128;
 
-/// How many elements and texts a page may have: a call has 64 MiB of memory.
+/// How many elements and texts a page may have that is read as a whole.
 const MOST_NODES: usize = 1_000_000;
 
 /// How much is read and decoded at once.
@@ -38,16 +38,29 @@ const HEAD_BYTES: usize = 4 << 10;
 /// Makes a tree of a page that is text.
 pub(crate) fn text(text: String) -> Result<RcDom, ErrorInfo> {
     let parser = Parser::new();
-    parser.feed(text)?;
-    parser.finish()
+    parser.feed(text);
+    match parser.nodes() > MOST_NODES {
+        true => Err(too_many()),
+        false => Ok(parser.finish()),
+    }
 }
 
-/// Makes a tree of a page that is read twice.
+/// Why a page is not read as a whole.
+pub(crate) fn too_many() -> ErrorInfo {
+    ErrorInfo::new(format!(
+        "the page has more than {MOST_NODES} elements and texts, which is the most that is \
+         converted"
+    ))
+}
+
+/// Makes a tree of a page that is read twice, or of its beginning where it has more elements
+/// and texts than `most_nodes`. Tells whether it is all of it.
 pub(crate) fn read(
     mut file: impl Read + Seek,
     known: Option<&'static Encoding>,
+    most_nodes: Option<usize>,
     failed: impl Fn(io::Error) -> ErrorInfo,
-) -> Result<RcDom, ErrorInfo> {
+) -> Result<(RcDom, bool), ErrorInfo> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut validity = Validity::default();
     let mut head = Vec::new();
@@ -67,9 +80,10 @@ pub(crate) fn read(
     let parser = Parser::new();
     loop {
         let read = file.read(&mut chunk).map_err(&failed)?;
-        parser.feed(decoded(&mut decoder, &chunk[..read], read == 0))?;
-        if read == 0 {
-            return parser.finish();
+        parser.feed(decoded(&mut decoder, &chunk[..read], read == 0));
+        let is_full = parser.nodes() > most_nodes.unwrap_or(MOST_NODES);
+        if read == 0 || is_full {
+            return Ok((parser.finish(), !is_full));
         }
     }
 }
@@ -187,23 +201,21 @@ impl Parser {
         }
     }
 
-    fn feed(&self, text: String) -> Result<(), ErrorInfo> {
+    fn feed(&self, text: String) {
         self.input.push_back(StrTendril::from(text));
         // A script would run here.
         while let TokenizerResult::Script(_) = self.tokenizer.feed(&self.input) {}
-        match self.tokenizer.sink.nodes.get() > MOST_NODES {
-            true => Err(ErrorInfo::new(format!(
-                "the page has more than {MOST_NODES} elements and texts, which is the most that \
-                 is converted"
-            ))),
-            false => Ok(()),
-        }
     }
 
-    fn finish(self) -> Result<RcDom, ErrorInfo> {
+    /// How many elements and texts there are so far.
+    fn nodes(&self) -> usize {
+        self.tokenizer.sink.nodes.get()
+    }
+
+    fn finish(self) -> RcDom {
         while let TokenizerResult::Script(_) = self.tokenizer.feed(&self.input) {}
         self.tokenizer.end();
-        Ok(self.tokenizer.sink.builder.sink.finish())
+        self.tokenizer.sink.builder.sink.finish()
     }
 }
 
