@@ -129,6 +129,7 @@ use network::send;
 
 /// There is no network in a tool's own tests.
 #[cfg(not(target_family = "wasm"))]
-fn send(_: &Request) -> Result<Response, ErrorInfo> {
-    Err(ErrorInfo::new("there is no network here"))
+fn send(request: &Request) -> Result<Response, ErrorInfo> {
+    let Request { accept, .. } = request;
+    Err(ErrorInfo::new(format!("there is no network for `{}` ({accept})", request.shown())))
 }
