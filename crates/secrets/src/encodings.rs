@@ -3,6 +3,8 @@
 //! Base64 and hex have their own spellings of a text, which are listed. What percent and
 //! JSON escapes leave open is taken away by [`decode`] before anything is looked for.
 
+use std::ops::Range;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::memchr2;
@@ -32,40 +34,77 @@ pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Bytes without percent and JSON escapes, and where each came from.
+#[derive(Default)]
 pub(crate) struct Decoded {
     pub(crate) bytes: Vec<u8>,
-    /// For each byte the first and the last but one of its source.
-    pub(crate) sources: Vec<(u32, u32)>,
-    /// Where an escape starts that goes on after the end.
-    pub(crate) open: Option<usize>,
+    /// The escapes, in order.
+    escapes: Vec<Place>,
+    /// How many bytes stand before an escape that goes on after the end. Default: all.
+    pub(crate) whole: usize,
+}
+
+/// An escape, and what it stands for.
+struct Place {
+    /// What it stands for, in what was decoded.
+    bytes: Range<usize>,
+    source: Range<usize>,
 }
 
 /// Takes percent and JSON escapes away. `None`, where there are none.
 pub(crate) fn decode(source: &[u8]) -> Option<Decoded> {
-    memchr2(b'%', b'\\', source)?;
-    let mut decoded =
-        Decoded { bytes: Vec::with_capacity(source.len()), sources: Vec::new(), open: None };
-    let mut at = 0;
-    while at < source.len() {
+    let mut next = memchr2(b'%', b'\\', source)?;
+    let mut decoded = Decoded { bytes: Vec::with_capacity(source.len()), ..Decoded::default() };
+    let (mut at, mut open) = (0, None);
+    loop {
+        decoded.bytes.extend_from_slice(&source[at..next]);
+        let start = decoded.bytes.len();
         let mut utf8 = [0; 4];
-        let (bytes, length) = match escape(&source[at..]) {
-            Escape::None => (&source[at..=at], 1),
+        let length = match escape(&source[next..]) {
             Escape::Byte(byte, length) => {
-                utf8[0] = byte;
-                (&utf8[..1], length)
+                decoded.bytes.push(byte);
+                length
             }
-            Escape::Char(c, length) => (c.encode_utf8(&mut utf8).as_bytes(), length),
-            Escape::Open => {
-                decoded.open.get_or_insert(at);
-                (&source[at..=at], 1)
+            Escape::Char(c, length) => {
+                decoded.bytes.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes());
+                length
+            }
+            other => {
+                if matches!(other, Escape::Open) {
+                    open.get_or_insert(start);
+                }
+                decoded.bytes.push(source[next]);
+                1
             }
         };
-        decoded.bytes.extend_from_slice(bytes);
-        let source = (at as u32, (at + length) as u32);
-        decoded.sources.extend(bytes.iter().map(|_| source));
-        at += length;
+        at = next + length;
+        if length > 1 {
+            let bytes = start..decoded.bytes.len();
+            decoded.escapes.push(Place { bytes, source: next..at });
+        }
+        match memchr2(b'%', b'\\', &source[at..]) {
+            Some(offset) => next = at + offset,
+            None => break,
+        }
     }
+    decoded.bytes.extend_from_slice(&source[at..]);
+    decoded.whole = open.unwrap_or(decoded.bytes.len());
     Some(decoded)
+}
+
+impl Decoded {
+    /// Where the byte with this index starts and ends in the source. After the last one it is
+    /// the end of the source, and nothing.
+    pub(crate) fn source(&self, index: usize) -> Range<usize> {
+        let after = self.escapes.partition_point(|place| place.bytes.start <= index);
+        let Some(place) = after.checked_sub(1).map(|last| &self.escapes[last]) else {
+            return index..index + 1;
+        };
+        if place.bytes.contains(&index) {
+            return place.source.clone();
+        }
+        let start = place.source.end + (index - place.bytes.end);
+        start..start + 1
+    }
 }
 
 enum Escape {
@@ -147,15 +186,16 @@ mod tests {
         let check = |source: &str, expected: &str, open: Option<usize>| {
             let decoded = decode(source.as_bytes()).unwrap();
             assert_eq!(String::from_utf8_lossy(&decoded.bytes), expected, "{source}");
-            assert_eq!(decoded.open, open, "{source}");
-            assert_eq!(decoded.bytes.len(), decoded.sources.len());
+            let open = open.unwrap_or(source.len());
+            assert_eq!(decoded.source(decoded.whole).start, open, "{source}");
             // The sources follow each other without a gap.
-            let mut end = 0;
-            for (from, to) in decoded.sources {
-                assert!(from == end || to == end, "{source}");
-                end = to;
+            let mut last = 0..0;
+            for index in 0..decoded.bytes.len() {
+                let from = decoded.source(index);
+                assert!(from == last || from.start == last.end, "{source}");
+                last = from;
             }
-            assert_eq!(end as usize, source.len());
+            assert_eq!(last.end, source.len());
         };
         check("a%62c", "abc", None);
         check("100% of %zz", "100% of %zz", None);

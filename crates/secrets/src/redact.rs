@@ -99,22 +99,12 @@ impl Redactor {
         looked.spans.extend(found);
         looked.open -= self.open_end(bytes);
         if let Some(decoded) = decode(bytes) {
-            let source = |range: Range<usize>| {
-                decoded.sources[range.start].0 as usize..decoded.sources[range.end - 1].1 as usize
-            };
             let found = automaton.find_overlapping_iter(&decoded.bytes);
-            looked.spans.extend(found.map(|found| source(found.range())));
-            let whole = decoded.open.map_or(decoded.bytes.len(), |open| {
-                decoded.sources.partition_point(|source| (source.0 as usize) < open)
-            });
-            let start = whole - self.open_end(&decoded.bytes[..whole]);
-            let open = decoded.sources.get(start).map_or(bytes.len(), |source| source.0 as usize);
-            looked.open = looked.open.min(open);
-            // No escape is cut, since it would not be known as one afterwards.
-            let index = decoded.sources.partition_point(|source| source.1 as usize <= looked.open);
-            if let Some(cut) = decoded.sources.get(index) {
-                looked.open = looked.open.min(cut.0 as usize);
-            }
+            looked.spans.extend(found.map(|found| {
+                decoded.source(found.start()).start..decoded.source(found.end() - 1).end
+            }));
+            let open = decoded.whole - self.open_end(&decoded.bytes[..decoded.whole]);
+            looked.open = looked.open.min(decoded.source(open).start);
         }
         looked
     }
@@ -285,7 +275,8 @@ mod tests {
         #[test]
         fn nothing_of_a_value_shows_wherever_it_is_cut(
             secret in "[ -~é😀]{8,20}",
-            noise in "[ -~]{0,12}",
+            // Without `%` and a backslash, of which a value may become a part.
+            noise in "[ -$&-\\[\\]-~]{0,12}",
             before in "[a-z]{0,4}",
             how in 0u8..9,
             cuts in proptest::collection::vec(1usize..9, 1..30),
@@ -309,7 +300,6 @@ mod tests {
             prop_assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&whole));
             // Nothing of it can be decoded again.
             prop_assert!(!redactor.finds(&out));
-            // The noise may be part of an escape together with the value.
             if how == 0 || how == 1 || how == 2 {
                 prop_assert!(whole[noise.len()..][..spelling.len()].iter().all(|byte| *byte == MASK));
             }
