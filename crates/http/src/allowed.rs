@@ -26,7 +26,7 @@ impl Allowed {
         Self { request, grants: Arc::new(Mutex::new(allowed)), call, start }
     }
 
-    pub(crate) fn request(&self) -> &HttpRequest {
+    pub(crate) fn request(&self) -> &Arc<HttpRequest> {
         &self.request
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use tokio::time::{Instant, Sleep};
 
 use crate::allowed::Allowed;
@@ -29,6 +29,12 @@ pub(crate) struct Counted {
 
 impl Counted {
     pub(crate) fn new(body: OutgoingBody, allowed: Allowed) -> Self {
+        Self { body, bytes: 0, allowed }
+    }
+
+    /// A body with what the host put into it, which is counted already.
+    pub(crate) fn sent(body: Bytes, allowed: Allowed) -> Self {
+        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
         Self { body, bytes: 0, allowed }
     }
 }
@@ -120,6 +126,10 @@ impl IncomingBody {
         }
         if self.allowed.call().ended.is_cancelled() {
             return Poll::Ready(Some(Err(RequestError::Ended)));
+        }
+        if self.bytes == 0 {
+            // What the server says beforehand.
+            self.allowed.response_bytes(self.body.size_hint().lower())?;
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             let Some(frame) = frame else { return Poll::Ready(None) };

@@ -90,6 +90,14 @@ impl fmt::Display for TimePhase {
 }
 
 impl RequestError {
+    /// What a body says, or what lies below it where that is an error of ours.
+    pub(crate) fn of_body(error: crate::body::BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(own) => *own,
+            Err(error) => Self::Protocol(error.to_string()),
+        }
+    }
+
     /// What hyper says, or what lies below it where that is an error of ours.
     pub(crate) fn of_hyper(error: &hyper::Error) -> Self {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);

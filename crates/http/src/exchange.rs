@@ -20,9 +20,11 @@ use crate::client::Shared;
 use crate::connect::connect;
 use crate::error::{RequestError, TimePhase};
 use crate::headers;
+use crate::looked::{self, Looked};
 use crate::pool::{Connection, Key, Lease, Pool, Sender};
 use crate::redirect;
 use crate::requests::RequestTimes;
+use crate::secrets;
 
 /// What a tool sends.
 pub(crate) struct Outgoing {
@@ -100,9 +102,23 @@ async fn hop(
     let mut permit = call.permits.clone().acquire_owned().await.map_err(|_| RequestError::Ended)?;
     let body = outgoing.take_body();
     allowed.request_bytes(body.size_hint().lower())?;
-    let mut request = Request::new(Counted::new(body, allowed.clone()));
+    let body = Counted::new(body, allowed.clone());
+    let (mut path, mut headers) = (redirect::path_of(allowed.request()), outgoing.headers.clone());
+    let body = match &call.secrets {
+        None => body,
+        Some(secrets) => {
+            looked::ask(&mut headers);
+            let whole = body.collect().await.map_err(RequestError::of_body)?.to_bytes();
+            let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
+            let prepared = prepared.inspect_err(|error| call.failed(error))?;
+            call.warned(prepared.warnings);
+            (path, headers) = (prepared.path, prepared.headers);
+            Counted::sent(prepared.body, allowed.clone())
+        }
+    };
+    let mut request = Request::new(body);
     *request.method_mut() = outgoing.method.clone();
-    *request.headers_mut() = outgoing.headers.clone();
+    *request.headers_mut() = headers;
     let key = Key::new(&call.owner, allowed.request());
     loop {
         let kept = shared.pool.take(&key, |address| allowed.opens(address));
@@ -126,7 +142,7 @@ async fn hop(
         };
         let (shared, key) = (Arc::clone(shared), key.clone());
         let mut lease = Lease { shared, key, connection, permit };
-        let sent = send(&mut lease.connection, request, allowed.request());
+        let sent = send(&mut lease.connection, request, allowed.request(), path.clone());
         match within(times.first_byte, TimePhase::FirstByte, sent).await? {
             Ok(response) => return Ok((response, lease)),
             // The server closed the connection while it was kept: nothing was sent.
@@ -161,12 +177,13 @@ async fn send(
     connection: &mut Connection,
     mut request: Request<Counted>,
     to: &HttpRequest,
+    path: String,
 ) -> Result<Response<Incoming>, NotSent> {
     let not_sent = |mut error: TrySendError<Request<Counted>>| NotSent {
         request: error.take_message(),
         error: error.into_error(),
     };
-    let (authority, path) = (to.authority(), redirect::path_of(to));
+    let authority = to.authority();
     match &mut connection.sender {
         Sender::Http1(sender) => {
             let host = HeaderValue::try_from(authority).expect("a host is a header value");
@@ -197,7 +214,12 @@ fn finish(
     }
     let (mut parts, body) = response.into_parts();
     parts.extensions.clear();
-    allowed.response_bytes(body.size_hint().lower())?;
-    let body = body.map_err(|error| RequestError::of_hyper(&error)).boxed_unsync();
+    let mut body = body.map_err(|error| RequestError::of_hyper(&error)).boxed_unsync();
+    if let Some(secrets) = &allowed.call().secrets {
+        let redactor = secrets.redactor();
+        if !redactor.is_empty() {
+            body = Looked::new(body, &mut parts.headers, redactor, allowed.clone())?.boxed_unsync();
+        }
+    }
     Ok(Response::from_parts(parts, IncomingBody::new(body, allowed, times.between_bytes, lease)))
 }

@@ -17,11 +17,13 @@ mod error;
 mod exchange;
 mod headers;
 mod io;
+mod looked;
 mod pool;
 mod proxy;
 mod redirect;
 mod requests;
 mod resolve;
+mod secrets;
 mod tls;
 
 pub use body::{BoxError, IncomingBody, OutgoingBody};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Request, Response};
 use kitbag_policy::http::{AllowedRequest, HttpGrants, HttpRefusal, HttpRequest, RefusalKind};
+use kitbag_secrets::CallSecrets;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -23,6 +24,9 @@ const AT_ONCE: usize = 16;
 
 /// Refusals of one call that are kept for its error.
 const MOST_REFUSED: usize = 5;
+
+/// Warnings of one call that are kept for the log.
+const MOST_WARNINGS: usize = 20;
 
 /// What bounds the requests of one call, besides its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +66,25 @@ pub(crate) struct Call {
     grants: HttpGrants,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) ended: CancellationToken,
+    /// What is put into requests, and masked in responses.
+    pub(crate) secrets: Option<Arc<CallSecrets>>,
     limits: CallLimits,
     sent: AtomicU32,
     refused: Mutex<Vec<HttpRefusal>>,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Requests {
     /// The requests of a call of the tool and the grants that `owner` names: connections
-    /// are used again by calls of the same owner only.
+    /// are used again by calls of the same owner only. With `secrets` each request is looked
+    /// through before it goes out, for which its whole body is held, and each response as
+    /// it comes.
     pub fn new(
         client: &Client,
         owner: impl Into<Arc<str>>,
         grants: HttpGrants,
         limits: CallLimits,
+        secrets: Option<Arc<CallSecrets>>,
     ) -> Self {
         let ended = CancellationToken::new();
         let call = Call {
@@ -82,9 +92,11 @@ impl Requests {
             grants,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             ended: ended.clone(),
+            secrets,
             limits,
             sent: AtomicU32::new(0),
             refused: Mutex::default(),
+            warnings: Mutex::default(),
         };
         Self { client: client.clone(), call: Arc::new(call), _end: ended.drop_guard() }
     }
@@ -132,6 +144,11 @@ impl Requests {
         Ok(response)
     }
 
+    /// What was sent though it looks like a key or a token, for the log, and forgets it.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.call.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What was refused so far, at most five of them, and forgets it.
     pub fn take_refused(&self) -> Vec<HttpRefusal> {
         std::mem::take(&mut self.call.refused.lock().unwrap_or_else(PoisonError::into_inner))
@@ -169,6 +186,20 @@ impl Call {
             return Err(HttpRefusal::new(RefusalKind::Rate, reason));
         }
         Ok(allowed)
+    }
+
+    /// Notes an error that is a refusal.
+    pub(crate) fn failed(&self, error: &RequestError) {
+        if let RequestError::Refused(refusal) = error {
+            self.refused(refusal.clone());
+        }
+    }
+
+    /// Notes what was sent though it looks like a key or a token.
+    pub(crate) fn warned(&self, warnings: Vec<String>) {
+        let mut noted = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = MOST_WARNINGS.saturating_sub(noted.len());
+        noted.extend(warnings.into_iter().take(left));
     }
 
     /// Notes a refusal for the call's error.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -36,7 +37,11 @@ pub(crate) async fn serve(
     let connection = Rc::new(connection);
     let service = service_fn(|request| {
         let (served, connection) = (served.clone(), connection.clone());
-        async move { Ok::<_, Infallible>(answer(request, served, &connection).await) }
+        async move {
+            let answered = answer(request, served, &connection).await;
+            // It ends the connection.
+            answered.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+        }
     });
     let mut builder = Builder::new(LocalTasks);
     builder.http1().timer(TokioTimer::new()).max_headers(10_000).max_buf_size(1 << 22);
@@ -57,11 +62,12 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LocalTasks {
     }
 }
 
+/// Answers a request. `None`: its body broke off.
 async fn answer(
     request: Request<Incoming>,
     served: Rc<Served>,
     connection: &Connection,
-) -> Response<AnyBody> {
+) -> Option<Response<AnyBody>> {
     let record = &connection.record;
     let (head, body) = request.into_parts();
     let index = record.head(SeenRequest {
@@ -77,11 +83,8 @@ async fn answer(
         body: Vec::new(),
         complete: false,
     });
-    let Some(request) = read(record, index, body).await else {
-        // The rest of the body does not come.
-        return pending().await;
-    };
-    match &served.behaviour {
+    let request = read(record, index, body).await?;
+    Some(match &served.behaviour {
         Behaviour::Answer(answer) => respond(answer.clone()),
         Behaviour::Respond(function) => respond(function(&request)),
         Behaviour::Redirects => respond(redirect(&request)),
@@ -116,7 +119,7 @@ async fn answer(
         Behaviour::Silent => pending().await,
         // The others do not come here.
         _ => respond(echo(&request)),
-    }
+    })
 }
 
 /// Reads a body to its end.

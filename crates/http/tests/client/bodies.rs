@@ -31,7 +31,7 @@ fn a_body_beyond_its_limit_is_refused_and_cut_off() {
     let stream = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
     let refused = caller.send("POST", &server.url()).stream(stream).refused();
     assert_eq!(refused.0, RefusalKind::Size);
-    assert!(!server.wait_for_requests(2).requests[1].complete);
+    assert!(!server.wait_until_closed().requests[1].complete);
 }
 
 #[test]

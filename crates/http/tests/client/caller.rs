@@ -78,7 +78,11 @@ impl Caller {
     }
 
     pub(crate) fn of(owner: &str, client: &Client, grants: HttpGrants) -> Self {
-        let requests = Requests::new(client, owner, grants, CallLimits::default());
+        let requests = Requests::new(client, owner, grants, CallLimits::default(), None);
+        Self::with(requests)
+    }
+
+    pub(crate) fn with(requests: Requests) -> Self {
         Self { requests, runtime: Builder::new_current_thread().build().unwrap() }
     }
 

@@ -1,10 +1,13 @@
 //! What bounds a call, and what its end ends.
 
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use kitbag_http::{Client, RequestError};
 use kitbag_policy::http::RefusalKind;
 use kitbag_test_servers::{Authority, Behaviour, Server};
 
-use crate::caller::{Caller, client, grant};
+use crate::caller::{Caller, any_method, client, grant};
 
 #[test]
 fn a_call_makes_fifty_requests() {
@@ -53,6 +56,27 @@ fn a_response_that_is_waited_for_no_more_ends_its_request() {
     server.wait_for_requests(1);
     drop(response);
     server.wait_until_closed();
+}
+
+#[test]
+fn a_body_that_its_call_leaves_is_not_whole() {
+    let server = Server::start(Behaviour::Echo);
+    let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);
+    let (send, frames) = tokio::sync::mpsc::channel::<Bytes>(1);
+    let frames = futures_util::stream::unfold(frames, |mut frames| async {
+        let bytes = frames.recv().await?;
+        Some((Ok(Frame::data(bytes)), frames))
+    });
+    let stream = StreamBody::new(frames).boxed_unsync();
+    let url = server.url();
+    let response = caller.send("POST", &url).stream(stream).start();
+    send.blocking_send(Bytes::from_static(b"begun")).unwrap();
+    server.wait_for_requests(1);
+    let Caller { requests, .. } = caller;
+    drop(requests);
+    drop((send, response));
+    let seen = server.wait_until_closed();
+    assert!(!seen.requests[0].complete);
 }
 
 #[test]

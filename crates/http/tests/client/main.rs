@@ -8,4 +8,5 @@ mod protocol;
 mod redirects;
 mod refusals;
 mod reuse;
+mod secrets;
 mod tls;

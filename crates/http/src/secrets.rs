@@ -1,0 +1,104 @@
+//! What the secrets of a call change: in a request before it goes out, and in what comes
+//! back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use kitbag_policy::http::{HttpRefusal, HttpRequest, RefusalKind};
+use kitbag_secrets::{CallSecrets, Outgoing, Part, Redactor, SecretRefusal};
+
+use crate::error::RequestError;
+
+/// A request as it is sent.
+pub(crate) struct Prepared {
+    /// Path and query.
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// What looks like a key or a token and is sent all the same.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Looks through a request, and puts the secrets into it that go to its place. Reading them
+/// may start a program, so it has a thread of its own meanwhile.
+pub(crate) async fn prepare(
+    secrets: &Arc<CallSecrets>,
+    request: &Arc<HttpRequest>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Prepared, RequestError> {
+    let (secrets, request) = (Arc::clone(secrets), Arc::clone(request));
+    let work = tokio::task::spawn_blocking(move || prepare_now(&secrets, &request, &headers, body));
+    work.await.unwrap_or_else(|error| Err(RequestError::Internal(error.to_string())))
+}
+
+fn prepare_now(
+    secrets: &CallSecrets,
+    request: &HttpRequest,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Prepared, RequestError> {
+    let had_body = !body.is_empty();
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+        (name.as_str().to_owned(), value.as_bytes().to_vec())
+    };
+    let outgoing = Outgoing {
+        authority: request.authority(),
+        path: request.path().to_owned(),
+        query: request.query().map(str::to_owned),
+        headers: headers.iter().map(pair).collect(),
+        body: had_body.then(|| body.to_vec()),
+    };
+    let prepared = secrets.prepare(outgoing, |grant| grant.goes_to(request));
+    let prepared = prepared.map_err(|refusal| refused(request, &refusal))?;
+    let Outgoing { path, query, headers: fields, body, .. } = prepared.request;
+    let path = query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
+        let (name, mut value) = field.ok_or_else(|| {
+            let reason = format!("the secret for the header `{name}` has a line break in it");
+            RequestError::from(HttpRefusal::new(RefusalKind::Header, reason))
+        })?;
+        value.set_sensitive(name == header::AUTHORIZATION);
+        headers.append(name, value);
+    }
+    let body = Bytes::from(body.unwrap_or_default());
+    if had_body {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    Ok(Prepared { path, headers, body, warnings: prepared.warnings })
+}
+
+/// The refusal of a request that must not go out as it is.
+fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
+    let kind = match refusal {
+        SecretRefusal::Leak { part, .. }
+        | SecretRefusal::Value { part }
+        | SecretRefusal::Placeholder { part }
+        | SecretRefusal::OwnCredentials { part, .. }
+        | SecretRefusal::Two { part, .. } => match part {
+            Part::Host => RefusalKind::Host,
+            Part::Path | Part::Query => RefusalKind::Path,
+            // Of a body there is no kind but its size.
+            Part::Header(_) | Part::Body => RefusalKind::Header,
+        },
+        SecretRefusal::Unreadable { .. } => RefusalKind::Header,
+    };
+    let cause = std::error::Error::source(refusal).map(|cause| format!(": {cause}"));
+    let reason = format!("`{request}` is refused: {refusal}{}", cause.unwrap_or_default());
+    HttpRefusal::new(kind, reason).into()
+}
+
+/// Masks the values of secrets in header fields.
+pub(crate) fn redact_headers(redactor: &Redactor, headers: &mut HeaderMap) {
+    for value in headers.values_mut() {
+        let mut bytes = value.as_bytes().to_vec();
+        if redactor.redact(&mut bytes)
+            && let Ok(masked) = HeaderValue::try_from(bytes)
+        {
+            *value = masked;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Secrets are put into requests to their places, and masked in what comes back.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kitbag_http::{CallLimits, Client, RequestError, Requests};
+use kitbag_policy::http::{HttpGrant, HttpGrants, RefusalKind};
+use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
+use kitbag_secrets::{CallSecrets, Leaks, ReadError, ReadSecret, SecretValue};
+use kitbag_test_servers::{Answer, Behaviour, Coding, Server};
+
+use crate::caller::{Caller, any_method};
+
+const VALUE: &str = "correct-horse-battery";
+
+/// A store with one secret.
+struct One;
+
+impl ReadSecret for One {
+    fn read(&self, _: &SecretName) -> Result<SecretValue, ReadError> {
+        Ok(SecretValue::new(VALUE.into())?)
+    }
+}
+
+fn secrets(to: &[&str], added: Option<Placement>) -> Arc<CallSecrets> {
+    let name = SecretName::new("token").unwrap();
+    let to = to.iter().map(|to| SecretPlace::new(to, false).unwrap()).collect();
+    let grant = SecretGrant { name, to, within: None, added, in_query: true, in_body: true };
+    let leaks = Arc::new(Leaks::new(Vec::new()));
+    Arc::new(CallSecrets::new([grant], Arc::new(One), leaks).unwrap())
+}
+
+fn caller(grants: Vec<HttpGrant>, secrets: &Arc<CallSecrets>) -> Caller {
+    let grants = HttpGrants::from(grants);
+    let (client, limits) = (Client::default(), CallLimits::default());
+    Caller::with(Requests::new(&client, "tool", grants, limits, Some(Arc::clone(secrets))))
+}
+
+fn placeholder(secrets: &CallSecrets) -> String {
+    secrets.placeholder(&SecretName::new("token").unwrap()).unwrap().as_str().to_owned()
+}
+
+#[test]
+fn a_secret_is_added_to_requests_for_its_places_only() {
+    let (bound, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
+    let secrets = secrets(&[&bound.url()], Some(Placement::Bearer));
+    let caller = caller(vec![any_method(&bound.url()), any_method(&other.url())], &secrets);
+    let got = caller.get(&bound.url()).unwrap();
+    let seen = bound.seen().requests[0].header("authorization");
+    assert_eq!(seen.unwrap(), format!("Bearer {VALUE}"));
+    // The server echoes it.
+    let text = String::from_utf8(got.body.to_vec()).unwrap();
+    assert!(!text.contains(VALUE), "{text}");
+    assert!(text.contains(&"*".repeat(VALUE.len())), "{text}");
+    caller.get(&other.url()).unwrap();
+    assert_eq!(other.seen().requests[0].header("authorization"), None);
+}
+
+#[test]
+fn a_placeholder_is_replaced_at_its_places_and_refused_elsewhere() {
+    let (bound, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
+    let secrets = secrets(&[&bound.url()], None);
+    let caller = caller(vec![any_method(&bound.url()), any_method(&other.url())], &secrets);
+    let placeholder = placeholder(&secrets);
+    let body = format!("before {placeholder} after");
+    let url = format!("{}/a?key={placeholder}", bound.url());
+    let sent = caller.send("POST", &url).header("x-key", &placeholder).body(body.clone());
+    assert_eq!(sent.whole().unwrap().status, 200);
+    let seen = bound.seen().requests.pop().unwrap();
+    assert_eq!(seen.target, format!("/a?key={VALUE}"));
+    assert_eq!(seen.header("x-key").unwrap(), VALUE);
+    assert_eq!(seen.body, format!("before {VALUE} after").as_bytes());
+    assert_eq!(seen.header("content-length").unwrap(), seen.body.len().to_string());
+    let refused = caller.send("GET", &other.url()).header("x-key", &placeholder).refused();
+    assert_eq!(refused.0, RefusalKind::Header);
+    caller.send("POST", &other.url()).body(body).refused();
+    caller.refused(&format!("{}/{placeholder}", other.url()));
+    assert!(other.seen().is_nothing());
+}
+
+#[test]
+fn a_redirect_takes_no_secret_along() {
+    let (server, other) = (Server::start(Behaviour::Redirects), Server::start(Behaviour::Echo));
+    let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
+    let first = HttpGrant { follow: 5, ..any_method(&server.url()) };
+    let caller = caller(vec![first, any_method(&other.url())], &secrets);
+    let url = format!("{}/to/302?{}/a", server.url(), other.url());
+    assert_eq!(caller.get(&url).unwrap().status, 200);
+    assert!(server.seen().requests[0].header("authorization").is_some());
+    assert_eq!(other.seen().requests[0].header("authorization"), None);
+    // A placeholder of the tool's own goes along with the header, and is refused.
+    let placeholder = placeholder(&secrets);
+    let sent = caller.send("GET", &url).header("x-key", &placeholder);
+    assert_eq!(sent.refused().0, RefusalKind::Header);
+    assert_eq!(other.seen().requests.len(), 1);
+}
+
+#[test]
+fn a_value_is_masked_in_header_fields_and_across_pieces() {
+    let (start, end) = VALUE.split_at(7);
+    let pieces = Server::start(Behaviour::Pieces);
+    let secrets = secrets(&[&pieces.url()], Some(Placement::Bearer));
+    let caller_of = |server: &Server| caller(vec![any_method(&server.url())], &secrets);
+    let caller = caller_of(&pieces);
+    let response = caller.send("GET", &pieces.url()).start();
+    pieces.send(format!("a {start}"));
+    let response = caller.wait(response).unwrap();
+    pieces.send(format!("{end} b"));
+    pieces.end();
+    let body = caller.wait(response.into_body().whole()).unwrap();
+    assert_eq!(&*body, format!("a {} b", "*".repeat(VALUE.len())).as_bytes());
+    let answer = Answer::new(200, "").header("x-echo", &format!("is {VALUE}"));
+    let server = Server::start(Behaviour::Answer(answer));
+    let got = caller_of(&server).get(&server.url()).unwrap();
+    assert_eq!(got.headers["x-echo"], format!("is {}", "*".repeat(VALUE.len())));
+}
+
+#[test]
+fn a_bomb_is_unpacked_up_to_the_limit() {
+    for coding in [Coding::Gzip, Coding::Deflate] {
+        let server = Server::start(Behaviour::Bomb(coding, 64));
+        let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
+        let caller = caller(vec![any_method(&server.url())], &secrets);
+        assert_eq!(caller.refused(&server.url()).0, RefusalKind::Size, "{coding:?}");
+        let asked = server.seen().requests[0].header("accept-encoding");
+        assert_eq!(asked.unwrap(), "gzip, deflate");
+    }
+    let server = Server::start(Behaviour::Bomb(Coding::Brotli, 64));
+    let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
+    let caller = caller(vec![any_method(&server.url())], &secrets);
+    let error = caller.get(&server.url()).unwrap_err();
+    assert!(matches!(&error, RequestError::Encoding(coding) if coding == "br"), "{error}");
+}
+
+#[test]
+fn a_packed_response_within_its_limit_is_plain_for_the_tool() {
+    let server = Server::start(Behaviour::Bomb(Coding::Gzip, 1));
+    let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
+    let got = caller(vec![any_method(&server.url())], &secrets).get(&server.url()).unwrap();
+    assert_eq!((got.status, got.body.len()), (StatusCode::OK, 1 << 20));
+    assert!(got.headers.get("content-encoding").is_none());
+    assert!(got.headers.get("content-length").is_none());
+}
