@@ -20,7 +20,7 @@ use crate::tls::Roots;
 #[derive(Clone, Default)]
 pub struct Client(pub(crate) Arc<Shared>);
 
-/// How a [`Client`] is set up. It reads no environment.
+/// How a [`Client`] is set up.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     /// The authorities that it trusts. Default: those of the system.

@@ -103,11 +103,15 @@ async fn hop(
     let body = outgoing.take_body();
     allowed.request_bytes(body.size_hint().lower())?;
     let body = Counted::new(body, allowed.clone());
+    let mut _whole = None;
     let (mut path, mut headers) = (redirect::path_of(allowed.request()), outgoing.headers.clone());
     let body = match &call.secrets {
         None => body,
         Some(secrets) => {
             looked::ask(&mut headers);
+            if !body.is_end_stream() {
+                _whole = Some(call.whole.acquire().await.map_err(|_| RequestError::Ended)?);
+            }
             let whole = body.collect().await.map_err(RequestError::of_body)?.to_bytes();
             let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
             let prepared = prepared.inspect_err(|error| call.failed(error))?;

@@ -65,6 +65,8 @@ pub(crate) struct Call {
     pub(crate) owner: Arc<str>,
     grants: HttpGrants,
     pub(crate) permits: Arc<Semaphore>,
+    /// Held by the one request whose whole body is in memory.
+    pub(crate) whole: Semaphore,
     pub(crate) ended: CancellationToken,
     /// What is put into requests, and masked in responses.
     pub(crate) secrets: Option<Arc<CallSecrets>>,
@@ -91,6 +93,7 @@ impl Requests {
             owner: owner.into(),
             grants,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            whole: Semaphore::new(1),
             ended: ended.clone(),
             secrets,
             limits,

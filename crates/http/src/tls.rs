@@ -10,7 +10,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// The authorities that may sign the certificate of a server.
 ///
-/// Default: those of the system, or the built-in ones of Mozilla where there are none.
+/// Default: those of the system, which `SSL_CERT_FILE` and `SSL_CERT_DIR` name as for other
+/// programs, or the built-in ones of Mozilla where there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     own: Vec<CertificateDer<'static>>,
