@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use ipnet::IpNet as Block;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// IPv4 that is not global unicast.
@@ -73,6 +74,16 @@ pub fn is_within(address: IpAddr, blocks: &[IpNet]) -> bool {
                 Held::Two(server, client) => within_v4(server) && within_v4(client),
             },
         }
+}
+
+/// Whether a block is of IPv6 addresses that are IPv4 addresses mapped into it, or holds
+/// them all: those are judged as IPv4.
+pub fn is_ipv4_within_ipv6(block: Block) -> bool {
+    let mapped = Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
+    match block {
+        IpNet::V4(_) => false,
+        IpNet::V6(block) => mapped.contains(&block),
+    }
 }
 
 /// The address that is meant: IPv4 where it is mapped into IPv6 (`::ffff:10.0.0.1`).

@@ -9,8 +9,8 @@ use crate::http::host::{Host, HostError, HostPattern, with_port};
 use crate::http::path::{PathError, PathPattern};
 use crate::http::request::HttpRequest;
 
-/// The longest pattern, in bytes.
-const MAX_BYTES: usize = 2048;
+/// The longest pattern, in bytes: each request has one, in which every character may be encoded.
+const MAX_BYTES: usize = 32 << 10;
 
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ pub enum UrlPatternProblem {
     #[error(transparent)]
     Path(#[from] PathError),
     /// It is too long.
-    #[error("it is longer than {MAX_BYTES} bytes")]
+    #[error("it is longer than 32 KiB")]
     Long,
 }
 
