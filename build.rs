@@ -414,7 +414,9 @@ impl Built {
                 workspace: None,
                 given_by_call: Vec::new(),
             };
-            for Request::Path(request) in requested.requests() {
+            for request in requested.requests() {
+                // What is granted by name is not given to a built-in by itself.
+                let Request::Path(request) = request else { continue };
                 if !request.is_workspace() {
                     declared.given_by_call.push(request.guest.to_string());
                 } else if declared.workspace != Some(Access::ReadWrite) {

@@ -266,8 +266,9 @@ impl Builder {
         self
     }
 
-    /// Where the user keeps configuration and compiled tools. Default: only the
-    /// workspace's own files count, and compiled tools are kept in the usual
+    /// Where the user keeps configuration and compiled tools, and the variables of the
+    /// environment that tools can be granted. Default: only the workspace's own files count,
+    /// there are no variables, and compiled tools are kept in the usual
     /// [`cache`](Self::cache).
     #[must_use]
     pub fn places(mut self, places: Places) -> Self {
@@ -460,7 +461,7 @@ impl Builder {
         (Some(kitbag), errors)
     }
 
-    fn sources<'a>(&self, builtins: &'a [BuiltinTool<'a>]) -> Sources<'a> {
+    fn sources<'a>(&'a self, builtins: &'a [BuiltinTool<'a>]) -> Sources<'a> {
         let start = self.start.clone().or_else(|| std::env::current_dir().ok());
         Sources {
             start: start.unwrap_or_else(|| PathBuf::from("/")),
@@ -473,6 +474,7 @@ impl Builder {
             state: self.places.state.clone(),
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
+            variables: Some(&self.places.variables),
             flags: self.limits,
             builtins,
             component: self.component.clone(),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use kitbag_config::{Origin, Sourced};
+use kitbag_config::{Origin, Sourced, Variables};
 use kitbag_host::USUAL_PLACES;
 
 /// Where a user keeps configuration and compiled tools, and what the
@@ -26,6 +26,8 @@ pub struct Places {
     pub home: Option<PathBuf>,
     /// The variables `KITBAG_*`.
     pub environment: Vec<(String, String)>,
+    /// The other variables, which tools can be granted by name.
+    pub variables: Variables,
 }
 
 impl Places {
@@ -39,17 +41,14 @@ impl Places {
     ///
     /// Source: XDG Base Directory Specification 0.8.
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let variables: Vec<_> = variables
-            .into_iter()
-            .filter(|(name, value)| {
-                let name = name.as_encoded_bytes();
-                let wanted =
-                    name.starts_with(b"KITBAG_") || name.starts_with(b"XDG_") || name == b"HOME";
-                wanted && !value.is_empty()
-            })
+        let mut variables: Vec<_> = variables.into_iter().collect();
+        let own: Vec<_> = variables
+            .extract_if(.., |(name, _)| name.as_encoded_bytes().starts_with(b"KITBAG_"))
+            .filter(|(_, value)| !value.is_empty())
             .collect();
         let path = |wanted: &str| {
-            variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| PathBuf::from(value))
+            let found = own.iter().chain(&variables).find(|(name, _)| name == wanted);
+            found.map(|(_, value)| PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty())
         };
         let absolute = |wanted: &str| path(wanted).filter(|path| path.is_absolute());
         let home = absolute("HOME");
@@ -68,9 +67,8 @@ impl Places {
         let state = named.or_else(|| usual().map(Sourced::default));
         let workspace = path("KITBAG_WORKSPACE")
             .map(|value| Sourced { value, origin: Origin::environment("KITBAG_WORKSPACE") });
-        let environment = variables
+        let environment = own
             .iter()
-            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"KITBAG_"))
             .map(|(name, value)| {
                 (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
             })
@@ -84,6 +82,7 @@ impl Places {
             state: state.map(|state| state.map(absolute)),
             home,
             environment,
+            variables: Variables::from_iter(variables),
         }
     }
 
@@ -144,6 +143,11 @@ mod tests {
         let origin = Origin::environment("KITBAG_STATE_DIR");
         assert_eq!(places.state, Some(Sourced { value: "/mine/state".into(), origin }));
         assert_eq!(places.environment.len(), 4);
+        let others =
+            [("HOME", "/home/ada"), ("XDG_CACHE_HOME", "/cache"), ("XDG_STATE_HOME", "/state")];
+        let others = others.into_iter().chain([("UNRELATED", "x")]);
+        let others = others.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(places.variables, Variables::from_iter(others));
     }
 
     #[test]

@@ -82,6 +82,7 @@ impl Args {
                     }
                 }
                 let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+                    warnings.extend(tool.grant_warnings());
                     warnings.extend(tool.missing_grants());
                     tool.check_schemas()
                 });

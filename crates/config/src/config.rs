@@ -15,6 +15,7 @@ use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
+use crate::problem::Problem;
 use crate::text::shown_path;
 use crate::toolsets::{Disabled, Toolsets};
 use crate::trust::owners;
@@ -53,6 +54,8 @@ pub struct Config {
     pub files: Vec<SourceFile>,
     /// What the files of the workspace may set a limit to, at most.
     pub ceiling: EffectiveLimits,
+    /// What the files and components of the workspace can be granted, at most.
+    pub grant_ceiling: ToolGrants,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -169,6 +172,9 @@ pub struct ToolGrants {
     pub value: Grants,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
+    /// What is most likely not as it was meant, each with its place: a grant that does not
+    /// count, or that gives nothing.
+    pub warnings: Vec<Sourced<Problem>>,
 }
 
 /// What the user trusts by name.

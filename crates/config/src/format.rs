@@ -8,13 +8,14 @@
 
 use std::num::NonZeroU64;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::ParameterType;
 use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::grants::GrantsConfig;
+use crate::resolve::grants::ceiling::CeilingGrantsConfig;
 use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
 
@@ -27,11 +28,11 @@ pub(crate) struct ConfigFile {
     /// Limits of every tool that sets none of its own.
     #[schemars(title = "Limits of all tools")]
     pub(crate) limits: Option<LimitsConfig>,
-    /// What the files of a workspace may set a limit to, at most. Only your own
+    /// What the files of a workspace may set a limit to, and grant, at most. Only your own
     /// file has this table; what you set there yourself may be higher.
     #[serde(default)]
-    #[schemars(title = "Ceilings of the limits", schema_with = "ceiling_schema")]
-    pub(crate) ceiling: Option<LimitsConfig>,
+    #[schemars(title = "Ceilings")]
+    pub(crate) ceiling: Option<CeilingConfig>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]
@@ -155,6 +156,36 @@ pub(crate) struct LimitsConfig {
     /// a unit, such as `5m`. It does not count towards `time`.
     #[schemars(extend("default" = "1m"))]
     pub(crate) compile: Option<Written<String>>,
+}
+
+/// What the files of a workspace may set a limit to, and grant, at most.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Ceilings")]
+pub(crate) struct CeilingConfig {
+    /// Memory of the call: a number and a unit, such as `64MiB`.
+    #[schemars(extend("default" = "64MiB"))]
+    pub(crate) memory: Option<Written<String>>,
+    /// Time from start to end: a number and a unit, such as `30s` or `500ms`.
+    #[schemars(extend("default" = "30s"))]
+    pub(crate) time: Option<Written<String>>,
+    /// Size of what the tool answers: a number and a unit, such as `1MiB`.
+    #[schemars(extend("default" = "1MiB"))]
+    pub(crate) output: Option<Written<String>>,
+    /// Size of what the tool writes to files in a call: a number and a unit, such as
+    /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
+    #[schemars(extend("default" = "1GiB"))]
+    pub(crate) written: Option<Written<String>>,
+    /// WebAssembly instructions of the call: a positive integer, such as `1000000`.
+    /// Also the budget of a tool that has none. Default: no ceiling.
+    pub(crate) fuel: Option<Written<NonZeroU64>>,
+    /// Time for compiling the tool's component, where that has to be done: a number and
+    /// a unit, such as `5m`. It does not count towards `time`.
+    #[schemars(extend("default" = "1m"))]
+    pub(crate) compile: Option<Written<String>>,
+    /// What the files and components of a workspace can be granted of what is yours, at
+    /// most. Default: nothing.
+    pub(crate) grants: Option<Written<CeilingGrantsConfig>>,
 }
 
 /// What the user trusts although other users can change it.
@@ -286,32 +317,43 @@ impl ToolsetsConfig {
     }
 }
 
-/// Limits as a file says them.
+/// Limits, or ceilings, as a file says them.
 pub(crate) type WrittenLimits<'a> =
     LimitSet<Option<At<'a, String>>, Option<At<'a, String>>, Option<At<'a, NonZeroU64>>>;
 
 impl LimitsConfig {
     /// What a file says of each limit.
     pub(crate) fn at<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
-        let at = |written: &'a Option<Written<String>>| Some(written.as_ref()?.at(file));
-        LimitSet {
-            memory: at(&self.memory),
-            time: at(&self.time),
-            output: at(&self.output),
-            written: at(&self.written),
-            fuel: self.fuel.as_ref().map(|fuel| fuel.at(file)),
-            compile: at(&self.compile),
-        }
+        let Self { memory, time, output, written, fuel, compile } = self;
+        let fuel = fuel.as_ref().map(|fuel| fuel.at(file));
+        let limits = LimitSet { memory, time, output, written, fuel: (), compile };
+        written_at(limits, fuel, file)
     }
 }
 
-/// A ceiling has the form of a limit; only of fuel there is something else to say.
-fn ceiling_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = LimitsConfig::json_schema(generator);
-    if let Some(fuel) = schema.pointer_mut("/properties/fuel/description") {
-        *fuel = "WebAssembly instructions of the call: a positive integer, such as `1000000`. \
-                 Also the budget of a tool that has none. Default: no ceiling."
-            .into();
+impl CeilingConfig {
+    /// What a file says of the ceiling of each limit.
+    pub(crate) fn limits<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
+        let Self { memory, time, output, written, fuel, compile, grants: _ } = self;
+        let fuel = fuel.as_ref().map(|fuel| fuel.at(file));
+        let limits = LimitSet { memory, time, output, written, fuel: (), compile };
+        written_at(limits, fuel, file)
     }
-    schema
+}
+
+/// Limits with the file that they stand in.
+fn written_at<'a>(
+    limits: LimitSet<&'a Option<Written<String>>, &'a Option<Written<String>>, ()>,
+    fuel: Option<At<'a, NonZeroU64>>,
+    file: &'a SourceFile,
+) -> WrittenLimits<'a> {
+    let at = |written: &'a Option<Written<String>>| Some(written.as_ref()?.at(file));
+    LimitSet {
+        memory: at(limits.memory),
+        time: at(limits.time),
+        output: at(limits.output),
+        written: at(limits.written),
+        fuel,
+        compile: at(limits.compile),
+    }
 }

@@ -13,7 +13,9 @@
 //!
 //! Limits are bound by a ceiling: what the files of a workspace ask for above it
 //! is an error. Only the person's own file raises or lowers it, under
-//! `[ceiling]`, and neither that file nor variables nor flags are bound by it.
+//! `[ceiling]`, and neither that file nor variables nor flags are bound by it. What the
+//! files of a workspace grant of the user's own, such as variables of the environment,
+//! counts only within `[ceiling.grants]`.
 //!
 //! A workspace's files count without confirmation, those of a cloned repository
 //! too; `[ceiling]` and `[trust]` alone are not theirs. Only the
@@ -78,7 +80,7 @@ pub use origin::{Origin, Sourced};
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
-pub use sources::{BuiltinTool, ComponentTool, Sources, VARIABLES};
+pub use sources::{BuiltinTool, ComponentTool, Sources, VARIABLES, Variables};
 pub use toolsets::{Disabled, TOOLSETS, Toolsets};
 
 use error::Report;

@@ -336,6 +336,42 @@ pub enum Problem {
         /// Why not, and what helps.
         reason: String,
     },
+    /// What a workspace grants is not within the ceiling, and does not count.
+    #[error(
+        "this grant does not count: what the files and components of a workspace are granted \
+         counts only within `[ceiling.grants]` of your own file; to allow it, put `{setting}` \
+         under `[ceiling.grants]` in {}",
+        own_file(file)
+    )]
+    BeyondGrantCeiling {
+        /// The ceiling that would do, as it stands in a file.
+        setting: String,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// A variable that is granted is not set.
+    #[error("the variable `{name}` is not set, so that the tool does not find it")]
+    UnsetVariable {
+        /// Its name.
+        name: String,
+    },
+    /// A variable that is granted has a value that no guest can be given.
+    #[error("the value of the variable `{name}` {reason}, so that the tool does not find it")]
+    UnusableVariable {
+        /// Its name.
+        name: String,
+        /// What is wrong with the value.
+        reason: &'static str,
+    },
+    /// A variable that is granted most likely holds a secret.
+    #[error(
+        "`{name}` looks like a secret, which the tool can read and pass on as long as it is granted \
+         like this"
+    )]
+    SecretVariable {
+        /// Its name.
+        name: String,
+    },
     /// A parameter has a name that the host uses.
     #[error(
         "parameter `{}` starts with `_`, which is reserved for the host; rename it",

@@ -3,7 +3,7 @@
 use kitbag_contract::{ByteSize, format_duration};
 use serde_json::Value;
 
-use crate::config::{Config, Parameter, Parameters, Tool, ToolSource, Topic};
+use crate::config::{Config, Parameter, Parameters, Tool, ToolGrants, ToolSource, Topic};
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
@@ -34,6 +34,7 @@ impl Config {
             rows.add(root.key("state"), state, |path| path.to_string_lossy().into());
         }
         rows.limits(&root.key("ceiling"), &self.ceiling);
+        rows.grants(&root.key("ceiling").key("grants"), &self.grant_ceiling, false);
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });
@@ -103,19 +104,21 @@ impl Rows {
         if let Some(parameters) = source.value.parameters() {
             self.parameters(&key.key("parameters"), parameters);
         }
-        self.grants(&key.key("grants"), tool);
+        let is_builtin = matches!(source.value, ToolSource::Builtin { .. });
+        self.grants(&key.key("grants"), &tool.grants, is_builtin);
         self.limits(&key.key("limits"), &tool.limits);
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);
         }
     }
 
-    /// What a built-in gets for a call only is no grant of the configuration.
-    fn grants(&mut self, key: &KeyPath<'_>, tool: &Tool) {
-        let is_builtin = matches!(tool.source.value, ToolSource::Builtin { .. });
-        for kind in tool.grants.value.kinds() {
-            let origin = tool.grants.origin_of(kind.key()).clone();
-            if is_builtin && kind.is_empty() && origin == Origin::Tool {
+    /// What a built-in gets for a call only is no grant of the configuration. A kind of
+    /// which nothing is granted has a row where that was written.
+    fn grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants, is_builtin: bool) {
+        for kind in grants.value.kinds() {
+            let origin = grants.origin_of(kind.key()).clone();
+            let is_written = origin != Origin::Default && !(is_builtin && origin == Origin::Tool);
+            if kind.is_empty() && !is_written {
                 continue;
             }
             let (key, value) = (key.key(kind.key()).to_string(), kind.to_json());

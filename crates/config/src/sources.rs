@@ -1,9 +1,13 @@
 //! What the caller hands over: this crate reads nothing else of its surroundings.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_policy::Access;
+use kitbag_policy::{Access, VariableGrant};
 
 use crate::limit_set::LimitFlags;
 use crate::origin::Sourced;
@@ -47,6 +51,8 @@ pub struct Sources<'a> {
     /// The variables of the environment that start with `KITBAG_`, with their
     /// values. Others are ignored, and so are empty values of known ones.
     pub environment: Vec<(String, String)>,
+    /// The variables of the environment that tools can be granted. `None`: there are none.
+    pub variables: Option<&'a Variables>,
     /// Limits given on the command line.
     pub flags: LimitFlags,
     /// The built-in tools.
@@ -66,6 +72,18 @@ pub struct Sources<'a> {
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.
     pub protected: Vec<PathBuf>,
+}
+
+/// Variables of the environment, which tools are granted by name. `Debug` shows none of them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<OsString, OsString>);
+
+/// The value of a variable that is set.
+pub(crate) enum VariableValue {
+    /// It can be given to a guest.
+    Text(Arc<str>),
+    /// It cannot, and why.
+    Unusable(&'static str),
 }
 
 /// A tool whose component was named instead of configured. It has the grants
@@ -97,6 +115,37 @@ impl<'a> From<&'a str> for BuiltinTool<'a> {
     /// A tool that asks for nothing, in a toolset of its own.
     fn from(name: &'a str) -> Self {
         Self { name, toolset: name, ..Self::default() }
+    }
+}
+
+impl Variables {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a variable, where it is set.
+    pub(crate) fn get(&self, name: &str) -> Option<VariableValue> {
+        let value = self.0.get(OsStr::new(name))?;
+        Some(match value.to_str() {
+            None => VariableValue::Unusable("is not UTF-8"),
+            Some(value) if value.len() > VariableGrant::VALUE_BYTES => {
+                VariableValue::Unusable("has more than 32 KiB, the most that a tool is given")
+            }
+            Some(value) => VariableValue::Text(value.into()),
+        })
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Variables").finish_non_exhaustive()
     }
 }
 

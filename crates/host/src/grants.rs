@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use kitbag_files::Guard;
-use kitbag_policy::Grants;
+use kitbag_policy::{Grants, VariableGrant};
 use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::error::CallError;
 use crate::filesystem::Granted;
@@ -15,6 +16,7 @@ use crate::filesystem::Granted;
 #[derive(Default)]
 pub(crate) struct HeldGrants {
     pub(crate) directories: Granted,
+    pub(crate) config: WasiConfigVariables,
 }
 
 impl HeldGrants {
@@ -29,9 +31,15 @@ impl HeldGrants {
         guard: &Arc<Guard>,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        let Grants { directories } = grants;
-        // No kind of grant gives variables or a network.
+        let Grants { directories, variables, config } = grants;
+        // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        Ok(Self { directories: Granted::open(directories, guard)? })
+        for VariableGrant { name, value } in variables {
+            if let Some(value) = value {
+                wasi.env(name.as_str(), value);
+            }
+        }
+        let config = WasiConfigVariables::from_iter(config.iter());
+        Ok(Self { directories: Granted::open(directories, guard)?, config })
     }
 }

@@ -28,12 +28,17 @@ type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 /// The interface of the contract that a tool may import.
 const REPORTS: &str = "kitbag:tool/host";
 
+/// The interface of configuration values, which has not been released: it is offered in one
+/// version.
+const CONFIG: &str = "wasi:config/store";
+const CONFIG_VERSION: &str = "0.2.0-rc.1";
+
 /// The interfaces that kitbag offers: name, what it gives a tool, how to link.
 const OFFERED: &[(&str, &str, Add)] = &[
     (REPORTS, "log, progress, and content besides the text", |l| {
         contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
     }),
-    ("wasi:cli/environment", "no variables, no arguments", |l| {
+    ("wasi:cli/environment", "granted variables, no arguments", |l| {
         cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
     ("wasi:cli/exit", "ends the call with an error", |l| {
@@ -66,6 +71,9 @@ const OFFERED: &[(&str, &str, Add)] = &[
     }),
     ("wasi:clocks/wall-clock", "date and time", |l| {
         clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
+    }),
+    (CONFIG, "granted configuration values", |l| {
+        wasmtime_wasi_config::add_to_linker(l, State::config)
     }),
     ("wasi:filesystem/preopens", "granted directories", |l| {
         filesystem::preopens::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
@@ -146,9 +154,13 @@ fn is_types(engine: &Engine, import: &ComponentItem) -> bool {
 
 fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
     let (name, version) = import.split_once('@')?;
-    let fits = is_of_contract(import) || {
-        let version = semver::Version::parse(version).ok()?;
-        name != REPORTS && version.major == WASI.major && version.minor == WASI.minor
+    let fits = match name {
+        REPORTS => is_of_contract(import),
+        CONFIG => version == CONFIG_VERSION,
+        _ => {
+            let version = semver::Version::parse(version).ok()?;
+            version.major == WASI.major && version.minor == WASI.minor
+        }
     };
     OFFERED.iter().find(|(offered, ..)| fits && *offered == name)
 }
@@ -171,6 +183,9 @@ mod tests {
         check("wasi:cli/stdin@0.3.0", None);
         check("wasi:cli/stdin@1.2.0", None);
         check("wasi:cli/stdin", None);
+        check("wasi:config/store@0.2.0-rc.1", Some("granted configuration values"));
+        check("wasi:config/store@0.2.0-draft", None);
+        check("wasi:config/store@0.2.0", None);
         check("wasi:http/outgoing-handler@0.2.0", None);
         check("acme:cli/stdin@0.2.0", None);
     }

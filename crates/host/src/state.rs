@@ -7,6 +7,7 @@ use kitbag_files::Guard;
 use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_config::WasiConfig;
 
 use crate::capture::Capture;
 use crate::error::CallError;
@@ -74,6 +75,10 @@ impl State {
     /// Whether the guest asked for its directories and was granted none.
     pub(crate) fn misses_directories(&self) -> bool {
         self.granted.directories.is_missed()
+    }
+
+    pub(crate) fn config(&mut self) -> WasiConfig<'_> {
+        WasiConfig::from(&self.granted.config)
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

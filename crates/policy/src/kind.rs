@@ -51,6 +51,8 @@ pub enum Reach {
     Environment,
     /// Other machines.
     Network,
+    /// Values that a person wrote for the tool: nothing outside of the sandbox.
+    Configuration,
 }
 
 /// What a tool can do to the world around it.
@@ -63,7 +65,7 @@ pub struct Effects {
 }
 
 impl Reach {
-    /// Everything that only a grant reaches.
+    /// Everything outside of the sandbox that only a grant reaches.
     pub const ALL: [Self; 3] = [Self::Directory, Self::Environment, Self::Network];
 
     /// How a list of grants says that this is out of reach: `no network`.
@@ -72,6 +74,7 @@ impl Reach {
             Self::Directory => "no directory",
             Self::Environment => "no environment",
             Self::Network => "no network",
+            Self::Configuration => "no configuration values",
         }
     }
 }

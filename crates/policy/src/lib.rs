@@ -9,12 +9,16 @@
 //! it, which implements [`Kind`].
 
 pub mod addresses;
+mod config_value;
 mod decision;
 mod directory;
 pub mod http;
 mod kind;
+mod rate;
 mod secret;
+mod variable;
 
+pub use config_value::{ConfigValueError, ConfigValues};
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
     Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedSecret,
@@ -22,10 +26,12 @@ pub use directory::{
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
+pub use rate::{ParseRatesError, Period, Rate, Rates, Spent, UsedUp};
 pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
     SecretPlaceError,
 };
+pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
 use std::fmt;
 
@@ -38,6 +44,10 @@ use serde_json::{Map, Value};
 pub struct Grants {
     /// Directories, in the order in which they were granted.
     pub directories: Vec<DirectoryGrant>,
+    /// Variables of the host's environment, by name.
+    pub variables: Vec<VariableGrant>,
+    /// Configuration values, by key.
+    pub config: ConfigValues,
 }
 
 /// What a tool says it would like to be granted. It grants nothing.
@@ -46,6 +56,9 @@ pub struct RequestedGrants {
     /// Directories, by the path under which the tool looks for them.
     #[serde(default, rename = "filesystem", skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<RequestedDirectory>,
+    /// Variables of the environment, by name.
+    #[serde(default, rename = "env", skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
 }
 
 /// One thing that a tool wants to reach.
@@ -53,6 +66,8 @@ pub struct RequestedGrants {
 pub enum Request {
     /// A file or a directory.
     Path(PathRequest),
+    /// A variable of the environment.
+    Variable(VariableRequest),
 }
 
 /// Decides whether these grants allow a request. A request that some grant allows is
@@ -60,20 +75,23 @@ pub enum Request {
 pub fn decide(grants: &Grants, request: &Request) -> Decision {
     match request {
         Request::Path(request) => directory::decide(&grants.directories, request),
+        Request::Variable(request) => variable::decide(&grants.variables, request),
     }
 }
 
 impl Grants {
     /// The grants by kind: the one list of kinds.
-    pub fn kinds(&self) -> [&dyn Kind; 1] {
-        [&self.directories]
+    pub fn kinds(&self) -> [&dyn Kind; 3] {
+        [&self.directories, &self.variables, &self.config]
     }
 
     /// The first of these grants that none of `own` holds, in a line. By their paths alone:
     /// where those lead is left to the host.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories } = self;
+        let Self { directories, variables, config } = self;
         directory::beyond(directories, &own.directories)
+            .or_else(|| variable::beyond(variables, &own.variables))
+            .or_else(|| config.beyond(&own.config))
     }
 
     /// What a tool with these grants can do to the world around it.
@@ -121,7 +139,7 @@ impl Grants {
 impl From<Vec<DirectoryGrant>> for Grants {
     /// Directories and nothing else.
     fn from(directories: Vec<DirectoryGrant>) -> Self {
-        Self { directories }
+        Self { directories, ..Self::default() }
     }
 }
 
@@ -138,7 +156,11 @@ impl RequestedGrants {
 
     /// Each of them, as a request.
     pub fn requests(&self) -> impl Iterator<Item = Request> {
-        self.directories.iter().filter_map(RequestedDirectory::request).map(Request::Path)
+        let directories = self.directories.iter().filter_map(RequestedDirectory::request);
+        // A name that cannot be granted is none that a person could grant.
+        let names = self.variables.iter().filter_map(|name| VariableName::new(name.as_str()).ok());
+        let variables = names.map(|name| Request::Variable(VariableRequest { name }));
+        directories.map(Request::Path).chain(variables)
     }
 
     /// What these grants do not allow of them, and what would.
@@ -157,6 +179,7 @@ impl Request {
     fn of_kind(&self) -> &dyn KindRequest {
         match self {
             Self::Path(request) => request,
+            Self::Variable(request) => request,
         }
     }
 

@@ -56,6 +56,11 @@ pub(crate) fn grants(
     if let Some(grant) = wanted.beyond(own) {
         return Err(beyond(grant));
     }
+    for wanted in &mut wanted.variables {
+        // A call names variables, and their values are the host's.
+        let own = own.variables.iter().find(|own| own.name == wanted.name);
+        wanted.value = own.and_then(|own| own.value.clone());
+    }
     for wanted in &mut wanted.directories {
         // The narrowest: what that names needs no other grant.
         let holding = own.directories.iter().filter(|own| own.holds(wanted));

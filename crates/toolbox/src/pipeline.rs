@@ -430,8 +430,8 @@ async fn run_native(
     toolbox.host().run_native(limits, &context.run, tool.call(native)).await
 }
 
-/// Adds to the error of a run what the tool asks for and is not granted, and the secrets
-/// that it was refused, since that is often why it failed.
+/// Adds to the error of a run what the tool asks for and is not granted, which of its grants
+/// give nothing, and the secrets that it was refused, since that is often why it failed.
 fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     let message = match &mut completion.result {
         Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
@@ -444,6 +444,7 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     if lines.is_empty() && completion.misses_directories {
         lines.extend(call.tool.no_directories());
     }
+    lines.extend(call.tool.grant_warnings());
     lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
     for line in lines {
         message.push('\n');

@@ -141,6 +141,13 @@ impl Tool {
         })
     }
 
+    /// What is most likely not as it was meant of its grants: one that does not count, or
+    /// that gives nothing.
+    pub fn grant_warnings(&self) -> impl Iterator<Item = String> + '_ {
+        let warnings = self.grants.warnings.iter();
+        warnings.map(|Sourced { value, origin }| format!("tool `{}`, {origin}: {value}", self.name))
+    }
+
     /// What is said where the tool looked for directories in a call that had none. A built-in
     /// says it itself.
     pub(crate) fn no_directories(&self) -> Option<String> {

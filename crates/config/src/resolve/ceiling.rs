@@ -3,7 +3,7 @@
 use super::limits::{Quantity, SIZE, TIME};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
-use crate::format::{ConfigFile, LimitsConfig};
+use crate::format::ConfigFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
@@ -20,7 +20,7 @@ pub(super) fn ceilings(
 ) -> KnownLimits {
     let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
     let own = own.and_then(|(file, config)| Some((*file, config.ceiling.as_ref()?)));
-    let own = own.map(|(file, table)| LimitsConfig::at(table, file)).unwrap_or_default();
+    let own = own.map(|(file, table)| table.limits(file)).unwrap_or_default();
     own.zip(EffectiveLimits::default()).map(
         &mut Own { invalid, report },
         |own, key, (written, default)| own.ceiling(&SIZE, key, written, default),

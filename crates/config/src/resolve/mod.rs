@@ -19,6 +19,7 @@ use std::collections::HashMap;
 pub(crate) use limits::{Overrides, overrides};
 
 use ceiling::{ceilings, lowered};
+use grants::ceiling::grant_ceiling;
 use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
 use toolsets::{Switches, WorkspacePlace};
@@ -46,6 +47,7 @@ pub(crate) fn resolve(
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
+    let grant_ceiling = grant_ceiling(&configs, report);
     let switches = Switches::new(&configs, place);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
@@ -55,6 +57,8 @@ pub(crate) fn resolve(
         invalid: &invalid,
         overrides: &overrides.limits,
         ceilings: &ceilings,
+        grant_ceiling: &grant_ceiling,
+        variables: sources.variables,
         own_file: sources.own_file(),
         canonical_root: &canonical,
         owners: owners(exists.then_some(&*root.value), sources.home.as_deref(), &trust),
@@ -102,6 +106,7 @@ pub(crate) fn resolve(
         state: sources.state.clone(),
         files,
         ceiling,
+        grant_ceiling,
         limits,
         secret_files,
         server_memory,

@@ -7,12 +7,13 @@ use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 
 use super::toolsets::Switches;
+use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
 use crate::path::{Bases, is_fixed};
-use crate::sources::BuiltinTool;
+use crate::sources::{BuiltinTool, Variables};
 use crate::written::{At, Span};
 
 /// What resolving needs to know, and what it has found out so far.
@@ -26,6 +27,10 @@ pub(super) struct Resolver<'a> {
     /// What variables and flags say of limits.
     pub(super) overrides: &'a KnownLimits,
     pub(super) ceilings: &'a KnownLimits,
+    /// What a workspace can grant at most.
+    pub(super) grant_ceiling: &'a ToolGrants,
+    /// The variables of the environment that can be granted.
+    pub(super) variables: Option<&'a Variables>,
     /// The person's own file, for messages.
     pub(super) own_file: Option<&'a Path>,
     pub(super) canonical_root: &'a Path,

@@ -9,6 +9,7 @@ use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
 use serde_json::Value;
 
+use super::grants::ceiling::Code;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
@@ -77,7 +78,7 @@ impl<'a> Resolver<'a> {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
             let local = ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None });
             let source = Sourced { value: local, origin: Origin::Caller };
-            let grants = self.grants(Vec::new(), true, None);
+            let grants = self.grants(Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
             tools.insert(name, Tool { grants, ..tool });
         }
@@ -132,7 +133,7 @@ impl<'a> Resolver<'a> {
                 let grants = match same {
                     Some((.., grants)) => grants.clone(),
                     None => {
-                        let grants = self.grants(Vec::new(), is_on, Some(builtin));
+                        let grants = self.grants(Vec::new(), is_on, Some(builtin), Code::Own);
                         granted.push((is_on, builtin, grants.clone()));
                         grants
                     }
@@ -176,7 +177,13 @@ impl<'a> Resolver<'a> {
             }
             (None, _) => None,
         };
-        let grants = self.grants(grants, disabled.is_none(), builtin);
+        let code = match &source {
+            Some(Sourced { value: ToolSource::Local(_), .. }) if candidate.is_of_workspace() => {
+                Code::Workspace
+            }
+            _ => Code::Own,
+        };
+        let grants = self.grants(grants, disabled.is_none(), builtin, code);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
@@ -431,6 +438,12 @@ impl<'a> Candidate<'a> {
         });
         let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
         Self { name, found, manifest, tables, parts }
+    }
+
+    /// Whether the workspace holds its component or says where it is.
+    fn is_of_workspace(&self) -> bool {
+        let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
+        self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
 }
 

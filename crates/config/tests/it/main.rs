@@ -3,6 +3,7 @@
 mod ceilings;
 mod diagnostics;
 mod discovery;
+mod environment;
 mod files;
 mod format;
 mod grants;

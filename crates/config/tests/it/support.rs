@@ -1,10 +1,12 @@
 //! A workspace on disk, and what is made of it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use kitbag_config::{BuiltinTool, Config, ConfigErrors, Sources, load};
+use kitbag_config::{BuiltinTool, Config, ConfigErrors, Sources, Variables, load};
 use tempfile::TempDir;
 
 /// The built-in tools of every test: one that is given a directory by each call, and one
@@ -20,6 +22,7 @@ pub(crate) struct Fixture {
     has_user_file: bool,
     has_home: bool,
     environment: Vec<(String, String)>,
+    variables: Variables,
 }
 
 impl Fixture {
@@ -33,7 +36,13 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("w/.kitbag")).unwrap();
         fs::create_dir(directory.path().join("h")).unwrap();
-        Self { directory, has_user_file: false, has_home: true, environment: Vec::new() }
+        Self {
+            directory,
+            has_user_file: false,
+            has_home: true,
+            environment: Vec::new(),
+            variables: Variables::default(),
+        }
     }
 
     /// Writes a file, and the directories that hold it.
@@ -75,18 +84,27 @@ impl Fixture {
         self
     }
 
+    /// The variables of the environment that tools can be granted.
+    pub(crate) fn variables<const N: usize>(mut self, variables: [(&str, &[u8]); N]) -> Self {
+        let value = |value: &[u8]| OsStr::from_bytes(value).to_owned();
+        let variables = variables.into_iter();
+        self.variables = variables.map(|(name, bytes)| (name.into(), value(bytes))).collect();
+        self
+    }
+
     /// A path below the temporary directory, without symbolic links.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join(path)
     }
 
-    pub(crate) fn sources(&self) -> Sources<'static> {
+    pub(crate) fn sources(&self) -> Sources<'_> {
         Sources {
             start: self.path("w"),
             user_file: self.has_user_file.then(|| self.path("h/config.toml")),
             usual_user_file: self.has_home.then(|| self.path("h/config.toml")),
             home: self.has_home.then(|| self.path("h")),
             environment: self.environment.clone(),
+            variables: Some(&self.variables),
             builtins: &*BUILTINS,
             ..Sources::default()
         }

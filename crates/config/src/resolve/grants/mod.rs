@@ -3,17 +3,21 @@
 //! This file is the one list of kinds in this crate. The form of a kind, and what its
 //! values mean, is a file beside it.
 
+pub(crate) mod ceiling;
+mod config_values;
+mod environment;
 mod filesystem;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::ceiling::Code;
 use self::filesystem::DirectoryGrantConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
 use crate::sources::BuiltinTool;
-use crate::written::{At, Written};
+use crate::written::{At, Table, Written};
 
 /// What a tool may reach. What is not granted is not there.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,22 +29,35 @@ pub(crate) struct GrantsConfig {
     /// that.
     #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
     pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
+    /// Variables of your environment, by exact name: the tool finds them in its own. One that
+    /// is not set is left out. Those of a workspace's file count within `[ceiling.grants]` of
+    /// your own.
+    #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
+    pub(crate) env: Option<Written<Vec<Written<String>>>>,
+    /// Configuration values, by key: the tool reads them by `wasi:config`. They are shown
+    /// to everyone, so this is no place for secrets.
+    #[schemars(extend("default" = {}, "examples" = [{ "api_version": "2022-11-28" }]))]
+    pub(crate) config: Option<Written<Table<String>>>,
 }
 
 impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether
     /// it is there is looked at only where the tool is enabled. A built-in has its
-    /// declaration as its default.
+    /// declaration as its default. `code` says whose component gets them.
     pub(super) fn grants(
         &mut self,
         layers: Vec<At<'_, GrantsConfig>>,
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
+        code: Code,
     ) -> ToolGrants {
         let mut grants = ToolGrants::default();
         let directories = of_kind(&layers, |grants| grants.filesystem.as_ref());
         let directories = self.directories(directories, is_enabled, builtin);
         grants.set(|grants| &mut grants.directories, directories);
+        let variables = of_kind(&layers, |grants| grants.env.as_ref());
+        self.variables(variables, is_enabled, code, &mut grants);
+        self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);
         grants
     }
 }

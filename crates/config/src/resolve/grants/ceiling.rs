@@ -1,0 +1,73 @@
+//! `[ceiling.grants]` of the user's own file: what a workspace can grant at most.
+//!
+//! A kind that opens nothing outside of the workspace, such as `filesystem` and `config`,
+//! has no ceiling.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::environment;
+use crate::config::ToolGrants;
+use crate::error::Report;
+use crate::file::{Layer, SourceFile};
+use crate::format::ConfigFile;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::resolve::resolver::Resolver;
+use crate::written::{At, Written};
+
+/// What the files and components of a workspace can be granted, at most. Default: nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Ceilings of the grants")]
+pub(crate) struct CeilingGrantsConfig {
+    /// Variables of your environment, by exact name.
+    #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
+    pub(crate) env: Option<Written<Vec<Written<String>>>>,
+}
+
+/// What the user's own file says.
+pub(in crate::resolve) fn grant_ceiling(
+    configs: &[(&SourceFile, &ConfigFile)],
+    report: &mut Report,
+) -> ToolGrants {
+    let mut ceiling = ToolGrants::default();
+    let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
+    let own =
+        own.and_then(|(file, config)| Some(config.ceiling.as_ref()?.grants.as_ref()?.at(file)));
+    let Some(own) = own else { return ceiling };
+    if let Some(env) = own.inner(|grants| grants.env.as_ref()) {
+        ceiling.set(|grants| &mut grants.variables, environment::ceiling(env, report));
+    }
+    ceiling
+}
+
+/// Who decides what a tool does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::resolve) enum Code {
+    /// kitbag, the user or the program: it is built in, named in the user's own file, or
+    /// brought by the program.
+    Own,
+    /// The workspace, which holds or names its component.
+    Workspace,
+}
+
+impl Resolver<'_> {
+    /// Why an entry of a tool's grants does not count, if so: a workspace has written it, or
+    /// the component that would get it, and it is not within the ceiling.
+    ///
+    /// `setting` is what allows it under `[ceiling.grants]`, in TOML.
+    pub(super) fn beyond_ceiling<T>(
+        &self,
+        entry: At<'_, T>,
+        code: Code,
+        is_within: bool,
+        setting: String,
+    ) -> Option<Sourced<Problem>> {
+        let is_own = entry.file.layer() == Layer::User && code == Code::Own;
+        (!is_own && !is_within).then(|| {
+            let file = self.own_file.map(Into::into);
+            entry.sourced(Problem::BeyondGrantCeiling { setting, file })
+        })
+    }
+}

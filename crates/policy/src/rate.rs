@@ -1,0 +1,396 @@
+//! How often a tool may be called: `60/min`, or `10/min, 100/h`.
+//!
+//! A rate is a bucket that holds its number of calls, is full at first, and fills up
+//! evenly: of `60/min`, 60 calls may come at once, and then one each second. Counting is a
+//! pure function of what was spent and the time, so that counts can be kept anywhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::time::Duration;
+
+use kitbag_contract::text::shown;
+use serde::{Deserialize, Serialize};
+
+/// Rates that hold together: a call counts where all of them allow it, and only then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Rates(BTreeMap<Period, NonZeroU32>);
+
+/// One rate: so many calls in a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many.
+    pub calls: NonZeroU32,
+    /// In which time.
+    pub period: Period,
+}
+
+/// The time that a rate counts calls in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Period {
+    /// A second.
+    #[serde(rename = "s")]
+    Second,
+    /// A minute.
+    #[serde(rename = "min")]
+    Minute,
+    /// An hour.
+    #[serde(rename = "h")]
+    Hour,
+    /// A day of 24 hours.
+    #[serde(rename = "d")]
+    Day,
+}
+
+/// What was spent of rates: by period the time at which nothing of it is spent any more, in
+/// nanoseconds since 1970. Empty: nothing is spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Spent(BTreeMap<Period, u64>);
+
+/// A rate is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedUp {
+    /// The rate. Of several, that which allows a call last.
+    pub rate: Rate,
+    /// When all rates allow a call again.
+    pub retry_after: Duration,
+}
+
+/// A text is not a list of rates.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` is not a rate: {reason}; write calls in a time, such as `60/min` or `10/min, 100/h`",
+    shown(text)
+)]
+pub struct ParseRatesError {
+    /// The text as it was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl Rates {
+    /// The highest number of calls in a period. The time between two calls is rounded down
+    /// to nanoseconds: with far more calls a second, one too many would pass.
+    pub const MOST_CALLS: u32 = 10_000;
+
+    /// Each rate, the one of the shortest period first.
+    pub fn iter(&self) -> impl Iterator<Item = Rate> {
+        self.0.iter().map(|(period, calls)| Rate { calls: *calls, period: *period })
+    }
+
+    /// Takes one call, or nothing at all. `now` is in nanoseconds since 1970.
+    ///
+    /// Where the clock was set back, a call waits for a period at most.
+    ///
+    /// # Errors
+    ///
+    /// [`UsedUp`] where a rate does not allow it now.
+    pub fn take(&self, spent: &mut Spent, now: u64) -> Result<(), UsedUp> {
+        let mut after = BTreeMap::new();
+        let mut used_up: Option<UsedUp> = None;
+        for rate in self.iter() {
+            let (period, interval) = (rate.period.nanos(), rate.interval());
+            let free_at = spent.0.get(&rate.period).copied().unwrap_or(0);
+            let free_at = free_at.clamp(now, now.saturating_add(period)).saturating_add(interval);
+            let over = (free_at - now).saturating_sub(period);
+            if over > 0 {
+                let retry_after = Duration::from_nanos(over);
+                if used_up.is_none_or(|other| other.retry_after < retry_after) {
+                    used_up = Some(UsedUp { rate, retry_after });
+                }
+            }
+            after.insert(rate.period, free_at);
+        }
+        match used_up {
+            Some(used_up) => Err(used_up),
+            None => {
+                spent.0 = after;
+                Ok(())
+            }
+        }
+    }
+
+    /// These and others, of which the lower count for each period.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        let mut rates = self.0.clone();
+        for (period, calls) in &others.0 {
+            let own = rates.entry(*period).or_insert(*calls);
+            *own = (*own).min(*calls);
+        }
+        Self(rates)
+    }
+
+    /// The first of these rates that is higher than that of `own` for the same period, and
+    /// that one.
+    pub fn above(&self, own: &Self) -> Option<(Rate, Rate)> {
+        let pairs = self.iter().filter_map(|rate| {
+            let calls = *own.0.get(&rate.period)?;
+            Some((rate, Rate { calls, ..rate }))
+        });
+        pairs.into_iter().find(|(rate, own)| rate.calls > own.calls)
+    }
+}
+
+impl Rate {
+    /// In which time one call becomes possible again, in nanoseconds.
+    fn interval(self) -> u64 {
+        self.period.nanos() / u64::from(self.calls.get())
+    }
+}
+
+impl Period {
+    const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
+
+    /// How it is written: `s`, `min`, `h` or `d`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Second => "s",
+            Self::Minute => "min",
+            Self::Hour => "h",
+            Self::Day => "d",
+        }
+    }
+
+    const fn nanos(self) -> u64 {
+        let seconds = match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 60 * 60,
+            Self::Day => 24 * 60 * 60,
+        };
+        seconds * 1_000_000_000
+    }
+}
+
+impl Spent {
+    /// Whether nothing is spent any more, so that this need not be kept.
+    pub fn is_over(&self, now: u64) -> bool {
+        self.0.values().all(|free_at| *free_at <= now)
+    }
+
+    /// When nothing is spent any more, in nanoseconds since 1970.
+    pub fn over_at(&self) -> u64 {
+        self.0.values().copied().max().unwrap_or(0)
+    }
+}
+
+impl FromStr for Rates {
+    type Err = ParseRatesError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = |reason| ParseRatesError { text: text.to_owned(), reason };
+        let mut rates = BTreeMap::new();
+        for rate in text.split(',') {
+            let (calls, period) =
+                rate.trim().split_once('/').ok_or_else(|| refused("there is no `/`"))?;
+            let is_number = !calls.is_empty() && calls.bytes().all(|byte| byte.is_ascii_digit());
+            let calls = calls.parse().ok().filter(|calls| is_number && *calls <= Self::MOST_CALLS);
+            let calls = calls.and_then(NonZeroU32::new);
+            let calls = calls.ok_or_else(|| refused("the number is not one from 1 to 10000"))?;
+            let period = Period::ALL.into_iter().find(|known| known.as_str() == period);
+            let period = period.ok_or_else(|| refused("the time is not `s`, `min`, `h` or `d`"))?;
+            if rates.insert(period, calls).is_some() {
+                return Err(refused("a time is named twice"));
+            }
+        }
+        Ok(Self(rates))
+    }
+}
+
+impl TryFrom<String> for Rates {
+    type Error = ParseRatesError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Rates> for String {
+    fn from(rates: Rates) -> Self {
+        rates.to_string()
+    }
+}
+
+impl fmt::Display for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, rate) in self.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            rate.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.calls, self.period.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: u64 = 1_700_000_000_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn rates(text: &str) -> Rates {
+        text.parse().unwrap()
+    }
+
+    /// How many calls pass at once.
+    fn taken(rates: &Rates, spent: &mut Spent, now: u64) -> usize {
+        (0..20_000).take_while(|_| rates.take(spent, now).is_ok()).count()
+    }
+
+    #[test]
+    fn rates_read_as_they_are_written() {
+        let check = |text: &str, expected: &str| assert_eq!(rates(text).to_string(), expected);
+        check("60/min", "60/min");
+        check("100/h,10/min", "10/min, 100/h");
+        check(" 1/s , 2/min , 3/h , 10000/d ", "1/s, 2/min, 3/h, 10000/d");
+        check("007/d", "7/d");
+    }
+
+    #[test]
+    fn what_is_not_a_rate_is_refused() {
+        let check = |text: &str, reason: &str| {
+            let error = text.parse::<Rates>().unwrap_err();
+            assert_eq!((error.reason, error.text.as_str()), (reason, text), "{text}");
+        };
+        check("", "there is no `/`");
+        check("60", "there is no `/`");
+        check("60/min,", "there is no `/`");
+        check("60 / min", "the number is not one from 1 to 10000");
+        check("0/min", "the number is not one from 1 to 10000");
+        check("+1/min", "the number is not one from 1 to 10000");
+        check("-1/min", "the number is not one from 1 to 10000");
+        check("1.5/min", "the number is not one from 1 to 10000");
+        check("10001/min", "the number is not one from 1 to 10000");
+        check("99999999999/min", "the number is not one from 1 to 10000");
+        check("/min", "the number is not one from 1 to 10000");
+        check("60/minute", "the time is not `s`, `min`, `h` or `d`");
+        check("60/Min", "the time is not `s`, `min`, `h` or `d`");
+        check("60/", "the time is not `s`, `min`, `h` or `d`");
+        check("1/s, 2/s", "a time is named twice");
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_one_at_a_time() {
+        let (rates, mut spent) = (rates("60/min"), Spent::default());
+        assert_eq!(taken(&rates, &mut spent, START), 60);
+        let used_up = rates.take(&mut spent, START).unwrap_err();
+        assert_eq!(used_up.retry_after, Duration::from_secs(1));
+        assert_eq!(taken(&rates, &mut spent, START + SECOND - 1), 0);
+        assert_eq!(taken(&rates, &mut spent, START + SECOND), 1);
+        assert_eq!(taken(&rates, &mut spent, START + 3600 * SECOND), 60);
+    }
+
+    #[test]
+    fn a_call_that_one_rate_refuses_is_counted_by_none() {
+        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        assert_eq!(taken(&rates, &mut spent, START), 2);
+        let before = spent.clone();
+        let used_up = rates.take(&mut spent, START).unwrap_err();
+        assert_eq!((used_up.rate.to_string(), &spent), ("2/s".into(), &before));
+        assert_eq!(taken(&rates, &mut spent, START + 10 * SECOND), 1);
+        let used_up = rates.take(&mut spent, START + 10 * SECOND).unwrap_err();
+        assert_eq!(used_up.rate.to_string(), "3/h");
+        assert_eq!(used_up.retry_after, Duration::from_secs(20 * 60 - 10));
+    }
+
+    #[test]
+    fn the_highest_number_lets_no_more_pass() {
+        for text in ["10000/s", "10000/d", "7/s", "9999/min"] {
+            let rates = rates(text);
+            let most = rates.iter().next().unwrap().calls.get() as usize;
+            assert_eq!(taken(&rates, &mut Spent::default(), START), most, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_refuses_for_a_period_at_most() {
+        let (rates, mut spent) = (rates("1/min"), Spent::default());
+        rates.take(&mut spent, START).unwrap();
+        let earlier = START - 1000 * 60 * SECOND;
+        let used_up = rates.take(&mut spent, earlier).unwrap_err();
+        assert_eq!(used_up.retry_after, Duration::from_secs(60));
+        // The times at both ends of what can be written.
+        rates.take(&mut spent, u64::MAX).unwrap_or(());
+        rates.take(&mut spent, 0).unwrap_or(());
+    }
+
+    #[test]
+    fn a_lower_rate_counts_for_each_period() {
+        let user = rates("60/min, 100/h");
+        assert_eq!(user.and(&rates("10/min, 5/s")).to_string(), "5/s, 10/min, 100/h");
+        assert_eq!(user.and(&rates("90/min")).to_string(), "60/min, 100/h");
+        let above = rates("1/s, 61/min").above(&user);
+        let above = above.map(|(rate, own)| format!("{rate} {own}"));
+        assert_eq!(above.as_deref(), Some("61/min 60/min"));
+        assert_eq!(rates("60/min, 1/d").above(&user), None);
+    }
+
+    #[test]
+    fn what_is_over_need_not_be_kept() {
+        let (rates, mut spent) = (rates("2/s"), Spent::default());
+        assert!(spent.is_over(START));
+        rates.take(&mut spent, START).unwrap();
+        assert!(!spent.is_over(START + SECOND / 2 - 1));
+        assert!(spent.is_over(START + SECOND / 2));
+        assert_eq!(spent.over_at(), START + SECOND / 2);
+    }
+
+    #[test]
+    fn counts_are_kept_as_text() {
+        let (rates, mut spent) = (rates("2/s, 3/h"), Spent::default());
+        rates.take(&mut spent, START).unwrap();
+        let text = serde_json::to_string(&spent).unwrap();
+        assert_eq!(text, r#"{"s":1700000000500000000,"h":1700001200000000000}"#);
+        assert_eq!(serde_json::from_str::<Spent>(&text).unwrap(), spent);
+    }
+
+    proptest! {
+        /// Against a plain model: a bucket that is filled in steps of one interval.
+        #[test]
+        fn a_rate_never_lets_more_pass_than_a_bucket(
+            calls in 1_u32..20,
+            waits in prop::collection::vec(0_u64..40, 1..200),
+        ) {
+            let rates = rates(&format!("{calls}/min"));
+            let interval = 60 * SECOND / u64::from(calls);
+            let mut spent = Spent::default();
+            let mut now = START;
+            let (mut passed, mut refused_for) = (Vec::new(), None);
+            for wait in waits {
+                now += wait * interval / 10;
+                match rates.take(&mut spent, now) {
+                    Ok(()) => {
+                        prop_assert!(refused_for.is_none_or(|until| until <= now));
+                        passed.push(now);
+                        refused_for = None;
+                    }
+                    Err(UsedUp { retry_after, .. }) => {
+                        let until = now + u64::try_from(retry_after.as_nanos()).unwrap();
+                        prop_assert!(refused_for.is_none_or(|earlier| earlier == until));
+                        refused_for = Some(until);
+                    }
+                }
+                // In any stretch of time no more than the bucket held and was filled with.
+                for (index, since) in passed.iter().enumerate() {
+                    let filled = (now - since) / interval;
+                    prop_assert!((passed.len() - index) as u64 <= u64::from(calls) + filled);
+                }
+            }
+        }
+    }
+}
