@@ -30,6 +30,7 @@ mod serve;
 mod snapshots;
 mod tools_page;
 mod trust;
+mod values;
 
 /// Declares a module for each built-in tool: one without tests does not compile.
 macro_rules! tests_of_tools {

@@ -223,6 +223,12 @@ impl CliError {
                     object["value"] = limit.as_str().into();
                 }
             }
+            Self::Toolbox(ToolboxError::Rate { rate, retry_after, .. }) => {
+                object["transient"] = true.into();
+                object["rate"] = rate.to_string().into();
+                let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+                object["retryAfterSeconds"] = seconds.into();
+            }
             Self::Toolbox(ToolboxError::Arguments { problems, .. }) => {
                 object["problems"] = json!(problems);
             }
@@ -244,6 +250,7 @@ impl CliError {
         match self.exit() {
             Exit::Usage => "usage",
             Exit::Limit => "limit",
+            Exit::Rate => "rate",
             Exit::Denied => "denied",
             Exit::Interrupted => "cancelled",
             Exit::Configuration if self.is_missing_file() => "not-found",
@@ -314,6 +321,8 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         ToolboxError::MissingComponent { .. } => Exit::Configuration,
         ToolboxError::Load { source, .. } => load_exit(source),
         ToolboxError::TooDeep { .. } | ToolboxError::Cut { .. } => Exit::Limit,
+        ToolboxError::Rate { .. } => Exit::Rate,
+        ToolboxError::Counts(_) => Exit::Denied,
         ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }

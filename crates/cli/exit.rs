@@ -26,6 +26,8 @@ pub(crate) enum Exit {
     Trap = 7,
     /// Standard output cannot be written, or a file that was asked for.
     Output = 8,
+    /// The tool was called more often than its rate allows.
+    Rate = 9,
     /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
     /// A bug in kitbag.
@@ -50,5 +52,6 @@ Exit codes:
   6    denied: something that was granted cannot be given
   7    a trap, or no component that kitbag can run
   8    standard output, or a file that was asked for, cannot be written
+  9    the rate of the tool is used up
   130  interrupted
   255  a bug in kitbag";

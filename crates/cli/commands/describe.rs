@@ -99,6 +99,9 @@ fn as_text(tool: &Tool) -> String {
         let compile = &limits.compile;
         section("Compile time", &compile.origin, &format_duration(compile.value).to_string());
     }
+    if let Some(rate) = &tool.rate {
+        section("Rate", &rate.origin, &rate.value.to_string());
+    }
     for (question, answer) in &tool.answers {
         section(
             &format!("Answer to `{}`", shown(question)),
@@ -142,6 +145,7 @@ fn as_json(tool: &Tool) -> Value {
         "annotations": tool.annotations,
         "grants": grants,
         "wouldLike": tool.requested_grants,
+        "rate": tool.rate.as_ref().map(|rate| sourced(rate.value.to_string().into(), &rate.origin)),
         "limits": {
             "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),
             "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, Rates};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -125,6 +125,8 @@ pub struct Tool {
     pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
+    /// How often each caller may call it. `None`: as often as they like.
+    pub rate: Option<Sourced<Rates>>,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
 }
@@ -356,6 +358,7 @@ impl Tool {
             description: None,
             grants: ToolGrants::default(),
             limits,
+            rate: None,
             answers: BTreeMap::new(),
         }
     }

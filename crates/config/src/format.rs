@@ -91,6 +91,11 @@ pub(crate) struct ToolConfig {
     pub(crate) grants: Option<Written<GrantsConfig>>,
     /// What one call may use up. Default: the limits of all tools.
     pub(crate) limits: Option<LimitsConfig>,
+    /// How often each caller may call the tool: calls in a time, `s`, `min`, `h` or `d`. So
+    /// many may come at once, and then one whenever its part of the time is over. Of several
+    /// files the lowest counts for each time. Default: as often as they like.
+    #[schemars(extend("examples" = ["60/min", "10/min, 100/h"]))]
+    pub(crate) rate: Option<Written<String>>,
     /// Answers to the tool's questions, by the question's id. A question
     /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,

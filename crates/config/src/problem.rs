@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
+use kitbag_policy::ParseRatesError;
 
 use crate::origin::Sourced;
 use crate::text::shown_path;
@@ -275,6 +276,9 @@ pub enum Problem {
     /// A text is neither a size nor a duration nor a budget of fuel.
     #[error(transparent)]
     Limit(#[from] ParseLimitError),
+    /// A text is not a list of rates.
+    #[error(transparent)]
+    Rate(#[from] ParseRatesError),
     /// A file of a workspace sets a limit above its ceiling.
     #[error(
         "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \

@@ -107,6 +107,9 @@ impl Rows {
         let is_builtin = matches!(source.value, ToolSource::Builtin { .. });
         self.grants(&key.key("grants"), &tool.grants, is_builtin);
         self.limits(&key.key("limits"), &tool.limits);
+        if let Some(rate) = &tool.rate {
+            self.add(key.key("rate"), rate, |rate| rate.to_string().into());
+        }
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);
         }

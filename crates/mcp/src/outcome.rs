@@ -65,6 +65,7 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
         ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
         ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
         ToolboxError::Call(call) => Ok(failure(&message_of(&error), call.is_transient())),
+        ToolboxError::Rate { .. } => Ok(failure(&message_of(&error), true)),
         _ => Ok(failure(&message_of(&error), false)),
     }
 }

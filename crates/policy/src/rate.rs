@@ -124,16 +124,6 @@ impl Rates {
         }
         Self(rates)
     }
-
-    /// The first of these rates that is higher than that of `own` for the same period, and
-    /// that one.
-    pub fn above(&self, own: &Self) -> Option<(Rate, Rate)> {
-        let pairs = self.iter().filter_map(|rate| {
-            let calls = *own.0.get(&rate.period)?;
-            Some((rate, Rate { calls, ..rate }))
-        });
-        pairs.into_iter().find(|(rate, own)| rate.calls > own.calls)
-    }
 }
 
 impl Rate {
@@ -334,10 +324,6 @@ mod tests {
         let user = rates("60/min, 100/h");
         assert_eq!(user.and(&rates("10/min, 5/s")).to_string(), "5/s, 10/min, 100/h");
         assert_eq!(user.and(&rates("90/min")).to_string(), "60/min, 100/h");
-        let above = rates("1/s, 61/min").above(&user);
-        let above = above.map(|(rate, own)| format!("{rate} {own}"));
-        assert_eq!(above.as_deref(), Some("61/min 60/min"));
-        assert_eq!(rates("60/min, 1/d").above(&user), None);
     }
 
     #[test]

@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
 use kitbag_host::{CallError, LoadError};
+use kitbag_policy::Rate;
+use kitbag_rates::CountsError;
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
 
 use crate::invocation::Cut;
@@ -121,6 +124,24 @@ pub enum ToolboxError {
         /// How many calls may be inside each other.
         limit: u32,
     },
+    /// The caller calls the tool more often than its rate allows.
+    #[error(
+        "the rate of `{tool}`, `{rate}` ({origin}), is used up; try again in {} s",
+        seconds(*retry_after)
+    )]
+    Rate {
+        /// The tool.
+        tool: String,
+        /// The rate.
+        rate: Rate,
+        /// Who set it.
+        origin: Origin,
+        /// When a call is allowed again.
+        retry_after: Duration,
+    },
+    /// How often a tool was called cannot be kept, so that no rate can be held.
+    #[error(transparent)]
+    Counts(#[from] CountsError),
     /// A tool of the embedding program cannot be registered.
     #[error("the tool `{}` cannot be registered: {reason}", shown(tool))]
     Register {
@@ -242,6 +263,11 @@ impl From<LoadError> for ToolboxError {
             error => CallError::Load(error),
         })
     }
+}
+
+/// Whole seconds, after which something is over.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 fn shown_path(path: &Path) -> String {

@@ -37,6 +37,7 @@ use kitbag_host::{
     EventSink, Host, LoadError, Metering, RunContext,
 };
 use kitbag_policy::Access;
+use kitbag_rates::Counts;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
@@ -98,6 +99,8 @@ struct Inner {
     /// What no tool changes, made at the first call that needs it.
     guard: OnceLock<Arc<Guard>>,
     owners: OnceLock<Arc<Owners>>,
+    /// How often tools with a rate were called.
+    counts: Arc<Counts>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
 }
@@ -108,7 +111,11 @@ impl Toolbox {
     /// `config` was loaded with the names of `builtins`.
     pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
         let (program, events) = (ProgramTools::default(), EventSink::default());
-        Self::from_parts(host, config, builtins, program, events)
+        let counts = Arc::new(match &config.state {
+            None => Counts::in_memory(),
+            Some(state) => Counts::in_directory(&state.value, &config.root.value),
+        });
+        Self::from_parts(host, config, builtins, program, counts, events)
     }
 
     fn from_parts(
@@ -116,12 +123,14 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
+        counts: Arc<Counts>,
         events: EventSink,
     ) -> Self {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        let inner = Inner { host, config, builtins, program, resolved, guard, owners, plain };
+        let inner =
+            Inner { host, config, builtins, program, resolved, guard, owners, counts, plain };
         Self(Arc::new(inner), events)
     }
 

@@ -15,7 +15,8 @@ use kitbag_contract::{
 };
 use kitbag_files::Guard;
 use kitbag_host::{Call, CallError, Completion, Component, LoadError, Metering, RunContext};
-use kitbag_policy::Grants;
+use kitbag_policy::{Grants, UsedUp};
+use kitbag_rates::TakeError;
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -138,6 +139,7 @@ fn prepare(
         Ok(authority) => authority,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    count(inner, &resolved, action, &context.caller)?;
     arguments.extend(authority.arguments);
     let Resolved { name, tool, component, .. } = resolved;
     // A component that has several tools knows them by their own names; one that has one
@@ -317,6 +319,35 @@ fn authorise(
     grants.directories.extend(additions.directories);
     let guard = Arc::clone(inner.guard());
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
+}
+
+/// Counts the call where its tool has a rate, for its caller: also one that goes on with an
+/// answer, since the tool runs again. Rendering a call counts as none, and so does what the
+/// host itself asks a built-in.
+///
+/// # Errors
+///
+/// [`ToolboxError::Rate`] where the rate is used up.
+fn count(
+    inner: &Inner,
+    resolved: &Resolved,
+    action: Action,
+    caller: &Caller,
+) -> Result<(), ToolboxError> {
+    let tool = &resolved.tool;
+    let (Some(rates), Action::Run, true) = (&tool.rate, action, resolved.is_granted) else {
+        return Ok(());
+    };
+    let taken = inner.counts.take(&rates.value, tool.name.as_str(), &caller.to_string());
+    taken.map_err(|error| match error {
+        TakeError::Counts(error) => ToolboxError::Counts(error),
+        TakeError::UsedUp(UsedUp { rate, retry_after }) => ToolboxError::Rate {
+            tool: tool.name.to_string(),
+            rate,
+            origin: rates.origin.clone(),
+            retry_after,
+        },
+    })
 }
 
 /// Runs the tool with the answers so far, and again for each question that the
@@ -540,9 +571,12 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
         },
         Ok(Ended::Suspended(_)) => CallEnd::Suspended,
         Ok(Ended::Refused(_))
-        | Err(ToolboxError::State(_) | ToolboxError::Call(CallError::Internal(_))) => {
-            CallEnd::Refused
-        }
+        | Err(
+            ToolboxError::State(_)
+            | ToolboxError::Rate { .. }
+            | ToolboxError::Counts(_)
+            | ToolboxError::Call(CallError::Internal(_)),
+        ) => CallEnd::Refused,
         Err(_) => CallEnd::Error,
     }
 }

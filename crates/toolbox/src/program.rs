@@ -109,7 +109,8 @@ impl Toolbox {
     }
 
     /// The same toolbox with the tools that the embedding program brought to another one,
-    /// instead of its own: for a toolbox that was loaded anew.
+    /// instead of its own, and with the calls that it has counted in memory: for a toolbox
+    /// that was loaded anew.
     ///
     /// # Errors
     ///
@@ -123,6 +124,9 @@ impl Toolbox {
             ToolSource::Native => false,
         });
         let mut toolbox = self.with_parts(config, ProgramTools::default());
+        if self.0.counts.are_in_memory() && other.0.counts.are_in_memory() {
+            toolbox = toolbox.with_counts_of(other);
+        }
         for native in program.natives.values() {
             toolbox = toolbox.with_tool(native.tool())?;
         }
@@ -138,7 +142,16 @@ impl Toolbox {
 
     fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        Self::from_parts(host, config, builtins, program, self.1.clone())
+        let counts = Arc::clone(&self.0.counts);
+        Self::from_parts(host, config, builtins, program, counts, self.1.clone())
+    }
+
+    /// Goes on counting the calls of tools that have a rate where another toolbox stopped.
+    fn with_counts_of(&self, other: &Self) -> Self {
+        let (config, program) = self.parts();
+        let (host, builtins) = (self.0.host.clone(), self.0.builtins);
+        let counts = Arc::clone(&other.0.counts);
+        Self::from_parts(host, config, builtins, program, counts, self.1.clone())
     }
 }
 

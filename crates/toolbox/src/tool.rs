@@ -11,8 +11,8 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
-    RequestedGrants,
+    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, Rates, RefusedSecret,
+    Request, RequestedGrants,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
@@ -66,6 +66,8 @@ pub struct Tool {
     pub requested_grants: RequestedGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
+    /// How often each caller may call it. `None`: as often as they like.
+    pub rate: Option<Sourced<Rates>>,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
     /// What was wrong with the disk cache when the tool was loaded for this.
@@ -454,6 +456,7 @@ fn with(
         grants: tool.grants.clone(),
         requested_grants: requested,
         limits: tool.limits.clone(),
+        rate: tool.rate.clone(),
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
         description_problem: None,

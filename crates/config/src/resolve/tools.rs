@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
+use kitbag_policy::Rates;
 use serde_json::Value;
 
 use super::grants::ceiling::Code;
@@ -189,6 +190,7 @@ impl<'a> Resolver<'a> {
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
             .collect();
         let limits = self.limits(&path.key("limits"), &layers, limits);
+        let rate = self.rate(parts);
         let answers = self.answers(parts);
         Some(Tool {
             name: (*name).clone(),
@@ -200,6 +202,7 @@ impl<'a> Resolver<'a> {
             description: copied(parts, |tool| tool.description.as_ref()),
             grants,
             limits: limits.under(self.overrides),
+            rate,
             answers,
         })
     }
@@ -400,6 +403,30 @@ impl<'a> Resolver<'a> {
                 None
             }
         }
+    }
+
+    /// How often the tool may be called: the lowest rate of every layer, for each time. A
+    /// workspace can only lower what the user says.
+    fn rate(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<Rates>> {
+        let mut effective: Option<Sourced<Rates>> = None;
+        for at in all(parts, |tool| tool.rate.as_ref()) {
+            let rates: Rates = match at.value.parse() {
+                Ok(rates) => rates,
+                Err(error) => {
+                    self.report.at(at, Problem::Rate(error));
+                    continue;
+                }
+            };
+            effective = Some(match effective {
+                None => at.sourced(rates),
+                Some(weaker) => {
+                    let value = weaker.value.and(&rates);
+                    // Where it came from is who has lowered it last.
+                    if value == weaker.value { weaker } else { at.sourced(value) }
+                }
+            });
+        }
+        effective
     }
 
     /// Preset answers, by the question's id. An answer is one value, so that of

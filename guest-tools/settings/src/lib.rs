@@ -1,0 +1,66 @@
+//! A tool that reads what it was configured with: a configuration value by `key`, a
+//! variable of its environment by `variable`, or all of both.
+
+use std::env;
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+
+use crate::bindings::wasi::config::store;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    key: Option<String>,
+    variable: Option<String>,
+}
+
+struct Settings;
+
+impl Tool for Settings {
+    type Arguments = Arguments;
+
+    fn describe() -> Description {
+        let text = json!({ "type": "string" });
+        Description::new("settings")
+            .description("Read configuration values and variables.")
+            .arguments(json!({ "key": text, "variable": text }), &[])
+            .grants(json!({ "env": ["SETTINGS_MODE"] }))
+    }
+
+    fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {
+        let shown = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        Ok(match arguments {
+            Arguments { key: Some(key), .. } => shown(store::get(&key).map_err(failed)?),
+            Arguments { variable: Some(name), .. } => match env::var(&name) {
+                Ok(value) => value,
+                Err(_) => return Err(ErrorInfo::new(format!("no variable `{name}`")).into()),
+            },
+            Arguments { key: None, variable: None } => {
+                let values = store::get_all().map_err(failed)?;
+                let values = values.into_iter().map(|(key, value)| format!("config {key}={value}"));
+                let variables = env::vars().map(|(name, value)| format!("env {name}={value}"));
+                let mut all: Vec<_> = values.chain(variables).collect();
+                all.sort();
+                all.join("\n")
+            }
+        })
+    }
+
+    fn format_arguments(call: &Call, arguments: Arguments) -> String {
+        // No grant counts here.
+        let all = Arguments { key: None, variable: None };
+        let count = Self::run(call, all).map_or(0, |all| all.lines().count());
+        let wanted = arguments.key.or(arguments.variable).unwrap_or_default();
+        format!("settings {wanted} ({count} values)")
+    }
+}
+
+fn failed(error: store::Error) -> Stop {
+    ErrorInfo::new(format!("{error:?}")).into()
+}
+
+kitbag_sdk::export!(Settings);
+
+mod bindings {
+    wit_bindgen::generate!({ world: "imports", path: "wit" });
+}

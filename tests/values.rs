@@ -1,0 +1,328 @@
+//! Variables of the environment, configuration values and rates, through the binary, the
+//! server and the library.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kitbag::config::Sourced;
+use kitbag::{Invocation, Places, ToolboxError};
+use serde_json::json;
+
+use crate::support::mcp::{self, Client};
+use crate::support::{Workspace, block_on, guest};
+
+const ENV: [(&str, &str); 4] =
+    [("LANG", "de_DE.UTF-8"), ("CI", "true"), ("GITHUB_TOKEN", "ghp_1"), ("LANGUAGE", "de")];
+
+/// A workspace with the tool `settings` under these tables. The user's own file says where
+/// it is.
+fn workspace(own: &str) -> Workspace {
+    let workspace = Workspace::new();
+    let wasm = guest("settings");
+    workspace.own_config(&format!("[tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n{own}"));
+    workspace
+}
+
+fn run(workspace: &Workspace, arguments: &[&str]) -> crate::support::Run {
+    workspace.run_with(&[&["run", "settings"], arguments].concat(), "", &ENV)
+}
+
+#[test]
+fn a_tool_finds_the_variables_that_are_granted_by_name_and_no_other() {
+    let with = |own: &str| run(&workspace(own), &[]).success();
+    assert_eq!(with(""), "\n");
+    assert_eq!(with("grants.env = []\n"), "\n");
+    let granted = "grants.env = [\"LANG\", \"UNSET\"]\n";
+    assert_eq!(with(granted), "env LANG=de_DE.UTF-8\n");
+    let unset = run(&workspace(granted), &["variable=UNSET"]);
+    assert_eq!(unset.code, 1, "{}", unset.shown());
+    assert!(unset.stderr.contains("the variable `UNSET` is not set"), "{}", unset.shown());
+    // Whatever the order, and no more after one was taken away.
+    assert_eq!(with("grants.env = [\"CI\", \"LANG\"]\n"), "env CI=true\nenv LANG=de_DE.UTF-8\n");
+}
+
+#[test]
+fn a_workspace_grants_variables_within_the_users_ceiling_alone() {
+    let grants = "[tools.settings.grants]\nenv = [\"LANG\", \"CI\"]\n";
+    let with = |own: &str| {
+        let workspace = workspace(own);
+        workspace.config(grants);
+        workspace
+    };
+    let closed = with("");
+    assert_eq!(run(&closed, &[]).success(), "\n");
+    let checked = closed.run_with(&["check"], "", &ENV);
+    let line = "put `env = [\"CI\"]` under `[ceiling.grants]` in your own";
+    assert!(checked.stderr.contains(line), "{}", checked.shown());
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+    let failed = run(&closed, &["variable=CI"]);
+    assert!(failed.stderr.contains(line), "{}", failed.shown());
+    let some = with("[ceiling.grants]\nenv = [\"CI\", \"HOME\"]\n");
+    assert_eq!(run(&some, &[]).success(), "env CI=true\n");
+    let lists = with("[ceiling.grants]\nenv = [\"CI\", \"LANG\"]\n");
+    assert_eq!(run(&lists, &[]).success(), "env CI=true\nenv LANG=de_DE.UTF-8\n");
+}
+
+#[test]
+fn a_component_of_the_workspace_does_not_get_what_another_was_granted() {
+    let workspace = Workspace::new();
+    workspace.own_config("[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
+    workspace.file(".kitbag/tools/settings.wasm", fs::read(guest("settings")).unwrap());
+    assert_eq!(run(&workspace, &[]).success(), "\n");
+    workspace.own_config("[ceiling.grants]\nenv = [\"GITHUB_TOKEN\"]\n[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
+    assert_eq!(run(&workspace, &[]).success(), "env GITHUB_TOKEN=ghp_1\n");
+}
+
+#[test]
+fn check_warns_of_variables_that_are_not_set_or_look_like_secrets() {
+    let workspace = workspace("grants.env = [\"UNSET\", \"GITHUB_TOKEN\"]\n");
+    let checked = workspace.run_with(&["check"], "", &ENV);
+    for expected in [
+        "the variable `UNSET` is not set, so that the tool does not find it",
+        "`GITHUB_TOKEN` looks like a secret",
+        // Its wish.
+        "add `\"SETTINGS_MODE\"` to `tools.settings.grants.env`",
+    ] {
+        assert!(checked.stderr.contains(expected), "{expected}\n{}", checked.shown());
+    }
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+}
+
+#[test]
+fn kitbags_own_variables_are_never_granted() {
+    let refused = run(&workspace("grants.env = [\"KITBAG_CACHE_DIR\"]\n"), &[]);
+    assert_eq!(refused.code, 4, "{}", refused.shown());
+    assert!(refused.stderr.contains("`KITBAG_CACHE_DIR` cannot be granted"), "{}", refused.shown());
+}
+
+#[test]
+fn a_tool_reads_its_configuration_values() {
+    let workspace = workspace("grants.config = { api_version = \"2022-11-28\", \"b c\" = \"\" }\n");
+    workspace.config("[tools.settings.grants.config]\nmode = \"a\\u001b[31m\"\n");
+    assert_eq!(run(&workspace, &["key=api_version"]).success(), "2022-11-28\n");
+    assert_eq!(run(&workspace, &["key=b c"]).success(), "\n");
+    assert_eq!(run(&workspace, &["key=other"]).success(), "none\n");
+    let described = workspace.run(&["describe", "settings"]).success();
+    for line in [
+        "  config api_version = \"2022-11-28\"\n",
+        "  config b c = \"\"\n",
+        "  config mode = \"a\\u001b[31m\"\n",
+    ] {
+        assert!(described.contains(line), "{described}");
+    }
+    let json = workspace.run(&["describe", "settings", "--json"]).json();
+    assert_eq!(json["grants"]["config"]["value"]["api_version"], "2022-11-28");
+    // Rendering a call holds no grants.
+    let rendered = run(&workspace, &["key=api_version", "--format-arguments"]);
+    assert_eq!(rendered.success(), "settings api_version (0 values)\n");
+}
+
+#[test]
+fn describe_shows_variables_without_their_values() {
+    let workspace = workspace("grants.env = [\"LANG\", \"UNSET\"]\n");
+    let described = workspace.run_with(&["describe", "settings"], "", &ENV).success();
+    assert!(described.contains("  env LANG\n  env UNSET (not set)\n"), "{described}");
+    for command in [&["config", "--show"][..], &["describe", "settings", "--json"], &["list"]] {
+        let shown = workspace.run_with(command, "", &ENV).success();
+        assert!(shown.contains("LANG"), "{shown}");
+        assert!(!shown.contains("de_DE"), "{shown}");
+    }
+}
+
+#[test]
+fn a_program_hands_variables_over_and_a_call_gets_fewer() {
+    let workspace = workspace("grants.env = [\"LANG\", \"CI\"]\n");
+    let variables = ENV.map(|(name, value)| (name.into(), value.into()));
+    let places = Places {
+        user_file: Some(workspace.own_config_file()),
+        cache: Some(workspace.cache().to_owned()),
+        variables: variables.into_iter().collect(),
+        ..Places::default()
+    };
+    let kitbag = kitbag::Kitbag::builder().workspace(workspace.root()).places(places);
+    let kitbag = kitbag.build().unwrap();
+    let own = kitbag.toolbox().tool("settings").unwrap().grants.value;
+    let call = |grants: &kitbag::policy::Grants| {
+        let invocation = Invocation::tool("settings", json!({})).with_grants(grants.clone());
+        block_on(kitbag.invoke(invocation)).map(|completion| completion.result.unwrap())
+    };
+    let mut fewer = own.clone();
+    fewer.variables.remove(0);
+    // A value is the host's, whatever the call says.
+    fewer.variables[0].value = Some("forged".into());
+    assert_eq!(call(&fewer).unwrap(), kitbag::Outcome::Success("env CI=true".into()));
+    let mut more = own;
+    more.variables[0].name = "GITHUB_TOKEN".parse().unwrap();
+    assert!(matches!(call(&more), Err(ToolboxError::MoreGranted { .. })));
+}
+
+/// Where the binary keeps what it remembers in tests.
+fn state(workspace: &Workspace) -> PathBuf {
+    workspace.home().join(".local/state/kitbag")
+}
+
+#[test]
+fn processes_count_calls_together_and_the_rate_refuses_one_too_many() {
+    let workspace = workspace("rate = \"2/h, 100/d\"\n");
+    assert_eq!(run(&workspace, &["key=a"]).success(), "none\n");
+    assert_eq!(run(&workspace, &["key=a"]).success(), "none\n");
+    let refused = run(&workspace, &["key=a"]);
+    assert_eq!(refused.code, 9, "{}", refused.shown());
+    let start = "error: the rate of `settings`, `2/h` (";
+    assert!(refused.stderr.starts_with(start), "{}", refused.shown());
+    assert!(refused.stderr.contains(", is used up; try again in "), "{}", refused.shown());
+    let json = run(&workspace, &["key=a", "--json"]);
+    assert_eq!(json.code, 9, "{}", json.shown());
+    let json = json.json();
+    assert_eq!((&json["kind"], &json["rate"]), (&json!("rate"), &json!("2/h")));
+    let seconds = json["retryAfterSeconds"].as_u64().unwrap();
+    assert!((1..=1800).contains(&seconds), "{seconds}");
+    assert_eq!(json["transient"], true);
+    let described = workspace.run(&["describe", "settings"]).success();
+    assert!(described.contains("\nRate ["), "{described}");
+    assert!(described.contains("\n  2/h, 100/d\n"), "{described}");
+}
+
+#[test]
+fn what_is_not_run_is_not_counted() {
+    let workspace = workspace("rate = \"1/d\"\n");
+    for _ in 0..3 {
+        assert_eq!(run(&workspace, &["unknown=x"]).code, 2);
+        run(&workspace, &["key=a", "--format-arguments"]).success();
+        workspace.run(&["describe", "settings"]).success();
+        workspace.run(&["check"]).success();
+    }
+    run(&workspace, &["key=a"]).success();
+    assert_eq!(run(&workspace, &["key=a"]).code, 9);
+}
+
+#[test]
+fn without_a_rate_nothing_is_read_or_written() {
+    let without = workspace("");
+    run(&without, &["key=a"]).success();
+    assert!(!state(&without).exists());
+    // Not even looked at: what lies there could not be used.
+    fs::create_dir_all(state(&without).parent().unwrap()).unwrap();
+    fs::write(state(&without), "not a directory").unwrap();
+    run(&without, &["key=a"]).success();
+    let with = workspace("rate = \"9/min\"\n");
+    fs::create_dir_all(state(&with).parent().unwrap()).unwrap();
+    fs::write(state(&with), "not a directory").unwrap();
+    let refused = run(&with, &["key=a"]);
+    assert_eq!(refused.code, 6, "{}", refused.shown());
+    assert!(refused.stderr.contains("the counts of calls in `"), "{}", refused.shown());
+}
+
+#[test]
+fn a_workspace_lowers_a_rate_and_does_not_raise_it() {
+    let passes = |own: &str, config: &str| {
+        let workspace = workspace(own);
+        workspace.config(config);
+        (0..5).filter(|_| run(&workspace, &["key=a"]).code == 0).count()
+    };
+    let rate = |rate: &str| format!("[tools.settings]\nrate = \"{rate}\"\n");
+    assert_eq!(passes("rate = \"2/d\"\n", &rate("4/d")), 2);
+    assert_eq!(passes("rate = \"4/d\"\n", &rate("2/d")), 2);
+    assert_eq!(passes("rate = \"4/d\"\n", &rate("3/h")), 3);
+    assert_eq!(passes("", &rate("1/d")), 1);
+    let wrong = workspace("");
+    wrong.config(&rate("60 per minute"));
+    let refused = run(&wrong, &["key=a"]);
+    assert_eq!(refused.code, 4, "{}", refused.shown());
+    assert!(refused.stderr.contains("`60 per minute` is not a rate"), "{}", refused.shown());
+}
+
+#[test]
+fn each_workspace_has_its_own_counts_in_a_private_directory() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = workspace("rate = \"1/d\"\n");
+    run(&workspace, &["key=a"]).success();
+    let elsewhere = workspace.outside().join("elsewhere");
+    fs::create_dir_all(elsewhere.join(".kitbag")).unwrap();
+    let root = elsewhere.to_str().unwrap();
+    run(&workspace, &["key=a", "--workspace", root]).success();
+    assert_eq!(run(&workspace, &["key=a", "--workspace", root]).code, 9);
+    assert_eq!(run(&workspace, &["key=a"]).code, 9);
+    let mode = fs::metadata(state(&workspace)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    // A tool cannot write them, whatever it is granted.
+    let grants = format!(
+        "rate = \"1/d\"\ngrants.filesystem = [{{ host = {:?}, guest = \"/s\", mode = \"rw\" }}]\n",
+        state(&workspace)
+    );
+    let wasm = guest("settings");
+    workspace
+        .own_config(&format!("[tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n{grants}"));
+    let refused = run(&workspace, &["key=a"]);
+    assert!(refused.stderr.contains("cannot be granted for writing"), "{}", refused.shown());
+}
+
+#[test]
+fn a_server_and_the_command_line_count_by_caller_and_a_client_reads_when_to_try_again() {
+    let workspace = workspace("rate = \"2/d\"\n");
+    let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
+    for _ in 0..2 {
+        let result = client.call("settings", json!({ "key": "a" }));
+        assert_eq!(result["result"]["isError"], false, "{result}");
+    }
+    let refused = client.call("settings", json!({ "key": "a" }));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the rate of `settings`, `2/d`"), "{text}");
+    assert!(text.contains("try again in 43"), "{text}");
+    // Another server of the user counts on.
+    let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
+    let refused = client.call("settings", json!({ "key": "a" }));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+}
+
+#[test]
+fn the_library_counts_in_memory_where_it_has_no_state_directory() {
+    let workspace = workspace("rate = \"2/d\"\n");
+    let kitbag = workspace.kitbag();
+    let call = || block_on(kitbag.call("settings", json!({ "key": "a" })));
+    call().unwrap();
+    call().unwrap();
+    let Err(ToolboxError::Rate { tool, retry_after, .. }) = call() else { panic!("it passed") };
+    assert_eq!((&*tool, retry_after.as_secs() / 3600), ("settings", 11));
+    assert!(!state(&workspace).exists());
+    // A tool more, and the counts go on.
+    let toolbox =
+        kitbag.toolbox().with_component("other", fs::read(guest("echo")).unwrap()).unwrap();
+    let loaded = workspace.kitbag().toolbox().with_program_tools_of(&toolbox).unwrap();
+    let context = kitbag::CallContext::default();
+    let invocation = Invocation::tool("settings", json!({ "key": "a" }));
+    let again = block_on(loaded.call(invocation, context, &mut kitbag::NoAnswers));
+    assert!(matches!(again, Err(ToolboxError::Rate { .. })));
+    // With one, it shares them.
+    let places = Places {
+        state: Some(Sourced::default(state(&workspace))),
+        user_file: Some(workspace.own_config_file()),
+        cache: Some(workspace.cache().to_owned()),
+        ..Places::default()
+    };
+    let shared = || {
+        let builder = kitbag::Kitbag::builder().workspace(workspace.root()).places(places.clone());
+        block_on(builder.build().unwrap().call("settings", json!({ "key": "a" })))
+    };
+    shared().unwrap();
+    shared().unwrap();
+    assert!(matches!(shared(), Err(ToolboxError::Rate { .. })));
+}
+
+#[test]
+fn many_processes_at_once_get_what_the_rate_allows() {
+    let workspace = workspace("rate = \"3/d\"\n");
+    // Compiled before.
+    run(&workspace, &["--format-arguments"]).success();
+    let start = |_| {
+        let mut command: Command = workspace.command();
+        command.args(["run", "settings", "key=a"]).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..8).map(start).collect();
+    let codes = children.into_iter().map(|mut child| child.wait().unwrap().code().unwrap());
+    let codes: Vec<_> = codes.collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 3, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 9).count(), 5, "{codes:?}");
+}
