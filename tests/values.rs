@@ -157,6 +157,45 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
     assert!(matches!(call(&more), Err(ToolboxError::MoreGranted { .. })));
 }
 
+#[test]
+fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow_it() {
+    let shown = |workspace: &Workspace| {
+        // What it says of itself is known once it was loaded.
+        let checked = workspace.run_with(&["check"], "", &ENV).stderr;
+        let listed = workspace.run(&["list"]).success();
+        let json = workspace.run(&["list", "--json"]).json();
+        let tools = json.as_array().unwrap();
+        let settings = tools.iter().find(|tool| tool["name"] == "settings").unwrap();
+        let unavailable = settings["unavailable"].as_str().unwrap_or_default().to_owned();
+        let mut client = Client::with_handshake(workspace, mcp::meta(json!({})));
+        let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+        let tools = tools.as_array().unwrap();
+        let settings = tools.iter().find(|tool| tool["name"] == "settings").unwrap();
+        let description = settings["description"].as_str().unwrap().to_owned();
+        [checked, listed, unavailable, description]
+    };
+    let line = "add `\"SETTINGS_MODE\"` to `tools.settings.grants.env`";
+    let workspace = workspace("");
+    let texts = shown(&workspace);
+    for text in &texts {
+        assert!(text.contains(line), "{text}");
+    }
+    let [checked, listed, _, description] = &texts;
+    assert!(checked.contains("the tool `settings` is unavailable"), "{checked}");
+    assert!(listed.contains("  settings: unavailable: tool `settings` asks for"), "{listed}");
+    assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
+    // Where a workspace has granted it, the line is one of the user's own file.
+    workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");
+    for text in shown(&workspace) {
+        let line = "put `env = [\"SETTINGS_MODE\"]` under `[ceiling.grants]` in your own";
+        assert!(text.contains(line), "{text}");
+    }
+    let granted = self::workspace("grants.env = [\"SETTINGS_MODE\"]\n");
+    for text in shown(&granted) {
+        assert!(!text.to_lowercase().contains("unavailable"), "{text}");
+    }
+}
+
 /// Where the binary keeps what it remembers in tests.
 fn state(workspace: &Workspace) -> PathBuf {
     workspace.home().join(".local/state/kitbag")

@@ -82,6 +82,11 @@ impl Args {
                     }
                 }
                 let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+                    if tool.unavailable().is_some() {
+                        warnings.push(format!(
+                            "the tool `{name}` is unavailable until it is granted what it asks for"
+                        ));
+                    }
                     warnings.extend(tool.grant_warnings());
                     warnings.extend(tool.missing_grants());
                     tool.check_schemas()

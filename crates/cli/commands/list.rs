@@ -22,7 +22,7 @@ const OWN: &str = "your own";
 struct Group {
     /// A line for each tool that is enabled.
     tools: Vec<Vec<String>>,
-    /// Why tools are off, each with those that are.
+    /// Why tools are off or cannot work, each with those that are.
     disabled: Vec<(String, Vec<String>)>,
 }
 
@@ -44,6 +44,7 @@ fn as_json(tool: Summary) -> serde_json::Value {
         "source": tool.source,
         "toolset": tool.toolset,
         "reach": tool.reach,
+        "unavailable": tool.unavailable,
         "disabled": tool.disabled.map(|reason| reason.to_string()),
         "description": tool.description,
     })
@@ -92,7 +93,13 @@ impl Group {
         let mut group = Self::default();
         for tool in tools {
             match &tool.disabled {
-                None => group.tools.push(row(&tool)),
+                None => {
+                    group.tools.push(row(&tool));
+                    if let Some(reason) = &tool.unavailable {
+                        let reason = format!("unavailable: {}", shown(reason));
+                        group.disabled.push((reason, vec![tool.name.to_string()]));
+                    }
+                }
                 Some(reason) => {
                     let text = || reason.to_string();
                     let reason = of_all(reason).map_or_else(text, |_| OFF.to_owned());

@@ -59,6 +59,9 @@ pub struct RequestedGrants {
     /// Variables of the environment, by name.
     #[serde(default, rename = "env", skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+    /// The keys of the kinds without which the tool cannot work: what it asks for of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
 }
 
 /// One thing that a tool wants to reach.
@@ -175,6 +178,17 @@ impl RequestedGrants {
     }
 }
 
+impl RequestedGrants {
+    /// As [`missing`](Self::missing), of that without which the tool cannot work.
+    pub fn missing_required<'a>(
+        &'a self,
+        grants: &'a Grants,
+    ) -> impl Iterator<Item = (Request, MissingGrant)> + 'a {
+        let is_required = |key: &str| self.required.iter().any(|required| required == key);
+        self.missing(grants).filter(move |(_, missing)| is_required(missing.key))
+    }
+}
+
 impl Request {
     fn of_kind(&self) -> &dyn KindRequest {
         match self {
@@ -278,6 +292,14 @@ mod tests {
             missing,
             ["rw  /out: filesystem { host = \"DIRECTORY\", guest = \"/out\", mode = \"rw\" }"]
         );
+        let required = serde_json::json!({
+            "filesystem": [{ "guest": "/out", "mode": "rw" }],
+            "env": ["LANG"],
+            "required": ["env", "telepathy"],
+        });
+        let required = RequestedGrants::read(required.as_object().unwrap()).unwrap();
+        let missing: Vec<_> = required.missing_required(&grants).map(|(_, it)| it.entry).collect();
+        assert_eq!(missing, ["\"LANG\""], "it can do without the directory");
         let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
         assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
     }

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_config::{
-    BuiltinTool, BytesTool, Config, Diagnostic, Tool as ConfiguredTool, ToolSource, Topic,
+    BuiltinTool, BytesTool, Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic,
 };
 use kitbag_contract::text::nearest;
 use kitbag_contract::{ErrorInfo, Outcome, ToolName};
@@ -236,6 +236,11 @@ impl Toolbox {
             && let Some(description) = &mut tool.description
         {
             description.value.push_str(&tool::directories_line(&tool.grants.value));
+        }
+        if let Some(reason) = tool.unavailable() {
+            let description = tool.description.get_or_insert(Sourced::default(String::new()));
+            let end = if description.value.is_empty() { "" } else { "\n" };
+            description.value.push_str(&format!("{end}Unavailable: {reason}"));
         }
         tool
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{
-    Disabled, EffectiveLimits, Origin, Parameter, Sourced, ToolGrants, ToolSource,
+    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolGrants, ToolSource,
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
@@ -38,6 +38,9 @@ pub struct Summary {
     pub reach: Option<String>,
     /// Why it is not enabled.
     pub disabled: Option<Disabled>,
+    /// Why it cannot work, where that is known without loading it: it is not granted what it
+    /// cannot do without. It holds the line that would grant that.
+    pub unavailable: Option<String>,
     /// What it does, where that is known without loading it. Untrusted text.
     pub description: Option<String>,
 }
@@ -130,17 +133,13 @@ impl Tool {
         let missing = self.requested_grants.missing(&self.grants.value);
         let missing =
             missing.filter(move |(request, _)| !(is_builtin && request.is_given_by_call()));
-        missing.map(|(_, MissingGrant { key, entry })| {
-            let (tool, origin) = (&self.name, self.grants.origin_of(key));
-            // A list replaces the default, which a tool would lose by it.
-            let kept = self.grants.value.kinds().into_iter().find(|kind| kind.key() == key);
-            let replaces = kept.is_some_and(|kind| !kind.is_empty()) && *origin == Origin::Default;
-            let besides = if replaces { ", which replaces the default" } else { "" };
-            format!(
-                "tool `{tool}` asks for a grant that it does not have; to give it, add `{entry}` to \
-                 `tools.{tool}.grants.{key}`{besides}"
-            )
-        })
+        missing.map(|(_, missing)| missing_line(&self.name, &self.grants, &missing))
+    }
+
+    /// Why it cannot work, where it is not granted what it cannot do without: the line that
+    /// would grant that.
+    pub fn unavailable(&self) -> Option<String> {
+        unavailable(&self.name, &self.source, &self.grants, &self.requested_grants)
     }
 
     /// What is most likely not as it was meant of its grants: one that does not count, or
@@ -234,6 +233,42 @@ impl Tool {
     }
 }
 
+/// As [`Tool::unavailable`].
+fn unavailable(
+    name: &ToolName,
+    source: &ToolSource,
+    grants: &ToolGrants,
+    requested: &RequestedGrants,
+) -> Option<String> {
+    let is_builtin = matches!(source, ToolSource::Builtin { .. });
+    let mut missing = requested.missing_required(&grants.value);
+    let (_, missing) = missing.find(|(request, _)| !(is_builtin && request.is_given_by_call()))?;
+    // It was granted by a workspace, where that does not count.
+    let setting = format!("{} = [{}]", missing.key, missing.entry);
+    let is_it = |warning: &&Sourced<Problem>| match &warning.value {
+        Problem::BeyondGrantCeiling { setting: own, .. } => *own == setting,
+        _ => false,
+    };
+    Some(match grants.warnings.iter().find(is_it) {
+        Some(Sourced { value, origin }) => format!("tool `{name}`, {origin}: {value}"),
+        None => missing_line(name, grants, &missing),
+    })
+}
+
+/// What is said of a grant that a tool asks for, with the line that would give it.
+fn missing_line(tool: &ToolName, grants: &ToolGrants, missing: &MissingGrant) -> String {
+    let MissingGrant { key, entry } = missing;
+    // A list replaces the default, which a tool would lose by it.
+    let kept = grants.value.kinds().into_iter().find(|kind| kind.key() == *key);
+    let replaces =
+        kept.is_some_and(|kind| !kind.is_empty()) && *grants.origin_of(key) == Origin::Default;
+    let besides = if replaces { ", which replaces the default" } else { "" };
+    format!(
+        "tool `{tool}` asks for a grant that it does not have; to give it, add `{entry}` to \
+         `tools.{tool}.grants.{key}`{besides}"
+    )
+}
+
 /// Sums a tool up without loading it.
 pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
     let (source, says) = match &tool.source.value {
@@ -259,9 +294,9 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 }
                 _ => "bytes".to_owned(),
             };
-            let says = match tool.description {
-                Some(_) => None,
-                None => inner.component_source(&tool.source.value).ok().and_then(|source| {
+            let says = match leaves_open(tool) {
+                false => None,
+                true => inner.component_source(&tool.source.value).ok().and_then(|source| {
                     inner.host.known_description(&source, Metering::of(&tool.limits.limits()))
                 }),
             };
@@ -278,7 +313,13 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
     let per_call = per_call.map(|guest| PathRequest { guest, access: Access::ReadOnly });
     let per_call: Vec<_> = per_call.map(Request::Path).collect();
     let configured = tool.description.as_ref().map(|description| description.value.clone());
-    let description = configured.or_else(|| says.flatten().and_then(|says| says.description));
+    let says = says.flatten();
+    let requested = says.as_ref().and_then(|says| says.grants.as_ref());
+    let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
+    let unavailable = requested.filter(|_| tool.is_enabled()).and_then(|requested| {
+        unavailable(&tool.name, &tool.source.value, &tool.grants, &requested)
+    });
+    let description = configured.or_else(|| says.and_then(|says| says.description));
     Summary {
         name: tool.name.clone(),
         source,
@@ -286,6 +327,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
         reach: (!matches!(tool.source.value, ToolSource::Native))
             .then(|| tool.grants.value.brief(&per_call)),
         disabled: tool.disabled.clone(),
+        unavailable,
         description,
     }
 }

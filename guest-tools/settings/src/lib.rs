@@ -24,7 +24,7 @@ impl Tool for Settings {
         Description::new("settings")
             .description("Read configuration values and variables.")
             .arguments(json!({ "key": text, "variable": text }), &[])
-            .grants(json!({ "env": ["SETTINGS_MODE"] }))
+            .grants(json!({ "env": ["SETTINGS_MODE"], "required": ["env"] }))
     }
 
     fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {
