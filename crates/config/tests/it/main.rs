@@ -11,6 +11,7 @@ mod hostile;
 mod layers;
 mod limits;
 mod parameters;
+mod rates;
 mod rows;
 mod secret_files;
 mod server;
