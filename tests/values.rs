@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use kitbag::config::Sourced;
 use kitbag::{Invocation, Places, ToolboxError};
@@ -31,8 +31,8 @@ fn run(workspace: &Workspace, arguments: &[&str]) -> crate::support::Run {
 #[test]
 fn a_tool_finds_the_variables_that_are_granted_by_name_and_no_other() {
     let with = |own: &str| run(&workspace(own), &[]).success();
-    assert_eq!(with(""), "\n");
-    assert_eq!(with("grants.env = []\n"), "\n");
+    assert_eq!(with(""), "");
+    assert_eq!(with("grants.env = []\n"), "");
     let granted = "grants.env = [\"LANG\", \"UNSET\"]\n";
     assert_eq!(with(granted), "env LANG=de_DE.UTF-8\n");
     let unset = run(&workspace(granted), &["variable=UNSET"]);
@@ -51,7 +51,7 @@ fn a_workspace_grants_variables_within_the_users_ceiling_alone() {
         workspace
     };
     let closed = with("");
-    assert_eq!(run(&closed, &[]).success(), "\n");
+    assert_eq!(run(&closed, &[]).success(), "");
     let checked = closed.run_with(&["check"], "", &ENV);
     let line = "put `env = [\"CI\"]` under `[ceiling.grants]` in your own";
     assert!(checked.stderr.contains(line), "{}", checked.shown());
@@ -69,7 +69,7 @@ fn a_component_of_the_workspace_does_not_get_what_another_was_granted() {
     let workspace = Workspace::new();
     workspace.own_config("[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
     workspace.file(".kitbag/tools/settings.wasm", fs::read(guest("settings")).unwrap());
-    assert_eq!(run(&workspace, &[]).success(), "\n");
+    assert_eq!(run(&workspace, &[]).success(), "");
     workspace.own_config("[ceiling.grants]\nenv = [\"GITHUB_TOKEN\"]\n[tools.settings.grants]\nenv = [\"GITHUB_TOKEN\"]\n");
     assert_eq!(run(&workspace, &[]).success(), "env GITHUB_TOKEN=ghp_1\n");
 }
@@ -101,7 +101,7 @@ fn a_tool_reads_its_configuration_values() {
     let workspace = workspace("grants.config = { api_version = \"2022-11-28\", \"b c\" = \"\" }\n");
     workspace.config("[tools.settings.grants.config]\nmode = \"a\\u001b[31m\"\n");
     assert_eq!(run(&workspace, &["key=api_version"]).success(), "2022-11-28\n");
-    assert_eq!(run(&workspace, &["key=b c"]).success(), "\n");
+    assert_eq!(run(&workspace, &["key=b c"]).success(), "");
     assert_eq!(run(&workspace, &["key=other"]).success(), "none\n");
     let described = workspace.run(&["describe", "settings"]).success();
     for line in [
@@ -303,17 +303,17 @@ fn a_server_and_the_command_line_count_by_caller_and_a_client_reads_when_to_try_
     let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
     for _ in 0..2 {
         let result = client.call("settings", json!({ "key": "a" }));
-        assert_eq!(result["result"]["isError"], false, "{result}");
+        assert_eq!(result["content"][0]["text"], "none", "{result}");
     }
     let refused = client.call("settings", json!({ "key": "a" }));
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
-    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(refused["isError"], true, "{refused}");
+    let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the rate of `settings`, `2/d`"), "{text}");
     assert!(text.contains("try again in 43"), "{text}");
     // Another server of the user counts on.
     let mut client = Client::with_handshake(&workspace, mcp::meta(json!({})));
     let refused = client.call("settings", json!({ "key": "a" }));
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert_eq!(refused["isError"], true, "{refused}");
 }
 
 #[test]
@@ -357,7 +357,8 @@ fn many_processes_at_once_get_what_the_rate_allows() {
     run(&workspace, &["--format-arguments"]).success();
     let start = |_| {
         let mut command: Command = workspace.command();
-        command.args(["run", "settings", "key=a"]).spawn().unwrap()
+        command.args(["run", "settings", "key=a"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let children: Vec<_> = (0..8).map(start).collect();
     let codes = children.into_iter().map(|mut child| child.wait().unwrap().code().unwrap());

@@ -1,7 +1,7 @@
 //! `kitbag list`.
 
 use kitbag::config::{Disabled, TOOLSETS};
-use kitbag::contract::text::shown;
+use kitbag::contract::text::{printable, shown};
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
 
@@ -96,7 +96,7 @@ impl Group {
                 None => {
                     group.tools.push(row(&tool));
                     if let Some(reason) = &tool.unavailable {
-                        let reason = format!("unavailable: {}", shown(reason));
+                        let reason = format!("unavailable: {}", printable(reason));
                         group.disabled.push((reason, vec![tool.name.to_string()]));
                     }
                 }
