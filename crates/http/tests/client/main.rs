@@ -4,6 +4,7 @@ mod addresses;
 mod bodies;
 mod caller;
 mod calls;
+mod decisions;
 mod protocol;
 mod redirects;
 mod refusals;
