@@ -118,12 +118,11 @@ fn as_json(tool: &Tool) -> Value {
     let text = |said: &Option<Sourced<String>>| {
         said.as_ref().map(|said| sourced(said.value.as_str().into(), &said.origin))
     };
-    let kinds = tool.grants.value.kinds();
     let kind = |kind: &dyn Kind| {
         let origin = tool.grants.origin_of(kind.key());
         (kind.key().to_owned(), sourced(kind.to_json(), origin))
     };
-    let grants: serde_json::Map<_, _> = kinds.into_iter().map(kind).collect();
+    let grants: serde_json::Map<_, _> = tool.grants.kinds().map(kind).collect();
     let limits = &tool.limits;
     let answers: serde_json::Map<_, _> = tool
         .answers

@@ -405,6 +405,12 @@ impl ToolGrants {
         self.origins.get(kind).unwrap_or(&DEFAULT)
     }
 
+    /// The kinds that the tool holds, or of which something says what it holds.
+    pub fn kinds(&self) -> impl Iterator<Item = &dyn Kind> {
+        let is_said = |kind: &&dyn Kind| !kind.is_empty() || self.origins.contains_key(kind.key());
+        self.value.kinds().into_iter().filter(is_said)
+    }
+
     /// Where they came from: the first place that is not the default.
     pub fn origin(&self) -> &Origin {
         self.origins.values().find(|origin| **origin != DEFAULT).unwrap_or(&DEFAULT)

@@ -10,6 +10,8 @@ use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, Outcome,
 };
 use kitbag_files::Guard;
+use kitbag_http::Client;
+use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
@@ -20,7 +22,9 @@ use crate::component::Component;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
+use crate::grants::HTTP_BYTES;
 use crate::guest_exit::GuestExit;
+use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::metering::Metering;
@@ -68,6 +72,8 @@ pub struct Completion {
     pub stderr: Captured,
     /// The files that look like secrets and that the tool was refused, at most five of them.
     pub refused_secrets: Vec<RefusedSecret>,
+    /// The requests over HTTP that the tool was refused, at most five of them.
+    pub refused_requests: Vec<HttpRefusal>,
     /// Whether the tool looked for directories and was granted none.
     pub misses_directories: bool,
     /// What the call took.
@@ -102,8 +108,10 @@ pub(crate) async fn run(
     call: &Call,
     context: &RunContext,
     memory: &MemoryBudget,
+    client: &Client,
 ) -> Result<Completion, CallError> {
-    let _memory = reserve(memory, &call.limits, &context.cancellation).await?;
+    let has_http = component.imports_http();
+    let _memory = reserve(memory, &call.limits, has_http, &context.cancellation).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
@@ -114,7 +122,7 @@ pub(crate) async fn run(
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
-    let state = State::new(grants, &call.limits, &stdio, &call.guard, reports)?;
+    let state = State::new(&call.name, grants, &call.limits, &stdio, &call.guard, reports, client)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (seen.into(), &*call.name, &*call.arguments, &*call.answers);
     let guest = async |store: &mut Store<State>| {
@@ -151,7 +159,16 @@ pub(crate) async fn run(
     };
     let (stdout, refused_secrets) = (stdio.out.captured(), ended.refused_secrets);
     let misses_directories = ended.misses_directories;
-    Ok(Completion { result, emitted, stdout, stderr, refused_secrets, misses_directories, usage })
+    Ok(Completion {
+        result,
+        emitted,
+        stdout,
+        stderr,
+        refused_secrets,
+        refused_requests: ended.refused_requests,
+        misses_directories,
+        usage,
+    })
 }
 
 /// Asks a component what it says of itself. It holds no grants meanwhile.
@@ -170,12 +187,13 @@ pub(crate) async fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let stdio = Stdio::default();
-    let state =
-        State::new(&Grants::default(), &limits, &stdio, &Arc::default(), Reports::default());
+    let (none, guard, reports) = (Grants::default(), Arc::default(), Reports::default());
+    let state = State::new("", &none, &limits, &stdio, &guard, reports, &Client::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
+    let has_http = imports::has_http(instance.engine(), &instance.component().component_type());
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
-    let reserved = reserve(memory, &limits, &cancellation).await;
+    let reserved = reserve(memory, &limits, has_http, &cancellation).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
@@ -223,6 +241,7 @@ impl Completion {
             stdout: Captured::default(),
             stderr: Captured::default(),
             refused_secrets: Vec::new(),
+            refused_requests: Vec::new(),
             misses_directories: false,
             usage: Usage::default(),
         }
@@ -237,9 +256,11 @@ const MEMORY_TIME: Duration = Duration::from_secs(60);
 async fn reserve(
     memory: &MemoryBudget,
     limits: &Limits,
+    has_http: bool,
     cancellation: &Cancellation,
 ) -> Result<Reservation, CallError> {
-    let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64();
+    let http = if has_http { HTTP_BYTES } else { ByteSize::default() };
+    let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + http.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
     if let Some(reservation) = memory.reserve(bytes) {
         return Ok(reservation);
@@ -267,6 +288,7 @@ struct Ended<T> {
     refused: Option<LimitKind>,
     emitted: Emitted,
     refused_secrets: Vec<RefusedSecret>,
+    refused_requests: Vec<HttpRefusal>,
     misses_directories: bool,
 }
 
@@ -316,6 +338,16 @@ async fn run_guest<T>(
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
     let refused_secrets = store.data_mut().take_refused_secrets();
+    let refused_requests = store.data_mut().take_refused_requests();
     let misses_directories = store.data().misses_directories();
-    Ok(Ended { result, memory, fuel, refused, emitted, refused_secrets, misses_directories })
+    Ok(Ended {
+        result,
+        memory,
+        fuel,
+        refused,
+        emitted,
+        refused_secrets,
+        refused_requests,
+        misses_directories,
+    })
 }

@@ -58,6 +58,7 @@ struct Loaded {
     described: Described,
     problems: Vec<CacheProblem>,
     compiled: bool,
+    has_http: bool,
     /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
 }
@@ -171,6 +172,11 @@ impl Component {
 
     pub(crate) fn instance(&self) -> &InstancePre<State> {
         &self.0.instance
+    }
+
+    /// Whether it imports HTTP.
+    pub(crate) fn imports_http(&self) -> bool {
+        self.0.has_http
     }
 
     pub(crate) fn run(&self) -> &ComponentExportIndex {
@@ -306,10 +312,12 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let engine = component.engine();
     let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));
     let mut linker = Linker::new(engine);
-    imports::link(&mut linker, &component.component_type()).map_err(refused)?;
+    let component_type = component.component_type();
+    imports::link(&mut linker, &component_type).map_err(refused)?;
+    let has_http = imports::has_http(engine, &component_type);
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun)?;
     let (described, problems) = (Described::Nothing, Vec::new());
-    Ok(Loaded { instance, run, described, problems, compiled: false, memory: None })
+    Ok(Loaded { instance, run, described, problems, compiled: false, has_http, memory: None })
 }

@@ -2,21 +2,27 @@
 //! crate. Each kind is opened by a file of its own: directories by `filesystem`, another
 //! kind by a module below this one.
 
+mod http;
+
+pub(crate) use http::HTTP_BYTES;
+
 use std::sync::Arc;
 
 use kitbag_files::Guard;
+use kitbag_http::Client;
 use kitbag_policy::{Grants, VariableGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::error::CallError;
 use crate::filesystem::Granted;
+use crate::grants::http::HeldHttp;
 
 /// The grants of one call, opened.
-#[derive(Default)]
 pub(crate) struct HeldGrants {
     pub(crate) directories: Granted,
     pub(crate) config: WasiConfigVariables,
+    pub(crate) http: HeldHttp,
 }
 
 impl HeldGrants {
@@ -27,11 +33,13 @@ impl HeldGrants {
     ///
     /// [`CallError::Denied`] for a grant that cannot be given.
     pub(crate) fn open(
+        tool: &str,
         grants: &Grants,
         guard: &Arc<Guard>,
+        client: &Client,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        let Grants { directories, variables, config } = grants;
+        let Grants { directories, http, variables, config } = grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
@@ -40,6 +48,7 @@ impl HeldGrants {
             }
         }
         let config = WasiConfigVariables::from_iter(config.iter());
-        Ok(Self { directories: Granted::open(directories, guard)?, config })
+        let directories = Granted::open(directories, guard)?;
+        Ok(Self { directories, config, http: HeldHttp::new(tool, http, client) })
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::{Limits, Outcome};
+use kitbag_http::{Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use wasmtime::Engine;
@@ -56,6 +57,8 @@ pub struct HostOptions {
     /// arguments to `compile_worker`. Default, and where the program cannot be
     /// started: they are compiled in this process.
     pub compiler: Option<PathBuf>,
+    /// How connections for tools are made.
+    pub connections: ClientOptions,
 }
 
 struct Inner {
@@ -66,6 +69,7 @@ struct Inner {
     metered: Lazy<Engine>,
     timer: Lazy<Timer>,
     components: Components,
+    client: Client,
     queue: Arc<Queue>,
     threads: LazyLock<Threads>,
 }
@@ -75,7 +79,9 @@ impl Host {
     pub fn new(options: HostOptions) -> Self {
         let queue = Queue::new(options.concurrency);
         let components = Components::new(options.memory.components.clone());
+        let client = Client::new(options.connections.clone());
         Self(Arc::new(Inner {
+            client,
             options,
             plain: Lazy::new(),
             unpooled: Lazy::new(),
@@ -181,7 +187,7 @@ impl Host {
             Err(error) => return Completion::failed(CallError::Internal(error)),
         };
         let memory = &self.0.options.memory.work;
-        let completion = call::run(timer, component, call, context, memory).await;
+        let completion = call::run(timer, component, call, context, memory, &self.0.client).await;
         completion.unwrap_or_else(Completion::failed)
     }
 

@@ -16,6 +16,8 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi::{ResourceTable, WasiView};
+use wasmtime_wasi_http::WasiHttp;
+use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::filesystem::GuardedFilesystem;
@@ -81,6 +83,13 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:filesystem/types", "files in granted directories", |l| {
         filesystem::types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
     }),
+    ("wasi:http/outgoing-handler", "requests that a grant allows", |l| {
+        http::outgoing_handler::add_to_linker::<_, WasiHttp>(l, State::http)
+    }),
+    ("wasi:http/types", "requests that a grant allows", |l| {
+        let options = http::types::LinkOptions::default();
+        http::types::add_to_linker::<_, WasiHttp>(l, &options, State::http)
+    }),
     ("wasi:io/error", "streams", |l| io::error::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
@@ -131,6 +140,11 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
 /// speak.
 pub(crate) fn is_of_contract(import: &str) -> bool {
     import.split_once('@') == Some((REPORTS, VERSION))
+}
+
+/// Whether a component imports HTTP.
+pub(crate) fn has_http(engine: &Engine, component: &Component) -> bool {
+    component.imports(engine).any(|(name, _)| name.starts_with("wasi:http/"))
 }
 
 /// Adds what the component imports and kitbag offers.
@@ -186,7 +200,8 @@ mod tests {
         check("wasi:config/store@0.2.0-rc.1", Some("granted configuration values"));
         check("wasi:config/store@0.2.0-draft", None);
         check("wasi:config/store@0.2.0", None);
-        check("wasi:http/outgoing-handler@0.2.0", None);
+        check("wasi:http/outgoing-handler@0.2.0", Some("requests that a grant allows"));
+        check("wasi:http/outgoing-handler@0.3.0", None);
         check("acme:cli/stdin@0.2.0", None);
     }
 

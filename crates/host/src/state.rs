@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
 use kitbag_files::Guard;
+use kitbag_http::Client;
+use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
+use wasmtime_wasi_http::WasiHttpCtxView;
 
 use crate::capture::Capture;
 use crate::error::CallError;
@@ -41,12 +44,15 @@ impl Default for Stdio {
 }
 
 impl State {
+    /// `tool` is the name under which it was called.
     pub(crate) fn new(
+        tool: &str,
         grants: &Grants,
         limits: &Limits,
         stdio: &Stdio,
         guard: &Arc<Guard>,
         reports: Reports,
+        client: &Client,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
         // Standard input is closed, and there are no arguments, since none are given
@@ -57,7 +63,7 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = HeldGrants::open(grants, guard, &mut wasi)?;
+        let granted = HeldGrants::open(tool, grants, guard, client, &mut wasi)?;
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
     }
@@ -79,6 +85,15 @@ impl State {
 
     pub(crate) fn config(&mut self) -> WasiConfig<'_> {
         WasiConfig::from(&self.granted.config)
+    }
+
+    pub(crate) fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.granted.http.view(&mut self.table)
+    }
+
+    /// The requests that the guest was refused.
+    pub(crate) fn take_refused_requests(&mut self) -> Vec<HttpRefusal> {
+        self.granted.http.take_refused()
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

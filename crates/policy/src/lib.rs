@@ -48,6 +48,8 @@ pub struct Grants {
     pub variables: Vec<VariableGrant>,
     /// Configuration values, by key.
     pub config: ConfigValues,
+    /// Requests over HTTP, and what is denied of them.
+    pub http: HttpGrants,
 }
 
 /// What a tool says it would like to be granted. It grants nothing.
@@ -62,6 +64,9 @@ pub struct RequestedGrants {
     /// The keys of the kinds without which the tool cannot work: what it asks for of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
+    /// Requests over HTTP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<http::RequestedHttp>,
 }
 
 /// One thing that a tool wants to reach.
@@ -71,6 +76,10 @@ pub enum Request {
     Path(PathRequest),
     /// A variable of the environment.
     Variable(VariableRequest),
+    /// A request over HTTP.
+    Http(HttpRequest),
+    /// Every request over HTTP that such a grant would allow.
+    HttpPattern(HttpGrant),
 }
 
 /// Decides whether these grants allow a request. A request that some grant allows is
@@ -79,20 +88,23 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
     match request {
         Request::Path(request) => directory::decide(&grants.directories, request),
         Request::Variable(request) => variable::decide(&grants.variables, request),
+        Request::Http(request) => http::decide(&grants.http, request),
+        Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
     }
 }
 
 impl Grants {
     /// The grants by kind: the one list of kinds.
-    pub fn kinds(&self) -> [&dyn Kind; 3] {
-        [&self.directories, &self.variables, &self.config]
+    pub fn kinds(&self) -> [&dyn Kind; 4] {
+        [&self.directories, &self.http, &self.variables, &self.config]
     }
 
     /// The first of these grants that none of `own` holds, in a line. By their paths alone:
     /// where those lead is left to the host.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories, variables, config } = self;
+        let Self { directories, http, variables, config } = self;
         directory::beyond(directories, &own.directories)
+            .or_else(|| http.beyond(&own.http.grants).map(|(grant, _)| grant.to_string()))
             .or_else(|| variable::beyond(variables, &own.variables))
             .or_else(|| config.beyond(&own.config))
     }
@@ -163,7 +175,9 @@ impl RequestedGrants {
         // A name that cannot be granted is none that a person could grant.
         let names = self.variables.iter().filter_map(|name| VariableName::new(name.as_str()).ok());
         let variables = names.map(|name| Request::Variable(VariableRequest { name }));
-        directories.map(Request::Path).chain(variables)
+        let http = self.http.iter().filter_map(http::RequestedHttp::grant);
+        let http = http.map(Request::HttpPattern);
+        directories.map(Request::Path).chain(http).chain(variables)
     }
 
     /// What these grants do not allow of them, and what would.
@@ -194,6 +208,8 @@ impl Request {
         match self {
             Self::Path(request) => request,
             Self::Variable(request) => request,
+            Self::Http(request) => request,
+            Self::HttpPattern(wanted) => wanted,
         }
     }
 

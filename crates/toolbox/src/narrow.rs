@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_config::LimitFlags;
 use kitbag_contract::{FileId, Limits};
@@ -61,6 +62,7 @@ pub(crate) fn grants(
         let own = own.variables.iter().find(|own| own.name == wanted.name);
         wanted.value = own.and_then(|own| own.value.clone());
     }
+    wanted.http.deny = Arc::clone(&own.http.deny);
     for wanted in &mut wanted.directories {
         // The narrowest: what that names needs no other grant.
         let holding = own.directories.iter().filter(|own| own.holds(wanted));

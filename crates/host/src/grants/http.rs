@@ -1,0 +1,145 @@
+//! HTTP: the standard interface `wasi:http`, with the client of the process behind it.
+//!
+//! The interface is offered to every component, so that one which merely links it runs.
+//! Each request is put to the grants by [`kitbag_http`].
+
+use http_body_util::BodyExt;
+use kitbag_contract::ByteSize;
+use kitbag_http::{
+    BoxError, CallLimits, Client, IncomingBody, RequestError, RequestTimes, Requests, TimePhase,
+};
+use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
+use wasmtime_wasi::ResourceTable;
+use wasmtime_wasi_http::{
+    Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+};
+
+/// The most that the header fields of one `fields` take. A guest has up to
+/// [`HANDLES`](crate::limits::HANDLES) of them.
+const FIELDS_BYTES: usize = 32 << 10;
+
+/// What a guest hands over of a body at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The memory that the host takes for the HTTP of one call: header fields, 16 MiB; and the
+/// buffers of 16 requests under way and 34 that wait.
+pub(crate) const HTTP_BYTES: ByteSize = ByteSize::mib(32);
+
+/// The HTTP of one call.
+pub(crate) struct HeldHttp {
+    context: WasiHttpCtx,
+    sending: Sending,
+}
+
+/// What sends the requests of one call.
+struct Sending {
+    /// The name of the tool. Connections are used again within one tool and its grants.
+    tool: String,
+    grants: HttpGrants,
+    client: Client,
+    /// Made by the first request, allowed or not.
+    requests: Option<Requests>,
+}
+
+/// What a future of the interface gives: the response, and what there is to do besides.
+type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
+
+impl HeldHttp {
+    pub(crate) fn new(tool: &str, grants: &HttpGrants, client: &Client) -> Self {
+        let mut context = WasiHttpCtx::new();
+        context.set_field_size_limit(FIELDS_BYTES);
+        let (tool, grants, client) = (tool.to_owned(), grants.clone(), client.clone());
+        Self { context, sending: Sending { tool, grants, client, requests: None } }
+    }
+
+    pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
+        WasiHttpCtxView { hooks: &mut self.sending, table, ctx: &mut self.context }
+    }
+
+    /// The requests that were refused, at most five of them.
+    pub(crate) fn take_refused(&mut self) -> Vec<HttpRefusal> {
+        self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default()
+    }
+}
+
+impl Sending {
+    fn requests(&mut self) -> &Requests {
+        let Self { tool, grants, client, requests } = self;
+        requests.get_or_insert_with(|| {
+            let owner = format!("{tool} {grants:?}");
+            Requests::new(client, owner, grants.clone(), CallLimits::default())
+        })
+    }
+}
+
+impl WasiHttpHooks for Sending {
+    /// The client writes it.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
+        let options = options.unwrap_or_default();
+        let times = RequestTimes {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+        };
+        let url = request.uri().to_string();
+        let request = request.map(|body| body.map_err(BoxError::from).boxed_unsync());
+        let response = self.requests().send(&url, request, times);
+        Box::new(async move {
+            let response = response.await.map_err(|error| code(error, Side::Request))?;
+            let response = response.map(|body: IncomingBody| {
+                body.map_err(|error| code(error, Side::Response)).boxed_unsync()
+            });
+            let nothing: Box<dyn Future<Output = _> + Send> = Box::new(async { Ok(()) });
+            Ok((response, nothing))
+        })
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+}
+
+/// Where a request broke off.
+#[derive(Clone, Copy)]
+enum Side {
+    /// Before there was a response.
+    Request,
+    /// In the body of the response.
+    Response,
+}
+
+/// The error of the interface that says it, as far as there is one.
+fn code(error: RequestError, side: Side) -> Error {
+    match error {
+        RequestError::Refused(HttpRefusal { kind, .. }) => match (kind, side) {
+            (RefusalKind::Address, _) => Error::DestinationIpProhibited,
+            (RefusalKind::Size, Side::Request) => Error::HttpRequestBodySize(None),
+            (RefusalKind::Size, Side::Response) => Error::HttpResponseBodySize(None),
+            (RefusalKind::Time, _) => Error::HttpResponseTimeout,
+            _ => Error::HttpRequestDenied,
+        },
+        RequestError::Name { reason, .. } => {
+            Error::DnsError { rcode: Some(reason), info_code: None }
+        }
+        RequestError::Connect { is_refused: true, .. } => Error::ConnectionRefused,
+        RequestError::Connect { .. } | RequestError::Proxy { .. } => Error::DestinationUnavailable,
+        RequestError::Tls { is_certificate: true, .. } => Error::TlsCertificateError,
+        RequestError::Tls { .. } => Error::TlsProtocolError,
+        RequestError::Time(TimePhase::Connect) => Error::ConnectionTimeout,
+        RequestError::Time(_) => Error::ConnectionReadTimeout,
+        RequestError::Protocol(_) => Error::HttpProtocolError,
+        RequestError::Upgrade => Error::HttpUpgradeFailed,
+        RequestError::Encoding(encoding) => Error::HttpResponseContentCoding(Some(encoding)),
+        RequestError::Ended => Error::ConnectionTerminated,
+        RequestError::Internal(message) => Error::InternalError(Some(message)),
+    }
+}
