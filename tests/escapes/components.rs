@@ -55,7 +55,7 @@ fn a_component_that_is_no_tool_is_refused() {
     check("another contract", &crafted::tool("kitbag:tool/types@9.9.0", ""));
     let printer = r#"(import "acme:printer/paper@1.0.0" (instance (export "print" (func))))"#;
     check("unknown import", &crafted::tool("kitbag:tool/types@0.1.0", printer));
-    let http = r#"(import "wasi:http/outgoing-handler@0.2.0" (instance (export "handle" (func))))"#;
+    let http = r#"(import "wasi:http/outgoing-handler@0.3.0" (instance (export "handle" (func))))"#;
     let host = |version: &str, log: &str| {
         format!(r#"(import "kitbag:tool/host@{version}" (instance (export "log" (func {log}))))"#)
     };

@@ -7,7 +7,6 @@ use std::time::Duration;
 use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, format_duration};
 use kitbag_files::{Distrust, OpenError, OwnerError};
-use kitbag_policy::Reach;
 
 use crate::metering::Metering;
 
@@ -357,14 +356,9 @@ fn list(imports: &[String]) -> String {
 /// What a person can do about an import, where we know it.
 fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
-    if any("wasi:http/") {
-        format!(
-            "; a tool has {}: leave HTTP out of the build, in JavaScript with `disableFeatures: \
-             ['http', 'fetch-event']`",
-            Reach::Network.absent()
-        )
-    } else if any("wasi:") {
-        "; it offers WASI 0.2: cli, clocks, filesystem, io, random and sockets without a network"
+    if any("wasi:") {
+        "; it offers WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
+         without a network"
             .into()
     } else {
         "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only".into()

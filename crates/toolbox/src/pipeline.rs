@@ -462,7 +462,8 @@ async fn run_native(
 }
 
 /// Adds to the error of a run what the tool asks for and is not granted, which of its grants
-/// give nothing, and the secrets that it was refused, since that is often why it failed.
+/// give nothing, and the secrets and requests that it was refused, since that is often why
+/// it failed.
 fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     let message = match &mut completion.result {
         Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
@@ -477,6 +478,7 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     }
     lines.extend(call.tool.grant_warnings());
     lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
+    lines.extend(completion.refused_requests.iter().map(|it| call.tool.refused_request(it)));
     for line in lines {
         message.push('\n');
         message.push_str(&line);

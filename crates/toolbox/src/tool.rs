@@ -10,6 +10,7 @@ use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
+use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, Rates, RefusedSecret,
     Request, RequestedGrants,
@@ -196,6 +197,16 @@ impl Tool {
             refused.guest()
         );
         shown(&message).to_string()
+    }
+
+    /// What is said of a request over HTTP that the tool was refused, with the line that
+    /// would allow it.
+    pub(crate) fn refused_request(&self, refused: &HttpRefusal) -> String {
+        let advice = refused.missing.as_ref().map(|MissingGrant { key, entry }| {
+            let name = &self.name;
+            format!("; to allow it, add `{entry}` to `tools.{name}.grants.{key}`")
+        });
+        shown(&format!("{}{}", refused.reason, advice.unwrap_or_default())).to_string()
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,

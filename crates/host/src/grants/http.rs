@@ -67,7 +67,7 @@ impl Sending {
         let Self { tool, grants, client, requests } = self;
         requests.get_or_insert_with(|| {
             let owner = format!("{tool} {grants:?}");
-            Requests::new(client, owner, grants.clone(), CallLimits::default())
+            Requests::new(client, owner, grants.clone(), CallLimits::default(), None)
         })
     }
 }
