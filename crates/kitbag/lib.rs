@@ -50,7 +50,8 @@ pub use kitbag_contract::{
     Progress, Question,
 };
 pub use kitbag_host::{
-    self as host, Cancellation, Compiling, Completion, Concurrency, EventSink, Listener,
+    self as host, Cancellation, ClientOptions, Compiling, Completion, Concurrency, EventSink,
+    Listener,
 };
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
@@ -88,6 +89,7 @@ pub struct Builder {
     memory: Option<ByteSize>,
     concurrency: Option<Concurrency>,
     compiler: Option<PathBuf>,
+    connections: ClientOptions,
     host: Option<Host>,
     on_question: Option<OnQuestion>,
     listener: Option<Arc<dyn Listener>>,
@@ -360,6 +362,14 @@ impl Builder {
         self
     }
 
+    /// How connections for tools are made: whom they trust, who resolves names, and through
+    /// which proxy. Default: as the system says, and no proxy.
+    #[must_use]
+    pub fn connections(mut self, options: ClientOptions) -> Self {
+        self.connections = options;
+        self
+    }
+
     /// Uses the host of another one, so that what it has loaded stays loaded and
     /// both share its places for calls. What this builder says of those, of the
     /// cache, of [`memory`](Self::memory) and of
@@ -496,6 +506,7 @@ impl Builder {
                 cache: self.places.cache.clone().map(DiskCache::new),
                 pool: !self.is_single_call,
                 compiler: self.compiler,
+                connections: self.connections,
                 concurrency: match (self.concurrency, self.is_single_call) {
                     (Some(concurrency), _) => concurrency,
                     (None, true) => Concurrency::ONE,
