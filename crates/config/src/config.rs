@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
+use kitbag_policy::http::Deny;
 use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, Rates};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,6 +57,8 @@ pub struct Config {
     pub ceiling: EffectiveLimits,
     /// What the files and components of the workspace can be granted, at most.
     pub grant_ceiling: ToolGrants,
+    /// What no tool may ask for over HTTP, whatever it is granted. Default: nothing.
+    pub deny: Sourced<Arc<Deny>>,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -174,6 +177,8 @@ pub struct ToolGrants {
     pub value: Grants,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
+    /// The place of a single grant, by the key of its kind and its line.
+    places: BTreeMap<(&'static str, String), Origin>,
     /// What is most likely not as it was meant, each with its place: a grant that does not
     /// count, or that gives nothing.
     pub warnings: Vec<Sourced<Problem>>,
@@ -398,6 +403,17 @@ impl ToolGrants {
     ) {
         self.origins.insert(grants.value.key(), grants.origin);
         *kind(&mut self.value) = grants.value;
+    }
+
+    /// Says where a single grant stands, by the line that its kind writes of it.
+    pub(crate) fn place(&mut self, kind: &'static str, line: String, origin: Origin) {
+        self.places.insert((kind, line), origin);
+    }
+
+    /// Where a single grant stands, by the key of its kind and its line in
+    /// [`Kind::lines`]; where the list stands if that is all that is known.
+    pub fn place_of(&self, kind: &'static str, line: &str) -> &Origin {
+        self.places.get(&(kind, line.to_owned())).unwrap_or_else(|| self.origin_of(kind))
     }
 
     /// Where the grants of a kind came from, by its key.

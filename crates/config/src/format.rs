@@ -33,6 +33,10 @@ pub(crate) struct ConfigFile {
     #[serde(default)]
     #[schemars(title = "Ceilings")]
     pub(crate) ceiling: Option<CeilingConfig>,
+    /// What no tool of any workspace may ask for over HTTP, whatever it is granted: patterns
+    /// as in the grants, which are read widely. Only your own file has this key.
+    #[schemars(extend("default" = [], "examples" = [["https://*.example.com", "http://10.0.0.1"]]))]
+    pub(crate) deny: Option<Written<Vec<Written<String>>>>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]

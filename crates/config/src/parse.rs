@@ -228,9 +228,21 @@ impl Walk<'_> {
         path: &KeyPath<'_>,
         value: &mut Spanned<DeValue<'_>>,
     ) -> bool {
-        let schema = follow(self.root, schema);
+        let schema = choose(follow(self.root, schema), value.get_ref());
         let span = value.span();
         let words = words(schema);
+        if schema["anyOf"].is_array() {
+            let types = schema["anyOf"].as_array().into_iter().flatten();
+            let names: Vec<_> =
+                types.filter_map(|variant| name_of(variant["type"].as_str()?)).collect();
+            let problem = Problem::WrongType {
+                key: path.to_string(),
+                expected: names.join(" or "),
+                found: described(value.get_ref()),
+            };
+            self.report.span(self.file, span.into(), problem, None);
+            return false;
+        }
         let expected = match (schema["type"].as_str(), value.get_mut()) {
             (Some("object"), DeValue::Table(table)) => {
                 return self.table(schema, path, table, span);
@@ -326,6 +338,28 @@ fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
             (None, Some([only])) => only,
             _ => return schema,
         };
+    }
+}
+
+/// Of several schemas the one that is for values of this type.
+fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
+    let kind = match value {
+        DeValue::String(_) => "string",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+        _ => return schema,
+    };
+    let mut variants = schema["anyOf"].as_array().into_iter().flatten();
+    variants.find(|variant| variant["type"] == kind).unwrap_or(schema)
+}
+
+/// What values of a type are called, with the article.
+fn name_of(kind: &str) -> Option<&'static str> {
+    match kind {
+        "string" => Some("a string"),
+        "array" => Some("an array"),
+        "object" => Some("a table"),
+        _ => None,
     }
 }
 

@@ -35,6 +35,9 @@ impl Config {
         }
         rows.limits(&root.key("ceiling"), &self.ceiling);
         rows.grants(&root.key("ceiling").key("grants"), &self.grant_ceiling, false);
+        rows.add(root.key("deny"), &self.deny, |deny| {
+            deny.patterns().iter().map(ToString::to_string).collect()
+        });
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });

@@ -6,7 +6,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};
@@ -39,6 +40,15 @@ pub(crate) struct Entry<V> {
 /// Any TOML value.
 #[derive(Clone, Debug)]
 pub(crate) struct AnyValue(pub(crate) toml::Value);
+
+/// A text, or a value of another form: a short way to write what is meant most often.
+#[derive(Clone, Debug)]
+pub(crate) enum StringOr<T> {
+    /// The text.
+    String(String),
+    /// The long form.
+    Other(T),
+}
 
 /// A written value together with the file it stands in.
 #[derive(Debug)]
@@ -214,6 +224,35 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Table<V> {
     }
 }
 
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = StringOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, a table or an array")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(StringOr::String(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(StringOr::Other)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(SeqAccessDeserializer::new(seq)).map(StringOr::Other)
+            }
+        }
+
+        // Not by an untagged enum, which loses the places of what it tries.
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
 impl<'de> Deserialize<'de> for AnyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         toml::Value::deserialize(deserializer).map(Self)
@@ -251,6 +290,22 @@ impl<V: JsonSchema> JsonSchema for Table<V> {
         json_schema!({
             "type": "object",
             "additionalProperties": generator.subschema_for::<V>(),
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for StringOr<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("StringOr{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [{ "type": "string" }, generator.subschema_for::<T>()],
         })
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn resolve(
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
+    let deny = grants::http::deny(&configs, report);
     let switches = Switches::new(&configs, place);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
@@ -58,6 +59,7 @@ pub(crate) fn resolve(
         overrides: &overrides.limits,
         ceilings: &ceilings,
         grant_ceiling: &grant_ceiling,
+        deny: &deny,
         variables: sources.variables,
         own_file: sources.own_file(),
         canonical_root: &canonical,
@@ -107,6 +109,7 @@ pub(crate) fn resolve(
         files,
         ceiling,
         grant_ceiling,
+        deny,
         limits,
         secret_files,
         server_memory,

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
+use kitbag_policy::http::Deny;
 
 use super::toolsets::Switches;
 use crate::config::ToolGrants;
@@ -12,6 +14,7 @@ use crate::error::Report;
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
+use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
 use crate::sources::{BuiltinTool, Variables};
 use crate::written::{At, Span};
@@ -29,6 +32,8 @@ pub(super) struct Resolver<'a> {
     pub(super) ceilings: &'a KnownLimits,
     /// What a workspace can grant at most.
     pub(super) grant_ceiling: &'a ToolGrants,
+    /// What no tool may ask for over HTTP.
+    pub(super) deny: &'a Sourced<Arc<Deny>>,
     /// The variables of the environment that can be granted.
     pub(super) variables: Option<&'a Variables>,
     /// The person's own file, for messages.

@@ -153,7 +153,7 @@ limits = []
 source = "local"
 wasm = true
 parameters.path = { type = "sting", requierd = true, items = { typ = "string" }, enum = 1.5 }
-grants = { filesystem = [{ host = "." }, 3, { host = ".", guest = "/a", mode = 1 }], http = ["a"] }
+grants = { filesystem = [{ host = "." }, 3, { host = ".", guest = "/a", mode = 1 }], udp = ["a"] }
 answers = 3
 
 [knowledge]
@@ -177,7 +177,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
             "C:15:26: missing key `guest` in `tools.count.grants.filesystem[0]`",
             "C:15:42: `tools.count.grants.filesystem[1]` takes a table, not the integer `3`",
             "C:15:80: `tools.count.grants.filesystem[2].mode` takes `ro` or `rw`, not the integer `1`",
-            "C:15:86: unknown key `http` in `tools.count.grants`; known keys: `filesystem`, `env`, `config`",
+            "C:15:86: unknown key `udp` in `tools.count.grants`; known keys: `filesystem`, `http`, `env`, `config`",
             "C:16:11: `tools.count.answers` takes a table, not the integer `3`",
             "C:19:5: `knowledge.a` takes a table, not the integer `3`",
             "C:20:39: `knowledge.b.learned[1]` takes a string, not the integer `1`",
@@ -234,8 +234,7 @@ fn grants_that_are_not_enforced_do_not_exist() {
     check_problems(
         "[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n[tools.a.grants]\nhttp = []\nsockets = true\n",
         &[
-            "C:5:1: unknown key `http` in `tools.a.grants`; known keys: `filesystem`, `env`, `config`",
-            "C:6:1: unknown key `sockets` in `tools.a.grants`; known keys: `filesystem`, `env`, \
+            "C:6:1: unknown key `sockets` in `tools.a.grants`; known keys: `filesystem`, `http`, `env`, \
              `config`",
         ],
     );

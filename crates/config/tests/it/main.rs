@@ -8,6 +8,7 @@ mod files;
 mod format;
 mod grants;
 mod hostile;
+mod http;
 mod layers;
 mod limits;
 mod parameters;

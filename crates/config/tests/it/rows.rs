@@ -18,6 +18,7 @@ ceiling.time = "30s" # default
 ceiling.output = "1 MiB" # default
 ceiling.written = "1 GiB" # default
 ceiling.compile = "1m" # default
+deny = [] # default
 trust.directories = [] # default
 limits.memory = "64 MiB" # default
 limits.time = "30s" # default

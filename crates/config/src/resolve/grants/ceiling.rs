@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::environment;
+use super::http::{self, HttpConfig};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -21,6 +22,9 @@ use crate::written::{At, Written};
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Ceilings of the grants")]
 pub(crate) struct CeilingGrantsConfig {
+    /// Requests over HTTP: a grant of a workspace counts where one of these has all of it.
+    #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
+    pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name.
     #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
     pub(crate) env: Option<Written<Vec<Written<String>>>>,
@@ -36,6 +40,9 @@ pub(in crate::resolve) fn grant_ceiling(
     let own =
         own.and_then(|(file, config)| Some(config.ceiling.as_ref()?.grants.as_ref()?.at(file)));
     let Some(own) = own else { return ceiling };
+    if let Some(http) = own.inner(|grants| grants.http.as_ref()) {
+        ceiling.set(|grants| &mut grants.http, http::ceiling(http, report));
+    }
     if let Some(env) = own.inner(|grants| grants.env.as_ref()) {
         ceiling.set(|grants| &mut grants.variables, environment::ceiling(env, report));
     }

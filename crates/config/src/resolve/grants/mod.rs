@@ -7,12 +7,14 @@ pub(crate) mod ceiling;
 mod config_values;
 mod environment;
 mod filesystem;
+pub(super) mod http;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::ceiling::Code;
 use self::filesystem::DirectoryGrantConfig;
+use self::http::HttpConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
@@ -29,6 +31,10 @@ pub(crate) struct GrantsConfig {
     /// that.
     #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
     pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
+    /// Requests over HTTP: a pattern, which is granted for `GET` and `HEAD`, or a table. Those
+    /// of a workspace's file count within `[ceiling.grants]` of your own.
+    #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
+    pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name: the tool finds them in its own. One that
     /// is not set is left out. Those of a workspace's file count within `[ceiling.grants]` of
     /// your own.
@@ -55,6 +61,8 @@ impl Resolver<'_> {
         let directories = of_kind(&layers, |grants| grants.filesystem.as_ref());
         let directories = self.directories(directories, is_enabled, builtin);
         grants.set(|grants| &mut grants.directories, directories);
+        let http = of_kind(&layers, |grants| grants.http.as_ref());
+        self.http(http, is_enabled, code, &mut grants);
         let variables = of_kind(&layers, |grants| grants.env.as_ref());
         self.variables(variables, is_enabled, code, &mut grants);
         self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);

@@ -1,0 +1,308 @@
+//! Requests over HTTP that are granted, and what nothing may ask for.
+
+use kitbag_contract::{ByteSize, parse_duration};
+use kitbag_policy::http::{
+    Deny, HeaderError, Headers, MAX_FOLLOW, MethodError, Methods, UrlPatternError,
+};
+use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use super::ceiling::Code;
+use crate::config::ToolGrants;
+use crate::error::Report;
+use crate::file::{Layer, SourceFile};
+use crate::format::ConfigFile;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::resolve::resolver::Resolver;
+use crate::written::{At, StringOr, Written};
+
+/// The most grants that one tool has. Each request is held against each.
+const MAX_GRANTS: usize = 256;
+
+/// A list of grants, as a file has it.
+pub(super) type HttpConfig = Vec<Written<StringOr<HttpGrantConfig>>>;
+
+/// What a tool may ask of servers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "HTTP")]
+pub(crate) struct HttpGrantConfig {
+    /// Where: `scheme://host[:port][/path]`. `*.example.com` is every name below; without a
+    /// port it is the scheme's; without a path every one. In a path `*` is any characters
+    /// within a segment, `**` any number of segments.
+    #[schemars(extend("examples" = ["https://api.github.com/repos/**"]))]
+    pub(crate) url: Written<String>,
+    /// The methods: a list of them, or `*` for every one. `GET` has `HEAD` with it.
+    #[schemars(extend("default" = ["GET"], "examples" = [["GET", "POST"], "*"]))]
+    pub(crate) methods: Option<Written<StringOr<Vec<Written<String>>>>>,
+    /// Addresses that the host may have besides those of the public internet: blocks.
+    #[schemars(extend("default" = [], "examples" = [["10.0.0.0/8"]]))]
+    pub(crate) addresses: Option<Written<Vec<Written<String>>>>,
+    /// How many redirects are followed, each of which has to be granted too: a positive
+    /// integer, at most 20. Default: none, the tool gets the redirect.
+    pub(crate) follow: Option<Written<NonZeroU64>>,
+    /// `true` lets a path hold an encoded slash, `%2F`.
+    #[schemars(extend("default" = false))]
+    pub(crate) encoded_slash: Option<Written<bool>>,
+    /// The header fields that the tool may send, besides those that every client sends.
+    /// Default: all but those that make some servers take a request for another one.
+    #[schemars(extend("examples" = [["authorization"]]))]
+    pub(crate) headers: Option<Written<Vec<Written<String>>>>,
+    /// Size of the body of a request: a number and a unit, such as `1MiB`.
+    #[schemars(extend("default" = "1MiB"))]
+    pub(crate) max_request: Option<Written<String>>,
+    /// Size of the body of a response, as it comes and decompressed: a number and a unit,
+    /// such as `8MiB`.
+    #[schemars(extend("default" = "8MiB"))]
+    pub(crate) max_response: Option<Written<String>>,
+    /// Time from the start of a request to the end of its response: a number and a unit,
+    /// such as `10s`. Default: what is left of the call's.
+    pub(crate) time: Option<Written<String>>,
+}
+
+/// Why a grant of HTTP is none.
+#[derive(Debug, thiserror::Error)]
+enum HttpProblem {
+    /// A text is not a pattern.
+    #[error(transparent)]
+    Url(#[from] UrlPatternError),
+    /// A method cannot be granted.
+    #[error(transparent)]
+    Method(#[from] MethodError),
+    /// Methods as one text.
+    #[error("`methods` is a list, such as `[\"GET\", \"POST\"]`, or `\"*\"`")]
+    OneMethod,
+    /// A header field cannot be granted.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// A text is not a block of addresses.
+    #[error(
+        "`{}` is not a block of addresses; write one such as `10.0.0.0/8`",
+        kitbag_contract::text::shown(.0)
+    )]
+    Block(String),
+    /// A block that has bits after its length.
+    #[error("`{block}` names an address in a block; write `{meant}`")]
+    BlockBits {
+        /// The text.
+        block: String,
+        /// The block that holds it.
+        meant: String,
+    },
+    /// IPv4 that is put into IPv6.
+    #[error("`{0}` is IPv4 within IPv6, which is judged by what it holds; write the IPv4 block")]
+    BlockMapped(String),
+    /// More redirects than any grant follows.
+    #[error("`follow` is at most {MAX_FOLLOW}")]
+    Follow,
+    /// A path with an encoded slash that no request has.
+    #[error(
+        "no request has an encoded slash in its path without `encoded_slash = true`; add it, or write \
+         the path without `%2F`"
+    )]
+    EncodedSlash,
+    /// All hosts, in a file of a workspace.
+    #[error("only your own file may grant every host; name the hosts that are meant")]
+    AnyHost,
+    /// More grants than can be held.
+    #[error("{count} grants are listed, and {MAX_GRANTS} is the most")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+}
+
+/// What the user's own file lets a workspace grant.
+pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<HttpGrants> {
+    let grants = grants(at, report).into_iter().map(|(_, grant)| Arc::new(grant));
+    at.sourced(HttpGrants { grants: grants.collect(), deny: Arc::default() })
+}
+
+/// What nothing may ask for: of the user's own file alone, for all workspaces.
+pub(in crate::resolve) fn deny(
+    configs: &[(&SourceFile, &ConfigFile)],
+    report: &mut Report,
+) -> Sourced<Arc<Deny>> {
+    let own = configs.iter().find(|(file, _)| file.layer() == Layer::User);
+    let own = own.and_then(|(file, config)| Some(config.deny.as_ref()?.at(file)));
+    let Some(own) = own else { return Sourced::default(Arc::default()) };
+    let mut patterns = Vec::new();
+    for entry in own.value {
+        match UrlPattern::parse_denied(&entry.value) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => report.at(entry.at(own.file), HttpProblem::from(error)),
+        }
+    }
+    own.sourced(Arc::new(Deny::new(patterns)))
+}
+
+impl Resolver<'_> {
+    /// What a tool may ask of servers. What a workspace grants beyond the ceiling is left
+    /// out.
+    pub(super) fn http(
+        &mut self,
+        mut layers: Vec<At<'_, HttpConfig>>,
+        is_enabled: bool,
+        code: Code,
+        tool: &mut ToolGrants,
+    ) {
+        tool.value.http.deny = Arc::clone(&self.deny.value);
+        let effective = layers.pop();
+        // A weaker layer is overridden, but must be valid all the same.
+        for weaker in layers {
+            grants(weaker, self.report);
+        }
+        let Some(effective) = effective else { return };
+        let mut granted = HttpGrants { grants: Vec::new(), deny: Arc::clone(&self.deny.value) };
+        for (at, grant) in grants(effective, self.report) {
+            let one = HttpGrants::from(vec![grant]);
+            let is_within = one.beyond(&self.grant_ceiling.value.http.grants).is_none();
+            let grant = Arc::clone(&one.grants[0]);
+            let setting = format!("http = [{}]", grant.as_entry());
+            if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+                tool.warnings.extend(is_enabled.then_some(beyond));
+                continue;
+            }
+            tool.place(HttpGrant::KEY, grant.to_string(), at.origin());
+            granted.grants.push(grant);
+        }
+        tool.set(|grants| &mut grants.http, effective.sourced(granted));
+    }
+}
+
+/// The grants of a list, each with its place.
+fn grants<'a>(
+    list: At<'a, HttpConfig>,
+    report: &mut Report,
+) -> Vec<(At<'a, StringOr<HttpGrantConfig>>, HttpGrant)> {
+    let count = list.value.len();
+    if count > MAX_GRANTS {
+        report.at(list, HttpProblem::TooMany { count });
+        return Vec::new();
+    }
+    let entries = list.value.iter().map(|entry| entry.at(list.file));
+    entries.filter_map(|at| Some((at, grant(at, report)?))).collect()
+}
+
+/// One grant; what is wrong with any field of it is reported.
+pub(super) fn grant(
+    at: At<'_, StringOr<HttpGrantConfig>>,
+    report: &mut Report,
+) -> Option<HttpGrant> {
+    let config = match at.value {
+        StringOr::String(url) => return pattern(at.with(url), false, report).map(HttpGrant::new),
+        StringOr::Other(config) => at.with(config),
+    };
+    let encoded_slash = config.value.encoded_slash.as_ref().is_some_and(|written| written.value);
+    let url = pattern(config.value.url.at(at.file), encoded_slash, report);
+    let methods = config.inner(|config| config.methods.as_ref());
+    let methods = methods.map_or(Some(Methods::default()), |at| methods_of(at, report));
+    let addresses = config.inner(|config| config.addresses.as_ref());
+    let addresses = addresses.map_or(Some(Vec::new()), |at| each(at, report, block));
+    let follow = config.inner(|config| config.follow.as_ref());
+    let follow = follow.map_or(Some(0), |at| {
+        let follow = u8::try_from(at.value.get()).ok().filter(|follow| *follow <= MAX_FOLLOW);
+        follow.or_else(|| {
+            report.at(at, HttpProblem::Follow);
+            None
+        })
+    });
+    let headers = config.inner(|config| config.headers.as_ref());
+    let headers = headers.map_or(Some(Headers::default()), |at| {
+        each(at, report, |name| Ok(Headers::new([name]).map(|_| name)?))
+            .and_then(|names| Headers::new(names).ok())
+    });
+    let size = |at: Option<At<'_, String>>, default: ByteSize, report: &mut Report| match at {
+        None => Some(default),
+        Some(at) => at.value.parse().map_err(|error| report.at(at, error)).ok(),
+    };
+    let max_request = config.inner(|config| config.max_request.as_ref());
+    let max_request = size(max_request, HttpGrant::MAX_REQUEST, report);
+    let max_response = config.inner(|config| config.max_response.as_ref());
+    let max_response = size(max_response, HttpGrant::MAX_RESPONSE, report);
+    let time = match config.inner(|config| config.time.as_ref()) {
+        None => Some(None),
+        Some(at) => parse_duration(at.value).map(Some).map_err(|error| report.at(at, error)).ok(),
+    };
+    Some(HttpGrant {
+        url: url?,
+        methods: methods?,
+        addresses: addresses?,
+        follow: follow?,
+        encoded_slash,
+        headers: headers?,
+        max_request: max_request?,
+        max_response: max_response?,
+        time: time?,
+    })
+}
+
+fn pattern(at: At<'_, String>, encoded_slash: bool, report: &mut Report) -> Option<UrlPattern> {
+    let problem = match UrlPattern::parse(at.value) {
+        Ok(url) if url.is_any_host() && at.file.layer() != Layer::User => HttpProblem::AnyHost,
+        Ok(url) if url.needs_encoded_slash() && !encoded_slash => HttpProblem::EncodedSlash,
+        Ok(url) => return Some(url),
+        Err(error) => error.into(),
+    };
+    report.at(at, problem);
+    None
+}
+
+fn methods_of(at: At<'_, StringOr<Vec<Written<String>>>>, report: &mut Report) -> Option<Methods> {
+    let list = match at.value {
+        StringOr::String(text) if text == "*" => return Some(Methods::Any),
+        StringOr::String(_) => {
+            report.at(at, HttpProblem::OneMethod);
+            return None;
+        }
+        StringOr::Other(list) => at.with(list),
+    };
+    let methods = each(list, report, |method| Ok(Methods::new([method]).map(|_| method)?))?;
+    Methods::new(methods).map_err(|error| report.at(list, HttpProblem::from(error))).ok()
+}
+
+/// What each text of a list means; `None` where one of them was reported.
+fn each<'a, T>(
+    list: At<'a, Vec<Written<String>>>,
+    report: &mut Report,
+    read: impl Fn(&'a str) -> Result<T, HttpProblem>,
+) -> Option<Vec<T>> {
+    let mut values = Vec::with_capacity(list.value.len());
+    for entry in list.value {
+        match read(&entry.value) {
+            Ok(value) => values.push(value),
+            Err(problem) => report.at(entry.at(list.file), problem),
+        }
+    }
+    (values.len() == list.value.len()).then_some(values)
+}
+
+fn block(text: &str) -> Result<kitbag_policy::addresses::Block, HttpProblem> {
+    use kitbag_policy::addresses::{Block, is_ipv4_within_ipv6};
+    let block: Block = match text.parse() {
+        Ok(block) => block,
+        Err(_) => {
+            let address: std::net::IpAddr =
+                text.parse().map_err(|_| HttpProblem::Block(text.to_owned()))?;
+            address.into()
+        }
+    };
+    if block.trunc() != block {
+        let (block, meant) = (text.to_owned(), block.trunc().to_string());
+        return Err(HttpProblem::BlockBits { block, meant });
+    }
+    match is_ipv4_within_ipv6(block) {
+        true => Err(HttpProblem::BlockMapped(text.to_owned())),
+        false => Ok(block),
+    }
+}
+
+impl From<HttpProblem> for Problem {
+    fn from(problem: HttpProblem) -> Self {
+        Self::Grant { kind: HttpGrant::KEY, reason: problem.to_string() }
+    }
+}
