@@ -3,12 +3,18 @@
 //! The interface is offered to every component, so that one which merely links it runs.
 //! Each request is put to the grants by [`kitbag_http`].
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::ByteSize;
 use kitbag_http::{
     BoxError, CallLimits, Client, IncomingBody, RequestError, RequestTimes, Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
+use tokio::runtime::Handle;
 use wasmtime_wasi::ResourceTable;
 use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
@@ -91,7 +97,11 @@ impl WasiHttpHooks for Sending {
             between_bytes: options.between_bytes_timeout,
         };
         let url = request.uri().to_string();
-        let request = request.map(|body| body.map_err(BoxError::from).boxed_unsync());
+        let runtime = Handle::try_current().ok();
+        let request = request.map(|body| {
+            let sent = SentBody { body: Some(body), runtime };
+            sent.map_err(BoxError::from).boxed_unsync()
+        });
         let response = self.requests().send(&url, request, times);
         Box::new(async move {
             let response = response.await.map_err(|error| code(error, Side::Request))?;
@@ -105,6 +115,53 @@ impl WasiHttpHooks for Sending {
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
         CHUNK_BYTES
+    }
+}
+
+/// The body of a request, as the guest writes it. What the client leaves of it is taken and
+/// dropped: a guest that writes or ends its body after the request was refused gets the error
+/// of the response, and none of the body.
+struct SentBody {
+    /// `None` after its end.
+    body: Option<WasiBody>,
+    /// That of the call.
+    runtime: Option<Handle>,
+}
+
+impl Body for SentBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(context));
+        if !matches!(frame, Some(Ok(_))) {
+            this.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for SentBody {
+    fn drop(&mut self) {
+        if let (Some(mut body), Some(runtime)) = (self.body.take(), &self.runtime)
+            && !body.is_end_stream()
+        {
+            // It ends with the guest's own handle.
+            runtime.spawn(async move { while let Some(Ok(_)) = body.frame().await {} });
+        }
     }
 }
 
