@@ -138,6 +138,19 @@ impl Grants {
         }
     }
 
+    /// Where a tool may send requests, as a model reads it in a description: `reads
+    /// https://docs.rs/**`, and so on. `None`: nowhere.
+    pub fn network_line(&self) -> Option<String> {
+        const MOST: usize = 20;
+        let brief = self.http.brief();
+        let shown = brief.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match brief.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        (!brief.is_empty()).then(|| format!("Network: {shown}{more}"))
+    }
+
     /// Guest path of the directory that a tool works in: `/workspace` where
     /// that is granted, else the first granted directory, else `/`.
     ///
@@ -290,6 +303,35 @@ mod tests {
         check(&[], false);
         check(&[Access::ReadOnly], false);
         check(&[Access::ReadOnly, Access::ReadWrite], true);
+        let variable = VariableGrant { name: "LANG".parse().unwrap(), value: None };
+        let grants = Grants { variables: vec![variable], ..Grants::default() };
+        assert_eq!(grants.effects(), Effects::default());
+        let reads = http_grant("https://docs.rs/**");
+        let grants = Grants { http: vec![reads.clone()].into(), ..Grants::default() };
+        assert_eq!(grants.effects(), Effects { changes: false, open_world: true });
+        let mut sends = http_grant("https://api.example.com");
+        sends.methods = http::Methods::new(["POST"]).unwrap();
+        let grants = Grants { http: vec![reads, sends].into(), ..Grants::default() };
+        assert_eq!(grants.effects(), Effects { changes: true, open_world: true });
+    }
+
+    fn http_grant(url: &str) -> HttpGrant {
+        HttpGrant::new(url.parse().unwrap())
+    }
+
+    #[test]
+    fn the_line_of_the_network_names_the_hosts() {
+        let line = |urls: &[String]| {
+            let http = urls.iter().map(|url| http_grant(url)).collect::<Vec<_>>().into();
+            Grants { http, ..Grants::default() }.network_line()
+        };
+        assert_eq!(line(&[]), None);
+        let urls = ["https://docs.rs/**".to_owned(), "https://*.example.com".to_owned()];
+        let expected = "Network: reads https://docs.rs/**, reads https://*.example.com/**";
+        assert_eq!(line(&urls).as_deref(), Some(expected));
+        let many: Vec<_> = (0..23).map(|number| format!("https://h{number}.example.com")).collect();
+        let line = line(&many).unwrap();
+        assert!(line.ends_with("reads https://h19.example.com/**, and 3 more"), "{line}");
     }
 
     #[test]
@@ -311,11 +353,13 @@ mod tests {
         let required = serde_json::json!({
             "filesystem": [{ "guest": "/out", "mode": "rw" }],
             "env": ["LANG"],
-            "required": ["env", "telepathy"],
+            "http": ["https://docs.rs/**"],
+            "required": ["env", "http", "telepathy"],
         });
         let required = RequestedGrants::read(required.as_object().unwrap()).unwrap();
         let missing: Vec<_> = required.missing_required(&grants).map(|(_, it)| it.entry).collect();
-        assert_eq!(missing, ["\"LANG\""], "it can do without the directory");
+        let expected = ["\"https://docs.rs/**\"", "\"LANG\""];
+        assert_eq!(missing, expected, "it can do without the directory");
         let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
         assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
     }

@@ -237,10 +237,11 @@ impl Toolbox {
         {
             description.value.push_str(&tool::directories_line(&tool.grants.value));
         }
-        if let Some(reason) = tool.unavailable() {
+        let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
+        for line in tool.grants.value.network_line().into_iter().chain(unavailable) {
             let description = tool.description.get_or_insert(Sourced::default(String::new()));
             let end = if description.value.is_empty() { "" } else { "\n" };
-            description.value.push_str(&format!("{end}Unavailable: {reason}"));
+            description.value.push_str(&format!("{end}{line}"));
         }
         tool
     }
