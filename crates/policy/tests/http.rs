@@ -363,3 +363,14 @@ fn a_refusal_names_the_line_that_would_allow_it() {
     let entry = "{ url = \"https://a.example/**\", addresses = [\"10.0.0.1/32\"] }";
     assert_eq!(refusal.missing.unwrap().entry, entry);
 }
+
+#[test]
+fn what_two_grants_allow_does_not_add_up() {
+    let request = HttpRequest::get("https://a.example/x").unwrap();
+    let both =
+        grants(&["https://a.example|addresses=10.0.0.0/8", "https://a.example|max_response=20MiB"]);
+    let mut allowed = both.decide(&request).unwrap();
+    assert!(allowed.clone().response_bytes(20 << 20).is_ok());
+    assert!(allowed.addresses(&["10.0.0.1".parse().unwrap()]).is_ok());
+    assert!(allowed.response_bytes(20 << 20).is_err());
+}
