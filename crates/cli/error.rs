@@ -9,6 +9,7 @@ use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError};
+use kitbag::secrets::{ReadError, StoreError};
 use kitbag::{Question, ToolboxError};
 use serde_json::{Value, json};
 
@@ -53,6 +54,18 @@ pub(crate) enum CliError {
     #[cfg(feature = "serve")]
     #[error("{0}")]
     Serve(String, #[source] Box<dyn Error + Send + Sync>),
+    /// A secret that cannot be read.
+    #[error("the secret `{name}` cannot be read")]
+    Secret {
+        /// Its name.
+        name: String,
+        /// Why not.
+        #[source]
+        source: ReadError,
+    },
+    /// What keeps secrets cannot be read or changed.
+    #[error(transparent)]
+    SecretStore(#[from] StoreError),
     /// Output that cannot be written.
     #[error("standard output cannot be written")]
     Output(#[source] io::Error),
@@ -103,7 +116,7 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) => Exit::Denied,
+            Self::Cache(_) | Self::Secret { .. } | Self::SecretStore(_) => Exit::Denied,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
             Self::Output(_) | Self::Save { .. } => Exit::Output,

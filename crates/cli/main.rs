@@ -13,7 +13,6 @@ mod log;
 mod new_file;
 mod open_files;
 mod output;
-#[cfg(feature = "serve")]
 mod replace;
 mod save;
 
@@ -100,6 +99,11 @@ enum Command {
     /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
+    /// Keep secrets for tools, and say where each may go
+    ///
+    /// A tool never gets a value: kitbag adds it to the requests for the places of the
+    /// secret. Values are kept encrypted; where they go stands in your own config.toml.
+    Secret(commands::secret::Args),
     /// Show the configuration in effect, or the schema of its file
     Config(commands::config::Args),
     /// Show what is kept of compiled tools, or remove it
@@ -159,6 +163,7 @@ fn run(cli: Cli) -> Exit {
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
+        Command::Secret(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
         Command::Completions(args) => args.run(),

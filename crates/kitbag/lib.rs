@@ -33,6 +33,7 @@
 
 mod builtins;
 mod places;
+mod secret_store;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -56,11 +57,15 @@ pub use kitbag_host::{
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
 pub use kitbag_policy as policy;
+pub use kitbag_secrets as secrets;
 pub use kitbag_toolbox::{
     self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
+#[cfg(feature = "store")]
+pub use secret_store::open_store;
+pub use secret_store::{PASSPHRASE_VARIABLE, secret_sources};
 
 /// The tools of one workspace, ready to be called.
 ///

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use kitbag_config::{Origin, Sourced, Variables};
 use kitbag_host::USUAL_PLACES;
 
+use crate::secret_store::PASSPHRASE_VARIABLE;
+
 /// Where a user keeps configuration and compiled tools, and what the
 /// environment says.
 ///
@@ -69,6 +71,8 @@ impl Places {
             .map(|value| Sourced { value, origin: Origin::environment("KITBAG_WORKSPACE") });
         let environment = own
             .iter()
+            // Read at the moment of its use, and held nowhere.
+            .filter(|(name, _)| name != PASSPHRASE_VARIABLE)
             .map(|(name, value)| {
                 (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
             })

@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;
+pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::Deny;
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, Rates};
+use kitbag_policy::{
+    Access, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
+    SecretSource,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -63,6 +66,10 @@ pub struct Config {
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
     pub secret_files: SecretFiles,
+    /// The user's secrets by name, without their values.
+    pub secrets: BTreeMap<SecretName, Secret>,
+    /// What keeps the values of secrets.
+    pub secret_store: SecretStore,
     /// What a server may take altogether. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
     /// What `[toolsets]` says.
@@ -199,6 +206,49 @@ pub struct SecretFiles {
     pub names: Sourced<Vec<String>>,
     /// Globs of names that are no secrets, of the user's own file alone. Default: none.
     pub except: Sourced<Vec<String>>,
+}
+
+/// A secret of the user: where its value comes from, and where it may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it stands in the user's own file.
+    pub origin: Origin,
+    /// Where its value comes from. Default: the store.
+    pub source: Sourced<SecretSource>,
+    /// Where it may go. Default: nowhere.
+    pub to: Sourced<Vec<SecretPlace>>,
+    /// How the host adds it to a request. Default: as a bearer token.
+    pub placement: Sourced<Placement>,
+    /// Where its placeholder is replaced besides headers: in the query, and in the body.
+    /// Default: in neither.
+    pub placeholder: Sourced<(bool, bool)>,
+}
+
+/// What keeps the values of secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretStore {
+    /// How the store is opened. `None`: none was chosen yet.
+    pub kind: Option<Sourced<SecretStoreKind>>,
+    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
+    /// there is no such directory.
+    pub file: Option<Sourced<PathBuf>>,
+    /// The file with its key; absolute. Default: `secrets.key` beside the user's own file.
+    /// `None`: it is not known where that is.
+    pub key_file: Option<Sourced<PathBuf>>,
+    /// The program that writes its passphrase, and that program's arguments. `None`: the
+    /// variable `KITBAG_PASSPHRASE` has it.
+    pub passphrase_command: Option<Sourced<Vec<String>>>,
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum SecretStoreKind {
+    /// An encrypted file, which a key in another file opens.
+    KeyFile,
+    /// An encrypted file, which a passphrase opens.
+    Passphrase,
 }
 
 /// The parameters of a tool, or the properties of an object, by name.
@@ -491,6 +541,16 @@ impl Parameter {
         set("default", self.default.as_ref().map(|default| default.value.clone()));
         set("items", self.items.as_ref().map(|items| items.schema()));
         schema
+    }
+}
+
+impl SecretStoreKind {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::KeyFile => "key-file",
+            Self::Passphrase => "passphrase",
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
+use crate::resolve::secrets::{SecretConfig, SecretStoreConfig};
 use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
 
@@ -41,6 +42,14 @@ pub(crate) struct ConfigFile {
     /// this table.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
+    /// Your secrets, by name: where the value of each comes from, and where it may go. Only
+    /// your own file has this table.
+    #[schemars(title = "Secrets")]
+    pub(crate) secrets: Option<Table<SecretConfig>>,
+    /// What keeps the values of secrets; `kitbag secret set` writes this. Only your own file
+    /// has this table.
+    #[schemars(title = "Store of secrets")]
+    pub(crate) secret_store: Option<SecretStoreConfig>,
     /// Files that look like secrets, by their names: no tool opens, changes, moves or links
     /// them unless its grant includes them.
     #[schemars(title = "Files that look like secrets")]

@@ -1,9 +1,12 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
 use kitbag_contract::{ByteSize, format_duration};
-use serde_json::Value;
+use kitbag_policy::{Placement, SecretPlace, SecretSource};
+use serde_json::{Value, json};
 
-use crate::config::{Config, Parameter, Parameters, Tool, ToolGrants, ToolSource, Topic};
+use crate::config::{
+    Config, Parameter, Parameters, SecretStoreKind, Tool, ToolGrants, ToolSource, Topic,
+};
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
@@ -46,6 +49,7 @@ impl Config {
             (root.key("secret_files"), |globs: &Vec<String>| Value::from(globs.as_slice()));
         rows.add(secret_files.key("names"), &self.secret_files.names, globs);
         rows.add(secret_files.key("except"), &self.secret_files.except, globs);
+        rows.secrets(root, self);
         rows.size(root.key("serve").key("memory"), &self.server_memory);
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
@@ -69,6 +73,19 @@ impl Config {
     }
 }
 
+/// How a secret is added, as it would be typed.
+fn placement(placement: &Placement) -> Value {
+    match placement {
+        Placement::Bearer => "bearer".into(),
+        Placement::Basic { user: None } => "basic".into(),
+        Placement::Basic { user: Some(user) } => json!({ "basic": user }),
+        Placement::Header { name, prefix } if prefix.is_empty() => json!({ "header": name }),
+        Placement::Header { name, prefix } => json!({ "header": name, "prefix": prefix }),
+        Placement::Query { name } => json!({ "query": name }),
+        Placement::Path { text } => json!({ "path": text }),
+    }
+}
+
 struct Rows(Vec<Row>);
 
 impl Rows {
@@ -80,6 +97,44 @@ impl Rows {
     fn text(&mut self, key: KeyPath<'_>, text: &Option<Sourced<String>>) {
         if let Some(text) = text {
             self.add(key, text, |text| text.as_str().into());
+        }
+    }
+
+    fn secrets(&mut self, root: &KeyPath<'_>, config: &Config) {
+        let secrets = root.key("secrets");
+        for (name, secret) in &config.secrets {
+            let key = secrets.key(name.as_str());
+            match &secret.source.value {
+                SecretSource::Store => {}
+                SecretSource::Variable(name) => {
+                    self.add(key.key("variable"), &secret.source, |_| name.as_str().into());
+                }
+                SecretSource::Command(words) => {
+                    self.add(key.key("command"), &secret.source, |_| words.as_slice().into());
+                }
+            }
+            self.add(key.key("to"), &secret.to, |to| {
+                to.iter().map(SecretPlace::to_string).collect()
+            });
+            self.add(key.key("as"), &secret.placement, placement);
+            self.add(key.key("placeholder"), &secret.placeholder, |(query, body)| {
+                let parts = [("query", query), ("body", body)];
+                parts.into_iter().filter(|(_, is_in)| **is_in).map(|(part, _)| part).collect()
+            });
+        }
+        let (key, store) = (root.key("secret_store"), &config.secret_store);
+        let Some(kind) = &store.kind else { return };
+        let path = |path: &std::path::PathBuf| path.to_string_lossy().into();
+        self.add(key.key("kind"), kind, |kind| kind.as_str().into());
+        if let Some(file) = &store.file {
+            self.add(key.key("file"), file, path);
+        }
+        match (kind.value, &store.key_file, &store.passphrase_command) {
+            (SecretStoreKind::KeyFile, Some(file), _) => self.add(key.key("key_file"), file, path),
+            (SecretStoreKind::Passphrase, _, Some(command)) => {
+                self.add(key.key("passphrase_command"), command, |words| words.as_slice().into());
+            }
+            _ => {}
         }
     }
 

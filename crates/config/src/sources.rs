@@ -16,7 +16,7 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
 /// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 10] = [
+pub const VARIABLES: [&str; 11] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
@@ -27,6 +27,7 @@ pub const VARIABLES: [&str; 10] = [
     "KITBAG_CONFIG",
     "KITBAG_CACHE_DIR",
     "KITBAG_STATE_DIR",
+    "KITBAG_PASSPHRASE",
 ];
 
 /// Where configuration comes from, and what it is measured against.

@@ -85,6 +85,19 @@ impl fmt::Display for SecretName {
     }
 }
 
+/// Where the value of a secret comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SecretSource {
+    /// The store.
+    #[default]
+    Store,
+    /// A variable of the environment of this process.
+    Variable(String),
+    /// What a program writes to its standard output. Its first text is the program, the
+    /// others are its arguments; no shell reads them.
+    Command(Vec<String>),
+}
+
 /// A secret of a tool: where requests may take it, and how. It holds nothing of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretGrant {

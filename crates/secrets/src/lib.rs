@@ -21,9 +21,7 @@ pub use leaks::{AllowedLeak, Leak, Leaks, OnAnswer, OnRequest};
 pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};
 pub use request::{Outgoing, Part, SecretRefusal};
-pub use source::{
-    COMMAND_TIME, ReadError, ReadSecret, Source, Sources, read_command, read_variable,
-};
+pub use source::{COMMAND_TIME, ReadError, ReadSecret, Sources, read_command, read_variable};
 #[cfg(feature = "store")]
 pub use store::{Key, Store, StoreError};
 pub use value::{SecretValue, ValueError};

@@ -8,23 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kitbag_contract::text::shown;
-use kitbag_policy::SecretName;
+use kitbag_policy::{SecretName, SecretSource};
 use zeroize::Zeroizing;
 
 use crate::value::{SecretValue, ValueError};
-
-/// Where the value of a secret comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Source {
-    /// The store.
-    #[default]
-    Store,
-    /// A variable of the environment of this process.
-    Variable(String),
-    /// What a program writes to its standard output. Its first text is the program, the
-    /// others are its arguments; no shell reads them.
-    Command(Vec<String>),
-}
 
 /// Gives the value of a secret, at the moment of its use.
 pub trait ReadSecret: Send + Sync {
@@ -39,7 +26,7 @@ pub trait ReadSecret: Send + Sync {
 /// Reads secrets where the user's file says they are.
 pub struct Sources {
     /// The source of each secret.
-    pub sources: BTreeMap<SecretName, Source>,
+    pub sources: BTreeMap<SecretName, SecretSource>,
     /// What reads the store. `None`: there is no store.
     pub store: Option<Box<dyn ReadSecret>>,
     /// How long a command may take.
@@ -100,9 +87,9 @@ impl ReadSecret for Sources {
     fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
         match self.sources.get(name) {
             None => Err(ReadError::Missing),
-            Some(Source::Store) => self.store.as_ref().ok_or(ReadError::Missing)?.read(name),
-            Some(Source::Variable(name)) => read_variable(name),
-            Some(Source::Command(command)) => read_command(command, self.command_time),
+            Some(SecretSource::Store) => self.store.as_ref().ok_or(ReadError::Missing)?.read(name),
+            Some(SecretSource::Variable(name)) => read_variable(name),
+            Some(SecretSource::Command(command)) => read_command(command, self.command_time),
         }
     }
 }
@@ -232,10 +219,10 @@ mod tests {
         let name = |text: &str| SecretName::new(text).unwrap();
         let command = ["/bin/echo", "of-the-command"].map(str::to_owned).to_vec();
         let sources = [
-            (name("command"), Source::Command(command)),
-            (name("variable"), Source::Variable("CARGO_MANIFEST_DIR".into())),
-            (name("unset"), Source::Variable("NO_SUCH_VARIABLE".into())),
-            (name("store"), Source::Store),
+            (name("command"), SecretSource::Command(command)),
+            (name("variable"), SecretSource::Variable("CARGO_MANIFEST_DIR".into())),
+            (name("unset"), SecretSource::Variable("NO_SUCH_VARIABLE".into())),
+            (name("store"), SecretSource::Store),
         ];
         let sources = Sources { sources: sources.into(), store: None, command_time: COMMAND_TIME };
         let read = |text: &str| {

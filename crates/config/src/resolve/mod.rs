@@ -8,6 +8,7 @@ mod limits;
 mod parameters;
 mod resolver;
 mod secret_files;
+pub(crate) mod secrets;
 mod served;
 mod tools;
 mod toolsets;
@@ -85,6 +86,8 @@ pub(crate) fn resolve(
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
+    let secrets = resolver.secrets(&configs);
+    let secret_store = resolver.secret_store(&configs, sources);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
         ..component.clone()
@@ -112,6 +115,8 @@ pub(crate) fn resolve(
         deny,
         limits,
         secret_files,
+        secrets,
+        secret_store,
         server_memory,
         toolsets,
         tools,

@@ -15,6 +15,7 @@ mod parameters;
 mod rates;
 mod rows;
 mod secret_files;
+mod secrets;
 mod server;
 mod support;
 mod tools;

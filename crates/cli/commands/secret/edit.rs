@@ -1,0 +1,193 @@
+//! The tables of secrets in the user's own file, changed without touching the rest.
+
+use kitbag::policy::{Placement, SecretName, SecretSource};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// What is to stand in the file.
+pub(super) struct Changes<'a> {
+    pub(super) name: &'a SecretName,
+    pub(super) source: &'a SecretSource,
+    /// Where it may go, and whether that may have a wildcard. `None`: as it is.
+    pub(super) to: Option<(&'a [String], bool)>,
+    /// How it is added. `None`: as it is.
+    pub(super) placement: Option<&'a Placement>,
+    /// Where its placeholder is replaced. `None`: as it is.
+    pub(super) placeholder: Option<&'a [&'a str]>,
+    /// How the store is opened. `None`: as it is.
+    pub(super) store: Option<&'a str>,
+}
+
+/// Why a file cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EditError {
+    /// It is not TOML.
+    #[error("your own config.toml is left as it is: {0}")]
+    Syntax(#[from] toml_edit::TomlError),
+    /// Something else stands where a table should.
+    #[error("your own config.toml is left as it is: `{0}` in it is no table")]
+    Form(String),
+}
+
+impl Changes<'_> {
+    /// The file with these changes.
+    pub(super) fn apply(&self, text: &str) -> Result<String, EditError> {
+        let mut document: DocumentMut = text.parse()?;
+        if let Some(kind) = self.store {
+            let store = table(document.as_table_mut(), "secret_store", false)?;
+            set(store, "kind", kind.into());
+        }
+        let secrets = table(document.as_table_mut(), "secrets", true)?;
+        let secret = table(secrets, self.name.as_str(), false)?;
+        let (variable, command) = match self.source {
+            SecretSource::Store => (None, None),
+            SecretSource::Variable(name) => (Some(name.into()), None),
+            SecretSource::Command(words) => (None, Some(list(words))),
+        };
+        for (key, value) in [("variable", variable), ("command", command)] {
+            match value {
+                Some(value) => set(secret, key, value),
+                None => drop(secret.remove(key)),
+            }
+        }
+        if let Some((to, wildcard)) = self.to {
+            set(secret, "to", list(to));
+            match wildcard {
+                true => set(secret, "wildcard", true.into()),
+                false => drop(secret.remove("wildcard")),
+            }
+        }
+        if let Some(placement) = self.placement {
+            set(secret, "as", value(placement));
+        }
+        if let Some(parts) = self.placeholder {
+            set(secret, "placeholder", list(parts));
+        }
+        Ok(document.to_string())
+    }
+}
+
+/// The file without a secret. `None`, where it has none of this name.
+pub(super) fn without(text: &str, name: &SecretName) -> Result<Option<String>, EditError> {
+    let mut document: DocumentMut = text.parse()?;
+    let Some(secrets) = document.get_mut("secrets") else { return Ok(None) };
+    let form = || EditError::Form("secrets".to_owned());
+    let secrets = secrets.as_table_like_mut().ok_or_else(form)?;
+    let was_there = secrets.remove(name.as_str()).is_some();
+    Ok(was_there.then(|| document.to_string()))
+}
+
+/// A table in another one, which is made where it is missing. `is_implicit`: it needs no
+/// heading of its own.
+fn table<'a>(
+    within: &'a mut dyn TableLike,
+    key: &str,
+    is_implicit: bool,
+) -> Result<&'a mut dyn TableLike, EditError> {
+    let form = || EditError::Form(key.to_owned());
+    let item = within.entry(key).or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(is_implicit);
+        Item::Table(table)
+    });
+    item.as_table_like_mut().ok_or_else(form)
+}
+
+/// Sets a key, and keeps the comments beside it.
+fn set(table: &mut dyn TableLike, key: &str, value: Value) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => drop(table.insert(key, Item::Value(value))),
+    }
+}
+
+fn list<S: AsRef<str>>(texts: &[S]) -> Value {
+    texts.iter().map(S::as_ref).collect::<Array>().into()
+}
+
+/// How a secret is added, as it is written.
+fn value(placement: &Placement) -> Value {
+    let table = |pairs: &[(&str, &str)]| -> Value {
+        let pairs = pairs.iter().filter(|(_, text)| !text.is_empty());
+        pairs.map(|(key, text)| (*key, *text)).collect::<InlineTable>().into()
+    };
+    match placement {
+        Placement::Bearer => "bearer".into(),
+        Placement::Basic { user: None } => "basic".into(),
+        Placement::Basic { user: Some(user) } => table(&[("basic", user)]),
+        Placement::Header { name, prefix } => table(&[("header", name), ("prefix", prefix)]),
+        Placement::Query { name } => table(&[("query", name)]),
+        Placement::Path { text } => table(&[("path", text)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> SecretName {
+        SecretName::new("github").unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_written_beside_what_stands_there() {
+        let (name, to) = (name(), ["https://api.github.com/**".to_owned()]);
+        let changes = Changes {
+            name: &name,
+            source: &SecretSource::Store,
+            to: Some((&to, false)),
+            placement: None,
+            placeholder: None,
+            store: Some("key-file"),
+        };
+        let text = changes.apply("# Mine.\n[limits]\ntime = \"5s\" # enough\n").unwrap();
+        assert_eq!(
+            text,
+            "# Mine.\n[limits]\ntime = \"5s\" # enough\n\n[secret_store]\nkind = \"key-file\"\n\n\
+             [secrets.github]\nto = [\"https://api.github.com/**\"]\n"
+        );
+        let command = ["pass", "show"].map(str::to_owned).to_vec();
+        let changes = Changes {
+            source: &SecretSource::Command(command),
+            to: None,
+            placement: Some(&Placement::header("X-Key", "").unwrap()),
+            store: None,
+            ..changes
+        };
+        let text = changes.apply(&text).unwrap();
+        assert!(text.ends_with(
+            "[secrets.github]\nto = [\"https://api.github.com/**\"]\ncommand = [\"pass\", \"show\"]\n\
+             as = { header = \"x-key\" }\n"
+        ), "{text}");
+        let text = without(&text, &name).unwrap().unwrap();
+        assert_eq!(
+            text,
+            "# Mine.\n[limits]\ntime = \"5s\" # enough\n\n[secret_store]\nkind = \"key-file\"\n"
+        );
+        assert_eq!(without(&text, &name).unwrap(), None);
+    }
+
+    #[test]
+    fn a_value_that_changes_keeps_its_comment() {
+        let (name, to) = (name(), ["https://a.example/**".to_owned()]);
+        let changes = Changes {
+            name: &name,
+            source: &SecretSource::Store,
+            to: Some((&to, false)),
+            placement: None,
+            placeholder: Some(&["body"]),
+            store: None,
+        };
+        let text = "[secrets]\ngithub = { variable = \"A\", to = [] } # mine\n";
+        let text = changes.apply(text).unwrap();
+        assert_eq!(
+            text,
+            "[secrets]\ngithub = { to = [\"https://a.example/**\"], placeholder = [\"body\"] } # mine\n"
+        );
+        assert!(matches!(changes.apply("secrets = 1"), Err(EditError::Form(_))));
+        assert!(matches!(changes.apply("="), Err(EditError::Syntax(_))));
+    }
+}

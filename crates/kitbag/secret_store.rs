@@ -1,0 +1,73 @@
+//! Where the values of secrets are, as the configuration says it.
+
+use kitbag_config::{Config, Secret};
+#[cfg(feature = "store")]
+use kitbag_config::{SecretStoreKind, Sourced};
+use kitbag_secrets::{COMMAND_TIME, Sources};
+#[cfg(feature = "store")]
+use kitbag_secrets::{Key, ReadError, SecretValue, Store, read_command, read_variable};
+
+/// The variable that has the passphrase of the store.
+pub const PASSPHRASE_VARIABLE: &str = "KITBAG_PASSPHRASE";
+
+/// What reads the secrets of the user, at the moment of their use.
+pub fn secret_sources(config: &Config) -> Sources {
+    let source = |secret: &Secret| secret.source.value.clone();
+    let sources = config.secrets.iter().map(|(name, secret)| (name.clone(), source(secret)));
+    #[cfg(feature = "store")]
+    let store = Some(Box::new(Opened { config: config.secret_store.clone() }) as _);
+    #[cfg(not(feature = "store"))]
+    let store = None;
+    Sources { sources: sources.collect(), store, command_time: COMMAND_TIME }
+}
+
+/// The store of a configuration, which is opened for each value that is read.
+#[cfg(feature = "store")]
+struct Opened {
+    config: kitbag_config::SecretStore,
+}
+
+#[cfg(feature = "store")]
+impl kitbag_secrets::ReadSecret for Opened {
+    fn read(&self, name: &kitbag_policy::SecretName) -> Result<SecretValue, ReadError> {
+        let kind = self.config.kind.as_ref().ok_or(ReadError::Missing)?;
+        open_store(&self.config, kind.value, || None)?.read(name)
+    }
+}
+
+/// The store that a configuration names, opened as `kind` says. A passphrase is asked for
+/// where neither a command nor the variable has it.
+///
+/// # Errors
+///
+/// [`ReadError`], where it is not known where the store is, or what its passphrase is.
+#[cfg(feature = "store")]
+pub fn open_store(
+    config: &kitbag_config::SecretStore,
+    kind: SecretStoreKind,
+    ask: impl FnOnce() -> Option<SecretValue>,
+) -> Result<Store, ReadError> {
+    let unknown = |what: &str| ReadError::Store {
+        reason: format!(
+            "it is not known where {what} is: neither `HOME` nor `[secret_store]` says it"
+        ),
+    };
+    let file = config.file.as_ref().ok_or_else(|| unknown("the store"))?;
+    let key = match kind {
+        SecretStoreKind::KeyFile => {
+            let file = config.key_file.as_ref().ok_or_else(|| unknown("its key"))?;
+            Key::File(file.value.clone())
+        }
+        SecretStoreKind::Passphrase => Key::Passphrase(match &config.passphrase_command {
+            Some(Sourced { value: command, .. }) => read_command(command, COMMAND_TIME)?,
+            None => {
+                match (read_variable(PASSPHRASE_VARIABLE), std::env::var_os(PASSPHRASE_VARIABLE)) {
+                    (Ok(passphrase), _) => passphrase,
+                    (Err(error), Some(_)) => return Err(error),
+                    (Err(error), None) => ask().ok_or(error)?,
+                }
+            }
+        }),
+    };
+    Ok(Store::new(&file.value, key))
+}
