@@ -26,6 +26,7 @@ mod paths;
 mod per_call;
 mod reports;
 mod save;
+mod secrets;
 mod serve;
 mod snapshots;
 mod tools_page;
