@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Run, Workspace, snapshot};
+use crate::support::{Run, Workspace};
 
 const TOKEN: &str = "a-token-of-the-tests";
 
@@ -12,38 +12,66 @@ fn secret(workspace: &Workspace, arguments: &[&str], value: &str) -> Run {
     workspace.run_with(&[&["secret"], arguments].concat(), value, &[])
 }
 
-fn shown(arguments: &[&str], run: &Run) -> String {
-    format!("$ kitbag secret {}\n{}\n", arguments.join(" "), run.shown())
+/// Runs it, and expects this on standard output.
+#[track_caller]
+fn check(workspace: &Workspace, arguments: &[&str], value: &str, expected: &str) {
+    let run = secret(workspace, arguments, value);
+    assert_eq!((run.code, &*run.stdout), (0, expected), "{}", run.stderr);
+    assert!(value.len() < 8 || !run.stderr.contains(value), "{}", run.stderr);
+}
+
+/// Runs it, and expects it to fail with this code and message.
+#[track_caller]
+fn check_failed(workspace: &Workspace, arguments: &[&str], value: &str, code: i32, message: &str) {
+    let run = secret(workspace, arguments, value);
+    assert_eq!((run.code, &*run.stdout), (code, ""), "{}", run.stderr);
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+    assert!(value.is_empty() || !run.stderr.contains(value), "{}", run.stderr);
 }
 
 #[test]
 fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let workspace = Workspace::new();
     workspace.own_config("# Mine.\n[limits]\ntime = \"20s\"\n");
-    let mut report = String::new();
-    for (arguments, value) in [
-        (&["list"][..], ""),
-        (&["test", "github"], ""),
-        (&["set", "github", "--to", "https://api.github.com/**"], TOKEN),
-        (&["set", "mail", "--to", "https://mail.example.com/**", "--basic", "ada"], "a-password\n"),
-        (&["set", "bot", "--variable", "BOT_TOKEN", "--header", "X-Bot", "--prefix", "Bot "], ""),
-        (&["set", "ci", "--command", "/bin/echo", "--command", "-n-of-the-command"], ""),
-        (&["list"], ""),
-        (&["list", "--json"], ""),
-        (&["test", "github"], ""),
-        (&["test", "bot"], ""),
-        (&["test", "ci"], ""),
-        (&["delete", "mail"], ""),
-        (&["delete", "mail"], ""),
-        (&["list"], ""),
-    ] {
-        report.push_str(&shown(arguments, &secret(&workspace, arguments, value)));
-    }
-    let config = fs::read_to_string(workspace.own_config_file()).unwrap();
-    report.push_str(&format!("config.toml:\n{config}"));
-    snapshot!("a secret is kept", &report);
+    let file = secret(&workspace, &["set", "github", "--to", "https://api.github.com/**"], TOKEN);
+    assert_eq!((file.code, &*file.stderr), (0, ""));
+    let file = &*file.stdout;
+    assert!(file.ends_with("/.config/kitbag/config.toml\n"), "{file}");
+    let to = "https://mail.example.com/**";
+    check(&workspace, &["set", "mail", "--to", to, "--basic", "ada"], "a-password\n", file);
+    let bot = ["set", "bot", "--variable", "BOT_TOKEN", "--header", "X-Bot", "--prefix", "Bot "];
+    check(&workspace, &bot, "", file);
+    let ci = ["set", "ci", "--command", "/bin/echo", "--command", "of-the-command"];
+    check(&workspace, &ci, "", file);
+    assert_eq!(
+        fs::read_to_string(workspace.own_config_file()).unwrap(),
+        "# Mine.\n[limits]\ntime = \"20s\"\n\n[secret_store]\nkind = \"key-file\"\n\n\
+         [secrets.github]\nto = [\"https://api.github.com/**\"]\n\n\
+         [secrets.mail]\nto = [\"https://mail.example.com/**\"]\nas = { basic = \"ada\" }\n\n\
+         [secrets.bot]\nvariable = \"BOT_TOKEN\"\nas = { header = \"x-bot\", prefix = \"Bot \" }\n\n\
+         [secrets.ci]\ncommand = [\"/bin/echo\", \"of-the-command\"]\n"
+    );
+    check(
+        &workspace,
+        &["list"],
+        "",
+        "bot     variable BOT_TOKEN  header x-bot   goes nowhere\n\
+         ci      command /bin/echo   bearer         goes nowhere\n\
+         github  store               bearer         https://api.github.com/**\n\
+         mail    store               basic for ada  https://mail.example.com/**\n",
+    );
+    let listed = secret(&workspace, &["list", "--json"], "").json();
+    assert_eq!(listed[2]["set"], true);
+    assert_eq!(listed[2]["to"][0], "https://api.github.com/**");
+    let test = secret(&workspace, &["test", "github"], "").stdout;
+    let expected = "`github` can be read (store)\ngoes to https://api.github.com/**\nas bearer (";
+    assert!(test.starts_with(expected), "{test}");
+    let test = secret(&workspace, &["test", "ci"], "").stdout;
+    assert!(test.starts_with("`ci` can be read (command /bin/echo)\nit may go nowhere;"), "{test}");
+    let unset = "the variable `BOT_TOKEN` is not set";
+    check_failed(&workspace, &["test", "bot"], "", 6, unset);
 
-    // Nothing of a value is on the screen, in the configuration or in a file.
+    // Nothing of a value is in a file, and the store is the user's alone.
     let mut files = Vec::new();
     let mut directories = vec![workspace.home()];
     while let Some(directory) = directories.pop() {
@@ -54,8 +82,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
             }
         }
     }
-    let names = ["secrets.age", "secrets.key", "config.toml"];
-    for name in names {
+    for name in ["secrets.age", "secrets.key", "config.toml"] {
         assert!(files.iter().any(|file| file.ends_with(name)), "{name} in {files:?}");
     }
     for file in files {
@@ -68,51 +95,55 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
     }
-    for value in [TOKEN, "a-password", "of-the-command"] {
-        let shown = report.matches(value).count();
-        // What was typed on the command line to write it.
-        assert_eq!(shown, usize::from(value == "of-the-command"), "{value}");
-    }
+
+    check(&workspace, &["delete", "mail"], "", file_of(&workspace).as_str());
+    check_failed(&workspace, &["delete", "mail"], "", 2, "there is no secret `mail`");
+    assert_eq!(secret(&workspace, &["list"], "").stdout.lines().count(), 3);
+}
+
+/// The user's own file, as a command prints it.
+fn file_of(workspace: &Workspace) -> String {
+    workspace.redact(&format!("{}\n", workspace.own_config_file().display()))
 }
 
 #[test]
 fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
     let workspace = Workspace::new();
-    let mut report = String::new();
-    for (arguments, value) in [
-        (&["set", "github", "--to", "http://api.github.com/**"][..], TOKEN),
-        (&["set", "github", "--to", "https://*.github.com/**"], TOKEN),
-        (&["set", "github", "--to", "https://api.github.com/**"], "short"),
-        (&["set", "github"], "two\nlines of it"),
-        (&["set", "a b"], TOKEN),
-        (&["set", "github", "--header", "Host"], TOKEN),
-        (&["set", "github", "--header", "a", "--query", "b"], TOKEN),
-        (&["set", "github", "--variable", "A", "--command", "b"], ""),
-        (&["set", "github", "the-value-as-an-argument"], ""),
-        (&["delete", "github"], ""),
-    ] {
-        report.push_str(&shown(arguments, &secret(&workspace, arguments, value)));
-    }
-    snapshot!("no secret", &report);
+    let check = |arguments: &[&str], value: &str, message: &str| {
+        check_failed(&workspace, &[&["set", "github"], arguments].concat(), value, 2, message);
+    };
+    check(&["--to", "http://api.github.com/**"], TOKEN, "would send it unencrypted");
+    check(&["--to", "https://*.github.com/**"], TOKEN, "name each, or add `--wildcard`");
+    check(&["--to", "https://api.github.com/**"], "short", "the value has 5 bytes");
+    check(&[], "two\nlines of it", "a secret is one line");
+    check(&["--header", "Host"], TOKEN, "says how a request is sent");
+    check(&["--header", "a", "--query", "b"], TOKEN, "cannot be used with");
+    check(&["--variable", "A", "--command", "b"], "", "cannot be used with");
+    check(&["the-value-as-an-argument"], "", "unexpected argument");
+    check_failed(&workspace, &["set", "a b"], TOKEN, 2, "is not the name of a secret");
+    check_failed(&workspace, &["delete", "github"], "", 2, "there is no secret `github`");
     assert!(!workspace.own_config_file().exists());
 }
 
 #[test]
 fn a_store_is_chosen_once_and_a_passphrase_opens_it() {
     let workspace = Workspace::new();
-    let run = |arguments: &[&str], value: &str, passphrase: &str| {
-        let arguments = [&["secret"], arguments].concat();
-        let env: &[_] = &[("KITBAG_PASSPHRASE", passphrase)];
-        let run = workspace.run_with(&arguments, value, if passphrase.is_empty() { &[] } else { env });
-        shown(&arguments[1..], &run)
+    let run = |arguments: &[&str], value: &str, passphrase: Option<&str>| {
+        let env: Vec<_> = passphrase.map(|text| ("KITBAG_PASSPHRASE", text)).into_iter().collect();
+        let run = workspace.run_with(&[&["secret"], arguments].concat(), value, &env);
+        (run.code, run.stderr)
     };
+    let own = Some("the passphrase of it");
     let set = ["set", "github", "--store", "passphrase", "--to", "https://api.github.com/**"];
-    let report = [
-        run(&set, TOKEN, ""),
-        run(&set, TOKEN, "the passphrase of it"),
-        run(&["test", "github"], "", "the passphrase of it"),
-        run(&["test", "github"], "", "another passphrase"),
-        run(&["set", "mail", "--store", "key-file"], TOKEN, "the passphrase of it"),
-    ];
-    snapshot!("a passphrase", &report.concat());
+    let (code, message) = run(&set, TOKEN, None);
+    assert_eq!(code, 6);
+    assert!(message.contains("the variable `KITBAG_PASSPHRASE` is not set"), "{message}");
+    assert_eq!(run(&set, TOKEN, own), (0, String::new()));
+    assert_eq!(run(&["test", "github"], "", own), (0, String::new()));
+    let (code, message) = run(&["test", "github"], "", Some("another passphrase"));
+    assert_eq!(code, 6);
+    assert!(message.contains("cannot be opened with its passphrase"), "{message}");
+    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
+    assert_eq!(code, 2);
+    assert!(message.contains("the store is `passphrase` already"), "{message}");
 }
