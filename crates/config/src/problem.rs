@@ -353,6 +353,14 @@ pub enum Problem {
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },
+    /// A tool names a secret that the user does not have.
+    #[error(
+        "there is no secret `{name}`; keep one with `kitbag secret set {name} --to 'https://…'`"
+    )]
+    NoSecret {
+        /// Its name.
+        name: String,
+    },
     /// A variable that is granted is not set.
     #[error("the variable `{name}` is not set, so that the tool does not find it")]
     UnsetVariable {

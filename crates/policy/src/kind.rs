@@ -53,6 +53,8 @@ pub enum Reach {
     Network,
     /// Values that a person wrote for the tool: nothing outside of the sandbox.
     Configuration,
+    /// Credentials that requests of the tool show: nothing without a grant of the network.
+    Secret,
 }
 
 /// What a tool can do to the world around it.
@@ -75,6 +77,7 @@ impl Reach {
             Self::Environment => "no environment",
             Self::Network => "no network",
             Self::Configuration => "no configuration values",
+            Self::Secret => "no secrets",
         }
     }
 }

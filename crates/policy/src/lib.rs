@@ -50,6 +50,8 @@ pub struct Grants {
     pub config: ConfigValues,
     /// Requests over HTTP, and what is denied of them.
     pub http: HttpGrants,
+    /// Secrets, by name, without their values.
+    pub secrets: Vec<SecretGrant>,
 }
 
 /// What a tool says it would like to be granted. It grants nothing.
@@ -95,18 +97,19 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
 
 impl Grants {
     /// The grants by kind: the one list of kinds.
-    pub fn kinds(&self) -> [&dyn Kind; 4] {
-        [&self.directories, &self.http, &self.variables, &self.config]
+    pub fn kinds(&self) -> [&dyn Kind; 5] {
+        [&self.directories, &self.http, &self.variables, &self.config, &self.secrets]
     }
 
     /// The first of these grants that none of `own` holds, in a line. By their paths alone:
     /// where those lead is left to the host.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories, http, variables, config } = self;
+        let Self { directories, http, variables, config, secrets } = self;
         directory::beyond(directories, &own.directories)
             .or_else(|| http.beyond(&own.http.grants).map(|(grant, _)| grant.to_string()))
             .or_else(|| variable::beyond(variables, &own.variables))
             .or_else(|| config.beyond(&own.config))
+            .or_else(|| secret::beyond(secrets, &own.secrets))
     }
 
     /// What a tool with these grants can do to the world around it.

@@ -6,8 +6,11 @@ use std::str::FromStr;
 
 use kitbag_contract::text::shown;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
+use crate::kind::{Effects, Kind, Reach};
+use crate::variable::VariableName;
 
 /// The name of a secret, known to fit `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. It is no secret
 /// itself.
@@ -110,13 +113,44 @@ pub struct SecretGrant {
     /// How the host adds it to each request for its places. `None`: it stands only where
     /// the tool puts its placeholder.
     pub added: Option<Placement>,
+    /// The variables of the tool that hold its placeholder.
+    pub variables: Vec<VariableName>,
     /// A placeholder is replaced in the query, too, and not in headers alone.
     pub in_query: bool,
     /// A placeholder is replaced in the body, too.
     pub in_body: bool,
 }
 
+/// The first of these grants that none of `own` holds.
+pub(crate) fn beyond(grants: &[SecretGrant], own: &[SecretGrant]) -> Option<String> {
+    let is_held = |grant: &SecretGrant| own.iter().any(|own| own.holds(grant));
+    grants.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
+}
+
 impl SecretGrant {
+    /// The key of these grants.
+    pub const KEY: &'static str = "secrets";
+
+    /// The most secrets of one tool.
+    pub const MOST: usize = 32;
+
+    /// Whether it goes everywhere that another one goes, in the same ways.
+    fn holds(&self, other: &Self) -> bool {
+        let is_within = |within: &Vec<UrlPattern>| match &other.within {
+            Some(other) => {
+                other.iter().all(|other| within.iter().any(|within| within.holds(other)))
+            }
+            None => false,
+        };
+        self.name == other.name
+            && other.to.iter().all(|place| self.to.iter().any(|own| own.0.holds(&place.0)))
+            && self.within.as_ref().is_none_or(is_within)
+            && (other.added.is_none() || other.added == self.added)
+            && other.variables.iter().all(|variable| self.variables.contains(variable))
+            && self.in_query >= other.in_query
+            && self.in_body >= other.in_body
+    }
+
     /// Whether it goes where this request does. The tool needs a grant for the request as
     /// well, which is not asked here.
     pub fn goes_to(&self, request: &HttpRequest) -> bool {
@@ -124,6 +158,64 @@ impl SecretGrant {
         (request.scheme() == Scheme::Https || is_loopback(request.host()))
             && self.to.iter().any(|place| place.0.matches(request))
             && self.within.as_ref().is_none_or(is_within)
+    }
+}
+
+impl Kind for Vec<SecretGrant> {
+    fn key(&self) -> &'static str {
+        SecretGrant::KEY
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Secret
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.iter().map(SecretGrant::to_string).collect()
+    }
+
+    fn brief(&self) -> Vec<String> {
+        self.iter().map(|grant| format!("secret {}", grant.name)).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        let secret = |grant: &SecretGrant| {
+            let to = grant.within.iter().flatten().map(UrlPattern::to_string);
+            let to = grant.within.is_some().then(|| to.collect::<Value>());
+            let value = to.map_or(json!({}), |to| json!({ "to": to }));
+            (grant.name.to_string(), value)
+        };
+        // What stands only in a variable is not typed here.
+        self.iter().filter(|grant| grant.added.is_some()).map(secret).collect()
+    }
+}
+
+impl fmt::Display for SecretGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |texts: Vec<String>| match texts.is_empty() {
+            true => "nowhere".to_owned(),
+            false => texts.join(", "),
+        };
+        let to = match &self.within {
+            Some(within) => list(within.iter().map(UrlPattern::to_string).collect()),
+            None => list(self.to.iter().map(SecretPlace::to_string).collect()),
+        };
+        write!(f, "secret {} → {to}", self.name)?;
+        if let Some(placement) = &self.added {
+            write!(f, ", as {placement}")?;
+        }
+        for variable in &self.variables {
+            write!(f, ", env {variable}")?;
+        }
+        Ok(())
     }
 }
 
@@ -427,6 +519,7 @@ mod tests {
             to: to.iter().map(|to| SecretPlace::new(to, true).unwrap()).collect(),
             within: within.map(|within| within.iter().map(|to| to.parse().unwrap()).collect()),
             added: Some(Placement::Bearer),
+            variables: Vec::new(),
             in_query: false,
             in_body: false,
         };
@@ -447,5 +540,33 @@ mod tests {
         check(&narrow, "https://uploads.github.com/repos/a", false);
         check(&grant(&["https://api.github.com/**"], Some(&[])), "https://api.github.com/", false);
         check(&grant(&[], None), "https://api.github.com/", false);
+    }
+    #[test]
+    fn a_narrower_grant_of_a_secret_is_held_by_a_wider_one() {
+        let grant = |within: Option<&[&str]>, added: bool| SecretGrant {
+            name: SecretName::new("github").unwrap(),
+            to: vec![SecretPlace::new("https://api.github.com/**", false).unwrap()],
+            within: within.map(|within| within.iter().map(|to| to.parse().unwrap()).collect()),
+            added: added.then_some(Placement::Bearer),
+            variables: Vec::new(),
+            in_query: false,
+            in_body: false,
+        };
+        let repos: &[&str] = &["https://api.github.com/repos/**"];
+        let check = |wanted: &SecretGrant, own: &SecretGrant, expected: bool| {
+            let beyond = beyond(std::slice::from_ref(wanted), std::slice::from_ref(own));
+            assert_eq!(beyond.is_none(), expected, "{wanted} in {own}");
+        };
+        check(&grant(Some(repos), true), &grant(None, true), true);
+        check(&grant(None, true), &grant(Some(repos), true), false);
+        check(&grant(None, false), &grant(None, true), true);
+        check(&grant(None, true), &grant(None, false), false);
+        let body = SecretGrant { in_body: true, ..grant(None, true) };
+        check(&body, &grant(None, true), false);
+        check(&grant(None, true), &body, true);
+        assert_eq!(
+            grant(Some(repos), true).to_string(),
+            "secret github → https://api.github.com/repos/**, as bearer"
+        );
     }
 }

@@ -413,6 +413,7 @@ mod tests {
             to: Vec::new(),
             within: None,
             added,
+            variables: Vec::new(),
             in_query: true,
             in_body: true,
         }

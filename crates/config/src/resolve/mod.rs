@@ -15,7 +15,7 @@ mod toolsets;
 mod topics;
 mod value;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use limits::{Overrides, overrides};
 
@@ -75,6 +75,7 @@ pub(crate) fn resolve(
             ..GuardedPaths::default()
         }),
         linked: Vec::new(),
+        own_secrets: BTreeMap::new(),
         switches,
         report,
     };
@@ -86,7 +87,7 @@ pub(crate) fn resolve(
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
-    let secrets = resolver.secrets(&configs);
+    resolver.own_secrets = resolver.secrets(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
@@ -97,7 +98,7 @@ pub(crate) fn resolve(
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
-    let toolsets = resolver.switches.toolsets;
+    let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();

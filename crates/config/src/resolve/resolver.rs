@@ -1,14 +1,16 @@
 //! What every part of resolving shares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
+use kitbag_policy::SecretName;
 
 use super::toolsets::Switches;
+use crate::config::Secret;
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::SourceFile;
@@ -50,6 +52,8 @@ pub(super) struct Resolver<'a> {
     /// Grants that lead through links, which may be followed where no tool
     /// writes.
     pub(super) linked: Vec<Linked>,
+    /// The secrets of the user's own file.
+    pub(super) own_secrets: BTreeMap<SecretName, Secret>,
     pub(super) switches: Switches,
     pub(super) report: &'a mut Report,
 }

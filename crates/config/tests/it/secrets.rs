@@ -129,3 +129,76 @@ fn the_store_is_beside_what_belongs_to_kitbag() {
     );
     check_rows(&user(""), "secret_store", &[]);
 }
+
+/// What a tool gets of secrets, and then what there is to warn of.
+fn granted(fixture: &Fixture) -> Vec<String> {
+    let config = fixture.load();
+    let grants = &config.tools["learn"].grants;
+    let secrets = grants.value.secrets.iter().map(ToString::to_string);
+    let warnings = grants.warnings.iter();
+    let warnings = warnings.map(|it| fixture.redact(&format!("{}: {}", it.origin, it.value)));
+    secrets.chain(warnings).collect()
+}
+
+const OWN: &str = "[secrets.github]\nto = [\"https://api.github.com/**\"]\n";
+
+#[test]
+fn a_tool_gets_a_secret_by_its_name() {
+    let fixture = user(&format!(
+        "{OWN}[secrets.mail]\n[tools.learn.grants]\n\
+         secrets = {{ github = {{ to = [\"https://api.github.com/repos/**\"] }}, none = {{}} }}\n\
+         env = [{{ name = \"GITHUB_TOKEN\", secret = \"github\" }}, \
+         {{ name = \"MAIL_TOKEN\", secret = \"mail\" }}]\n",
+    ));
+    assert_eq!(
+        granted(&fixture),
+        [
+            "secret github → https://api.github.com/repos/**, as bearer, env GITHUB_TOKEN",
+            "secret mail → nowhere, env MAIL_TOKEN",
+            "/t/h/config.toml:5:68: there is no secret `none`; keep one with `kitbag secret set \
+             none --to 'https://…'`",
+        ]
+    );
+}
+
+#[test]
+fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
+    let workspace = "[tools.learn.grants]\n\
+                     secrets = { github = { to = [\"https://evil.example/**\"] } }\n\
+                     env = [{ name = \"TOKEN\", secret = \"github\" }]\n";
+    let beyond = |place: &str| {
+        format!(
+            ".kitbag/config.toml:{place}: a workspace grants this to itself, which does not count; \
+             to allow it, add `secrets = [\"github\"]` under `[ceiling.grants]` in your own \
+             `/t/h/config.toml`"
+        )
+    };
+    let fixture = Fixture::new(workspace).user(OWN);
+    let found = granted(&fixture);
+    assert_eq!(found.len(), 2, "{found:?}");
+    for (found, place) in found.iter().zip(["2:13", "3:8"]) {
+        let expected = beyond(place);
+        assert_eq!(found.split(": ").next(), expected.split(": ").next());
+        assert!(found.contains("secrets = [\"github\"]"), "{found}");
+    }
+    let ceiling = format!("{OWN}[ceiling.grants]\nsecrets = [\"github\"]\n");
+    let config = Fixture::new(workspace).user(&ceiling).load();
+    let [grant] = &*config.tools["learn"].grants.value.secrets else { panic!() };
+    // It names its own place, which the user's file does not have.
+    let goes_to = |url: &str| grant.goes_to(&kitbag_policy::HttpRequest::get(url).unwrap());
+    assert!(!goes_to("https://evil.example/a") && !goes_to("https://api.github.com/a"));
+}
+
+#[test]
+fn a_variable_with_a_secret_has_both_names() {
+    let check = |env: &str, expected: &str| {
+        let fixture = user(&format!("{OWN}[tools.learn.grants]\nenv = {env}\n"));
+        assert!(fixture.problems().contains(expected), "{}", fixture.problems());
+    };
+    check("[{ name = \"A\" }]", "missing field `secret`");
+    check("[{ name = \"A\", secret = \"github\", to = \"x\" }]", "unknown field `to`");
+    check("[{ name = \"A-B\", secret = \"github\" }]", "`A-B` is not the exact name of a variable");
+    check("[{ name = \"A\", secret = \"a b\" }]", "`a b` is not the name of a secret");
+    check("[\"A\", { name = \"A\", secret = \"github\" }]", "`A` is listed twice");
+    check("[1]", "the name of a variable, or a table with `name` and `secret`");
+}

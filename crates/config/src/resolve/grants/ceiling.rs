@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::environment;
 use super::http::{self, HttpConfig};
+use super::{environment, secrets};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -28,6 +29,9 @@ pub(crate) struct CeilingGrantsConfig {
     /// Variables of your environment, by exact name.
     #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
     pub(crate) env: Option<Written<Vec<Written<String>>>>,
+    /// Your secrets, by name.
+    #[schemars(extend("default" = [], "examples" = [["github"]]))]
+    pub(crate) secrets: Option<Written<Vec<Written<String>>>>,
 }
 
 /// What the user's own file says.
@@ -45,6 +49,9 @@ pub(in crate::resolve) fn grant_ceiling(
     }
     if let Some(env) = own.inner(|grants| grants.env.as_ref()) {
         ceiling.set(|grants| &mut grants.variables, environment::ceiling(env, report));
+    }
+    if let Some(names) = own.inner(|grants| grants.secrets.as_ref()) {
+        ceiling.set(|grants| &mut grants.secrets, secrets::ceiling(names, report));
     }
     ceiling
 }
@@ -64,7 +71,7 @@ impl Resolver<'_> {
     /// the component that would get it, and it is not within the ceiling.
     ///
     /// `setting` is what allows it under `[ceiling.grants]`, in TOML.
-    pub(super) fn beyond_ceiling<T>(
+    pub(super) fn beyond_ceiling<T: ?Sized>(
         &self,
         entry: At<'_, T>,
         code: Code,

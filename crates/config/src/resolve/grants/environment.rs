@@ -1,8 +1,12 @@
 //! Variables of the environment that are granted.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 
-use kitbag_policy::{VariableGrant, VariableName, VariableNameError};
+use kitbag_policy::{SecretName, VariableGrant, VariableName, VariableNameError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::ceiling::Code;
 use crate::config::ToolGrants;
@@ -16,30 +20,55 @@ use crate::written::{At, Written};
 /// A list of names, as a file has it.
 type Names = Vec<Written<String>>;
 
+/// A variable of a tool: one of the user's environment, or one that holds the placeholder of
+/// a secret.
+#[derive(Debug)]
+pub(crate) struct VariableConfig {
+    name: String,
+    /// The secret, where it holds a placeholder.
+    secret: Option<String>,
+}
+
+/// A variable that holds the placeholder of a secret.
+#[derive(Clone, Debug)]
+pub(super) struct Placeholder {
+    pub(super) variable: VariableName,
+    pub(super) secret: SecretName,
+}
+
 /// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<VariableGrant>> {
-    let names = names(at, report).into_iter();
-    at.sourced(names.map(|(_, name)| VariableGrant { name, value: None }).collect())
+    let names = names(at, |name| name, report).into_iter();
+    at.sourced(names.map(|(_, _, name)| VariableGrant { name, value: None }).collect())
 }
 
 impl Resolver<'_> {
     /// The variables that a tool may read, each with its value. What a workspace grants
-    /// beyond the ceiling is left out.
-    pub(super) fn variables(
+    /// beyond the ceiling is left out. Returns those that hold the placeholder of a secret.
+    pub(super) fn variables<'a>(
         &mut self,
-        mut layers: Vec<At<'_, Names>>,
+        mut layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
         is_enabled: bool,
         code: Code,
         grants: &mut ToolGrants,
-    ) {
+    ) -> Vec<(At<'a, String>, Placeholder)> {
+        let name = |variable: &'a VariableConfig| &variable.name;
         let effective = layers.pop();
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
-            names(weaker, self.report);
+            names(weaker, name, self.report);
         }
-        let Some(effective) = effective else { return };
+        let mut placeholders = Vec::new();
+        let Some(effective) = effective else { return placeholders };
         let mut granted = Vec::new();
-        for (at, name) in names(effective, self.report) {
+        for (at, entry, name) in names(effective, name, self.report) {
+            if let Some(secret) = &entry.secret {
+                match SecretName::new(secret.as_str()) {
+                    Ok(secret) => placeholders.push((at, Placeholder { variable: name, secret })),
+                    Err(error) => self.report.at(at, error),
+                }
+                continue;
+            }
             let ceiling = &self.grant_ceiling.value.variables;
             let is_within = ceiling.iter().any(|variable| variable.name == name);
             let setting = format!("env = [\"{name}\"]");
@@ -68,11 +97,16 @@ impl Resolver<'_> {
             granted.push(VariableGrant { name, value });
         }
         grants.set(|grants| &mut grants.variables, effective.sourced(granted));
+        placeholders
     }
 }
 
-/// The names of a list that can be granted, each with its place.
-fn names<'a>(list: At<'a, Names>, report: &mut Report) -> Vec<(At<'a, String>, VariableName)> {
+/// The names of a list that can be granted, each with its place and what it stands in.
+fn names<'a, T>(
+    list: At<'a, Vec<Written<T>>>,
+    name: impl Fn(&'a T) -> &'a String,
+    report: &mut Report,
+) -> Vec<(At<'a, String>, &'a T, VariableName)> {
     let (count, most) = (list.value.len(), VariableGrant::MOST);
     if count > most {
         let reason = format!("{count} variables are listed, and {most} is the most");
@@ -83,11 +117,12 @@ fn names<'a>(list: At<'a, Names>, report: &mut Report) -> Vec<(At<'a, String>, V
     let mut names = Vec::new();
     for entry in list.value {
         let at = entry.at(list.file);
+        let (entry, at) = (at.value, at.with(name(at.value)));
         match VariableName::new(at.value.as_str()) {
             Ok(name) if !seen.insert(name.clone()) => {
                 report.at(at, Problem::DuplicateChoice { value: at.value.clone() });
             }
-            Ok(name) => names.push((at, name)),
+            Ok(name) => names.push((at, entry, name)),
             Err(error) => report.at(at, error),
         }
     }
@@ -97,5 +132,67 @@ fn names<'a>(list: At<'a, Names>, report: &mut Report) -> Vec<(At<'a, String>, V
 impl From<VariableNameError> for Problem {
     fn from(error: VariableNameError) -> Self {
         Self::Grant { kind: VariableGrant::KEY, reason: error.to_string() }
+    }
+}
+
+impl<'de> Deserialize<'de> for VariableConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The table of a variable that holds a placeholder.
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Form {
+            name: String,
+            secret: String,
+        }
+
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = VariableConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a variable, or a table with `name` and `secret`")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<VariableConfig, E> {
+                Ok(VariableConfig { name: name.to_owned(), secret: None })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VariableConfig, A::Error> {
+                let deserializer = serde::de::value::MapAccessDeserializer::new(map);
+                let Form { name, secret } = Form::deserialize(deserializer)?;
+                Ok(VariableConfig { name, secret: Some(secret) })
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for VariableConfig {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Variable".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "description": "A variable of your environment." },
+                {
+                    "type": "object",
+                    "description": "A variable that holds the placeholder of a secret.",
+                    "properties": {
+                        "name": { "type": "string" },
+                        "secret": { "type": "string" },
+                    },
+                    "required": ["name", "secret"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
     }
 }

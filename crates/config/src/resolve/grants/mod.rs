@@ -8,13 +8,16 @@ mod config_values;
 mod environment;
 mod filesystem;
 pub(super) mod http;
+mod secrets;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::ceiling::Code;
+use self::environment::VariableConfig;
 use self::filesystem::DirectoryGrantConfig;
 use self::http::HttpConfig;
+use self::secrets::SecretGrantConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
@@ -36,14 +39,20 @@ pub(crate) struct GrantsConfig {
     #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name: the tool finds them in its own. One that
-    /// is not set is left out. Those of a workspace's file count within `[ceiling.grants]` of
+    /// is not set is left out. `{ name = "GITHUB_TOKEN", secret = "github" }` holds a
+    /// placeholder of a secret. Those of a workspace's file count within `[ceiling.grants]` of
     /// your own.
     #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
-    pub(crate) env: Option<Written<Vec<Written<String>>>>,
+    pub(crate) env: Option<Written<Vec<Written<VariableConfig>>>>,
     /// Configuration values, by key: the tool reads them by `wasi:config`. They are shown
     /// to everyone, so this is no place for secrets.
     #[schemars(extend("default" = {}, "examples" = [{ "api_version": "2022-11-28" }]))]
     pub(crate) config: Option<Written<Table<String>>>,
+    /// Your secrets, by name: the host adds them to requests of the tool for their places,
+    /// where it has a grant of HTTP, too. Those of a workspace's file count within
+    /// `[ceiling.grants]` of your own.
+    #[schemars(extend("default" = {}, "examples" = [{ "github": {} }]))]
+    pub(crate) secrets: Option<Written<Table<SecretGrantConfig>>>,
 }
 
 impl Resolver<'_> {
@@ -64,8 +73,10 @@ impl Resolver<'_> {
         let http = of_kind(&layers, |grants| grants.http.as_ref());
         self.http(http, is_enabled, code, &mut grants);
         let variables = of_kind(&layers, |grants| grants.env.as_ref());
-        self.variables(variables, is_enabled, code, &mut grants);
+        let placeholders = self.variables(variables, is_enabled, code, &mut grants);
         self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);
+        let secrets = of_kind(&layers, |grants| grants.secrets.as_ref());
+        self.secret_grants(&secrets, placeholders, is_enabled, code, &mut grants);
         grants
     }
 }
