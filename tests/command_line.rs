@@ -15,6 +15,7 @@ fn the_help_of_every_command_is_reviewed() {
         "run",
         "list",
         "describe",
+        "why",
         "eject",
         "inspect",
         "check",

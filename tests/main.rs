@@ -32,6 +32,7 @@ mod snapshots;
 mod tools_page;
 mod trust;
 mod values;
+mod why;
 
 /// Declares a module for each built-in tool: one without tests does not compile.
 macro_rules! tests_of_tools {

@@ -67,6 +67,10 @@ enum Command {
     List(commands::list::Args),
     /// Show a tool: its arguments, grants and limits, and where each came from
     Describe(commands::describe::Args),
+    /// Say whether a tool may reach something, by which grant, and what would allow it
+    ///
+    /// Nothing runs. The same check decides while a tool runs.
+    Why(commands::why::Args),
     /// Write a built-in tool as a local one: its component, and a manifest with its grants
     ///
     /// In .kitbag/tools, the default, it takes the place of the built-in.
@@ -156,6 +160,7 @@ fn run(cli: Cli) -> Exit {
         Command::Serve(args) => args.run(global),
         Command::List(args) => args.run(global),
         Command::Describe(args) => args.run(global),
+        Command::Why(args) => args.run(global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),

@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kitbag_config::{BuiltinTool, ComponentTool, LimitFlags, Origin, Sourced, Sources};
+use kitbag_config::{BuiltinTool, CallGrants, ComponentTool, LimitFlags, Origin, Sourced, Sources};
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 
@@ -87,6 +87,7 @@ pub struct Builder {
     places: Places,
     cache: CachePlace,
     protected: Vec<PathBuf>,
+    call_grants: Option<CallGrants>,
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
@@ -309,6 +310,15 @@ impl Builder {
         self
     }
 
+    /// What one tool is granted besides what is configured, each as `KIND=GRANT`, such as
+    /// `http=https://api.github.com/**`. Where the user's own file has a ceiling of the kind
+    /// it lies within that.
+    #[must_use]
+    pub fn call_grants(mut self, grants: CallGrants) -> Self {
+        self.call_grants = Some(grants);
+        self
+    }
+
     /// Limits that hold for every tool, whatever is configured. That of `compile` is how
     /// long a tool may take to compile, one minute by default: in a development build it
     /// takes many times as long as in a release.
@@ -490,6 +500,7 @@ impl Builder {
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
             variables: Some(&self.places.variables),
+            call_grants: self.call_grants.clone(),
             flags: self.limits,
             builtins,
             component: self.component.clone(),

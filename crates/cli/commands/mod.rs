@@ -18,11 +18,12 @@ pub(crate) mod run;
 pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod why;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag::config::{LimitFlags, Origin, Sourced};
+use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced};
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel};
 use kitbag::host::CacheProblem;
@@ -73,6 +74,16 @@ pub(crate) struct Limits {
     compile: Option<Duration>,
 }
 
+// Grants of a tool for one call. No doc comment, as above.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Grants {
+    /// Grant this for one call, besides what is configured: `http=https://a.example/**`,
+    /// `http={ url = "https://a.example/**", methods = ["POST"] }` or `env=NAME`. No more than
+    /// `[ceiling.grants]` of your own file, where it says something of the kind
+    #[arg(long = "grant", value_name = "KIND=GRANT")]
+    grants: Vec<String>,
+}
+
 // A tool, by its name or by the path of its component. No doc comment, as above.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
@@ -98,6 +109,20 @@ impl Named {
         global: &Global,
         limits: Limits,
     ) -> Result<(&'static Kitbag, String), CliError> {
+        self.kitbag_with(global, limits, Grants::default())
+    }
+
+    /// The same, with more grants for the tool.
+    pub(crate) fn kitbag_with(
+        self,
+        global: &Global,
+        limits: Limits,
+        Grants { grants }: Grants,
+    ) -> Result<(&'static Kitbag, String), CliError> {
+        let granted = |builder: Builder, tool: &str| match grants.is_empty() {
+            true => builder,
+            false => builder.call_grants(CallGrants { tool: tool.to_owned(), grants }),
+        };
         let Some(path) = self.path() else {
             if self.own.is_some() {
                 return Err(CliError::Usage(format!(
@@ -105,7 +130,8 @@ impl Named {
                     self.tool
                 )));
             }
-            return Ok((global.kitbag(limits)?, self.tool));
+            let builder = global.builder().limits(limits.into());
+            return Ok((built(granted(builder, &self.tool))?, self.tool));
         };
         // The advice for a configured component that is missing does not apply here.
         path.metadata().map_err(|source| CliError::Read { path: self.tool.clone(), source })?;
@@ -115,7 +141,7 @@ impl Named {
             None => name_of(path),
         };
         let builder = global.builder().limits(limits.into()).component_file(name.clone(), path);
-        let kitbag = built(builder)?;
+        let kitbag = built(granted(builder, name.as_str()))?;
         let names = |events| kitbag.toolbox().with_events(events).names_in_component(name.as_str());
         let names = Screen::during(global.json, names)?;
         let is_there = |own: &String| names.is_empty() || names.contains(own);
@@ -181,6 +207,12 @@ impl Global {
             Some(program) => builder.compiler(program),
             None => builder,
         }
+    }
+
+    /// The user's own file, as far as it is known.
+    pub(crate) fn own_file(&self) -> Option<PathBuf> {
+        let places = Places::from_environment(std::env::vars_os());
+        places.user_file.or_else(|| Some(places.config_dir?.join("config.toml")))
     }
 
     /// Reads the configuration.

@@ -18,7 +18,7 @@ use kitbag::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::commands::{Global, Limits, Named, warn, warn_description};
+use crate::commands::{Global, Grants, Limits, Named, warn, warn_description};
 use crate::emitted;
 use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
@@ -57,6 +57,8 @@ pub(crate) struct Args {
     #[arg(long)]
     format_arguments: bool,
     #[command(flatten)]
+    grants: Grants,
+    #[command(flatten)]
     limits: Limits,
     /// Write what the tool gives besides its text as files into this directory, and
     /// show their names
@@ -71,7 +73,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let saved = self.save.as_deref().map(Saved::open).transpose()?;
-        let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
+        let (kitbag, name) = self.tool.kitbag_with(&global, self.limits, self.grants)?;
         let mut json = self.args.as_deref().map(read_arguments).transpose()?;
         if self.without_nulls
             && let Some(arguments) = json

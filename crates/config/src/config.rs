@@ -466,6 +466,11 @@ impl ToolGrants {
         self.places.get(&(kind, line.to_owned())).unwrap_or_else(|| self.origin_of(kind))
     }
 
+    /// Whether something says what is granted of a kind.
+    pub fn has(&self, kind: &str) -> bool {
+        self.origins.contains_key(kind)
+    }
+
     /// Where the grants of a kind came from, by its key.
     pub fn origin_of(&self, kind: &str) -> &Origin {
         self.origins.get(kind).unwrap_or(&DEFAULT)

@@ -80,7 +80,7 @@ pub use origin::{Origin, Sourced};
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
-pub use sources::{BuiltinTool, ComponentTool, Sources, VARIABLES, Variables};
+pub use sources::{BuiltinTool, CallGrants, ComponentTool, Sources, VARIABLES, Variables};
 pub use toolsets::{Disabled, TOOLSETS, Toolsets};
 
 use error::Report;

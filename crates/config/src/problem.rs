@@ -361,6 +361,29 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
+    /// What is granted for one call is not within the ceiling.
+    #[error(
+        "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow it, put \
+         `{setting}` under `[ceiling.grants]` in {}",
+        own_file(file)
+    )]
+    CallGrantCeiling {
+        /// The ceiling that would do, as it stands in a file.
+        setting: String,
+        /// The person's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// What is granted for one call is of no kind that can be.
+    #[error(
+        "`{}` cannot be granted for one call; write KIND=GRANT, where the kind is {known}",
+        shown(kind)
+    )]
+    CallGrantKind {
+        /// The kind that was given.
+        kind: String,
+        /// Those that there are, quoted.
+        known: String,
+    },
     /// A variable that is granted is not set.
     #[error("the variable `{name}` is not set, so that the tool does not find it")]
     UnsetVariable {

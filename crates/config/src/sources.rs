@@ -54,6 +54,8 @@ pub struct Sources<'a> {
     pub environment: Vec<(String, String)>,
     /// The variables of the environment that tools can be granted. `None`: there are none.
     pub variables: Option<&'a Variables>,
+    /// What the command line grants a tool for one call.
+    pub call_grants: Option<CallGrants>,
     /// Limits given on the command line.
     pub flags: LimitFlags,
     /// The built-in tools.
@@ -73,6 +75,16 @@ pub struct Sources<'a> {
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.
     pub protected: Vec<PathBuf>,
+}
+
+/// Grants of the command line, for one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallGrants {
+    /// The tool that is called.
+    pub tool: String,
+    /// The grants, each as `KIND=GRANT`: `http=https://api.github.com/**`, `http={ url = "…" }`
+    /// or `env=LANG`.
+    pub grants: Vec<String>,
 }
 
 /// Variables of the environment, which tools are granted by name. `Debug` shows none of them.

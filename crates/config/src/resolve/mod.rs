@@ -94,6 +94,9 @@ pub(crate) fn resolve(
         ..component.clone()
     });
     let mut tools = resolver.tools(&configs, &found, component, &limits);
+    if let Some(call) = &sources.call_grants {
+        resolver.call_grants(&mut tools, call);
+    }
     resolver.check_links(&tools);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);

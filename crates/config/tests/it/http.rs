@@ -1,5 +1,6 @@
 //! Requests over HTTP, what is denied, and what a workspace grants of it.
 
+use kitbag_config::{CallGrants, load};
 use kitbag_policy::{HttpGrant, Kind};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
@@ -218,5 +219,75 @@ fn what_is_denied_holds_for_every_tool_and_stands_in_the_users_own_file_alone() 
             "C:1:1: `deny` has no place in a workspace's file: only your own `/t/h/config.toml` may hold \
              it; remove it",
         ],
+    );
+}
+
+/// The grants of `learn` where the command line grants something, or what is wrong.
+fn granted_for_a_call(fixture: &Fixture, grant: &str) -> String {
+    let mut sources = fixture.sources();
+    sources.call_grants = Some(CallGrants { tool: "learn".into(), grants: vec![grant.to_owned()] });
+    let text = match load(&sources) {
+        Ok(config) => {
+            assert_eq!(config.tools["notes"].grants.value.http.lines(), [""; 0]);
+            let grants = &config.tools["learn"].grants;
+            let http = grants.value.http.lines().into_iter().map(|line| (HttpGrant::KEY, line));
+            let env = grants.value.variables.lines().into_iter().map(|line| ("env", line));
+            let placed = http.chain(env).map(|(kind, line)| {
+                let origin = grants.place_of(kind, &line);
+                format!("{line} ← {origin}")
+            });
+            placed.collect::<Vec<_>>().join("; ")
+        }
+        Err(errors) => errors.to_string(),
+    };
+    fixture.redact(&text)
+}
+
+#[test]
+fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
+    let check = |user: &str, grant: &str, expected: &str| {
+        let fixture = Fixture::new("").user(user).variables([("LANG", b"C".as_slice())]);
+        assert_eq!(granted_for_a_call(&fixture, grant), expected, "{user} {grant}");
+    };
+    let a = "GET, HEAD  https://a.example/** ← flag --grant";
+    check("", "http=https://a.example", a);
+    check("", "http=https://*", "GET, HEAD  https://*/** ← flag --grant");
+    check(
+        "[tools.learn.grants]\nhttp = [\"https://b.example\"]\n",
+        "http={ url = \"https://a.example\", methods = [\"POST\"] }",
+        "GET, HEAD  https://b.example/** ← /t/h/config.toml:2:9; POST  https://a.example/** ← flag \
+         --grant",
+    );
+    let ceiling = "[ceiling.grants]\nhttp = [\"https://a.example/x/**\"]\n";
+    check(ceiling, "http=https://a.example/x/y", "GET, HEAD  https://a.example/x/y ← flag --grant");
+    check(
+        ceiling,
+        "http=https://a.example",
+        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; to \
+         allow it, put `http = [\"https://a.example/**\"]` under `[ceiling.grants]` in your own \
+         `/t/h/config.toml`",
+    );
+    check("[ceiling.grants]\nenv = []\n", "http=https://a.example", a);
+    check("", "env=LANG", "env LANG ← flag --grant");
+    check(
+        "",
+        "env=UNSET",
+        "flag --grant: the variable `UNSET` is not set, so that the tool does not find it",
+    );
+    check(
+        "",
+        "htp=https://a.example",
+        "flag --grant: `htp` cannot be granted for one call; write KIND=GRANT, where the kind is \
+         `http` or `env`\n  did you mean `http`?",
+    );
+    check(
+        "",
+        "http=a.example",
+        "flag --grant: `a.example` is not a pattern of URLs: it must start with `https://` or `http://`",
+    );
+    check(
+        "",
+        "http={ url = \"https://a.example\", methods = [\"TRACE\"] }",
+        "flag --grant: `TRACE` cannot be granted",
     );
 }

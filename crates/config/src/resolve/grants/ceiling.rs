@@ -6,7 +6,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment;
 use super::http::{self, HttpConfig};
 use super::{environment, secrets};
 use crate::config::ToolGrants;

@@ -188,6 +188,15 @@ fn grants<'a>(
     entries.filter_map(|at| Some((at, grant(at, report)?))).collect()
 }
 
+/// A grant that is a pattern alone, of the user's.
+pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
+    let url = UrlPattern::parse(text).map_err(HttpProblem::from)?;
+    match url.needs_encoded_slash() {
+        true => Err(HttpProblem::EncodedSlash.into()),
+        false => Ok(HttpGrant::new(url)),
+    }
+}
+
 /// One grant; what is wrong with any field of it is reported.
 pub(super) fn grant(
     at: At<'_, StringOr<HttpGrantConfig>>,

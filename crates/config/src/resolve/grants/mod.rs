@@ -3,6 +3,7 @@
 //! This file is the one list of kinds in this crate. The form of a kind, and what its
 //! values mean, is a file beside it.
 
+mod call;
 pub(crate) mod ceiling;
 mod config_values;
 mod environment;

@@ -1,0 +1,244 @@
+//! `kitbag why`.
+
+use std::path::Path;
+
+use kitbag::config::{Config, Origin, Tool, ToolSource};
+use kitbag::contract::text::{printable, shown};
+use kitbag::policy::http::Host;
+use kitbag::policy::{
+    Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, VariableName,
+    VariableRequest, decide,
+};
+use serde_json::{Value, json};
+
+use crate::commands::{Global, Grants, Limits, Named};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag why github GET https://api.github.com/repos/x/y
+  kitbag why github https://api.github.com/repos/x/y
+  kitbag why word_count docs/README.md
+  kitbag why word_count env LANG
+
+The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
+nothing is connected to: whether the addresses of a host are those of the public
+internet is decided when a tool connects.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    tool: Named,
+    /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
+    /// tool finds it, or in the workspace, env NAME or tool ALIAS
+    #[arg(required = true, num_args = 1..=2, value_name = "REQUEST")]
+    request: Vec<String>,
+    /// Ask whether the tool may change the file, and not just read it
+    #[arg(long)]
+    write: bool,
+    #[command(flatten)]
+    grants: Grants,
+}
+
+/// What is asked.
+enum Asked {
+    Request(Request),
+    /// A request that is refused whatever is granted, by its kind where it has one.
+    Refused {
+        request: String,
+        kind: Option<&'static str>,
+        reason: String,
+    },
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let asked = asked(&self.request, self.write)?;
+        let (kitbag, name) = self.tool.kitbag_with(&global, Limits::default(), self.grants)?;
+        let config = kitbag.toolbox().config();
+        let Some(tool) = config.tools.get(&*name).filter(|tool| tool.is_enabled()) else {
+            // Which says what names there are, or why it is off.
+            kitbag.toolbox().tool(&name)?;
+            return Err(CliError::Usage(format!("tool `{name}` has no grants")));
+        };
+        let answer = answer(config, tool, &asked, &global);
+        match global.json {
+            true => output::json(&answer.json)?,
+            false => output::data(&format!("{}\n", printable(&answer.text)))?,
+        }
+        Ok(if answer.is_allowed { Exit::Done } else { Exit::Denied })
+    }
+}
+
+fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
+    let http = |method: &str, url: &str| match HttpRequest::new(method, url) {
+        Ok(request) => Asked::Request(Request::Http(request)),
+        Err(refusal) => Asked::Refused {
+            request: format!("{method} {url}"),
+            kind: Some(refusal.kind.as_str()),
+            reason: refusal.reason,
+        },
+    };
+    let usage = |reason: String| CliError::Usage(reason);
+    Ok(match words {
+        [kind, name] if kind == "env" => {
+            let name =
+                VariableName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
+            Asked::Request(Request::Variable(VariableRequest { name }))
+        }
+        [kind, alias] if kind == "tool" => Asked::Refused {
+            request: format!("tool {alias}"),
+            kind: None,
+            reason: "no grant lets a tool call another one".into(),
+        },
+        [method, url] => http(method, url),
+        [url] if url.contains("://") => http("GET", url),
+        [path] => {
+            let guest = match Path::new(path).is_absolute() {
+                true => path.clone(),
+                false => format!("/workspace/{}", path.trim_start_matches("./")),
+            };
+            let guest = GuestPath::new(guest).map_err(|error| usage(error.to_string()))?;
+            let access = if write { Access::ReadWrite } else { Access::ReadOnly };
+            Asked::Request(Request::Path(PathRequest { guest, access }))
+        }
+        _ => return Err(usage("write what the tool would reach".into())),
+    })
+}
+
+/// The answer, for a person and for a program.
+struct Answer {
+    is_allowed: bool,
+    text: String,
+    json: Value,
+}
+
+fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answer {
+    let request = match asked {
+        Asked::Request(request) => request,
+        Asked::Refused { request, kind, reason } => {
+            let of_kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+            let json = json!({
+                "allowed": false, "request": request, "kind": kind, "reason": reason,
+            });
+            return Answer {
+                is_allowed: false,
+                text: format!("denied{of_kind}: {}\n  {reason}", shown(request)),
+                json,
+            };
+        }
+    };
+    match decide(&tool.grants.value, request) {
+        Decision::Allowed { by } => {
+            let origin = tool.grants.place_of(key(request), &by);
+            let mut text = format!("allowed: {request}\n  by `{by}` ({origin})");
+            if let Request::Http(request) = request
+                && let Host::Name(_) = request.host()
+            {
+                text.push_str("\n  if its host has no addresses but those that the grant opens");
+            }
+            let json = json!({
+                "allowed": true, "request": request.to_string(), "by": by,
+                "origin": origin.to_string(),
+            });
+            Answer { is_allowed: true, text, json }
+        }
+        Decision::Denied { reason, missing } => {
+            let kind = match request {
+                Request::Http(request) => {
+                    let refusal = tool.grants.value.http.decide(request).err();
+                    refusal.map(|refusal| refusal.kind.as_str())
+                }
+                _ => None,
+            };
+            let of_kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+            let mut text = format!("denied{of_kind}: {request}\n  {reason}");
+            let mut json = json!({
+                "allowed": false, "request": request.to_string(), "kind": kind, "reason": reason,
+            });
+            match missing {
+                Some(missing) => {
+                    let places = Places::of(config, tool, &missing, global);
+                    text.push_str(&places.text());
+                    json["missing"] = places.json();
+                }
+                None => {
+                    let origin = &config.deny.origin;
+                    text.push_str(&format!("\n  what is denied stands in {origin}"));
+                    json["origin"] = origin.to_string().into();
+                }
+            }
+            Answer { is_allowed: false, text, json }
+        }
+    }
+}
+
+/// Where what is missing would be written.
+struct Places {
+    entry: String,
+    /// The list in the user's own file.
+    list: String,
+    file: String,
+    /// The list of the ceiling, where that binds the tool.
+    ceiling: Option<String>,
+    flag: Option<String>,
+}
+
+impl Places {
+    fn of(config: &Config, tool: &Tool, missing: &MissingGrant, global: &Global) -> Self {
+        let MissingGrant { key, entry } = missing;
+        let own = global.own_file();
+        let is_of_workspace = match &tool.source.value {
+            ToolSource::Local(local) => match &local.wasm.origin {
+                Origin::Found { .. } => true,
+                Origin::File { path, .. } => own.as_deref() != Some(&**path),
+                _ => false,
+            },
+            _ => false,
+        };
+        let has_ceiling = matches!(*key, "http" | "env") && is_of_workspace;
+        let has_flag =
+            matches!(*key, "http" | "env") && (!config.grant_ceiling.has(key) || !is_of_workspace);
+        // As it is typed after `--grant`: a pattern and a name alone, a table as it stands.
+        let typed = entry.trim_matches('"');
+        Self {
+            entry: entry.clone(),
+            list: format!("tools.{}.grants.{key}", tool.name),
+            file: match own {
+                Some(path) => format!("your own `{}`", shown(&path.to_string_lossy())),
+                None => "your own `config.toml`".into(),
+            },
+            ceiling: has_ceiling.then(|| format!("ceiling.grants.{key}")),
+            flag: has_flag.then(|| format!("--grant '{key}={typed}'")),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { entry, list, file, ceiling, flag } = self;
+        let also = ceiling.as_ref().map(|ceiling| format!(" and to `{ceiling}`"));
+        let mut text = format!(
+            "\n  to allow it, add `{entry}` to `{list}`{} in {file}",
+            also.unwrap_or_default()
+        );
+        if let Some(flag) = flag {
+            text.push_str(&format!("\n  for one call: {flag}"));
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let Self { entry, list, file: _, ceiling, flag } = self;
+        let lists: Vec<_> = [Some(list), ceiling.as_ref()].into_iter().flatten().collect();
+        json!({ "entry": entry, "keys": lists, "flag": flag })
+    }
+}
+
+/// The key of the grants that decide on a request.
+fn key(request: &Request) -> &'static str {
+    match request {
+        Request::Path(_) => "filesystem",
+        Request::Variable(_) => "env",
+        Request::Http(_) | Request::HttpPattern(_) => "http",
+    }
+}

@@ -1,0 +1,138 @@
+//! Grants of the command line, for one call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::{alternatives, nearest};
+use kitbag_policy::{HttpGrant, HttpGrants, Kind, VariableGrant, VariableName};
+use serde::Deserialize;
+
+use super::http::{self, HttpGrantConfig};
+use crate::config::{Tool, ToolGrants};
+use crate::error::Report;
+use crate::file::{Layer, SourceFile};
+use crate::origin::Origin;
+use crate::problem::Problem;
+use crate::resolve::resolver::Resolver;
+use crate::sources::{CallGrants, VariableValue};
+use crate::text::did_you_mean;
+use crate::written::{StringOr, Written};
+
+/// The option.
+const FLAG: &str = "--grant";
+
+/// The kinds that can be granted like this.
+const KINDS: [&str; 2] = [HttpGrant::KEY, VariableGrant::KEY];
+
+impl Resolver<'_> {
+    /// Adds to the grants of a tool what is granted for one call. Where the user's own file
+    /// has a ceiling of the kind they lie within that.
+    pub(in crate::resolve) fn call_grants(
+        &mut self,
+        tools: &mut BTreeMap<ToolName, Tool>,
+        call: &CallGrants,
+    ) {
+        let Some(tool) = tools.get_mut(&*call.tool) else { return };
+        for text in &call.grants {
+            if let Err((problem, hint)) = self.call_grant(&mut tool.grants, text) {
+                self.report.origin(Origin::flag(FLAG), problem, hint);
+            }
+        }
+    }
+
+    fn call_grant(
+        &self,
+        grants: &mut ToolGrants,
+        text: &str,
+    ) -> Result<(), (Problem, Option<String>)> {
+        let (kind, value) = text.split_once('=').unwrap_or((text, ""));
+        let alone = |problem| (problem, None);
+        match kind {
+            HttpGrant::KEY => {
+                let one = HttpGrants::from(vec![http(value).map_err(alone)?]);
+                let grant = Arc::clone(&one.grants[0]);
+                let is_within = || one.beyond(&self.grant_ceiling.value.http.grants).is_none();
+                self.check_call_ceiling(HttpGrant::KEY, is_within, || {
+                    format!("http = [{}]", grant.as_entry())
+                })
+                .map_err(alone)?;
+                grants.place(HttpGrant::KEY, grant.to_string(), Origin::flag(FLAG));
+                grants.value.http.grants.push(grant);
+                Ok(())
+            }
+            VariableGrant::KEY => {
+                let name = VariableName::new(value).map_err(|error| alone(error.into()))?;
+                let ceiling = &self.grant_ceiling.value.variables;
+                let is_within = || ceiling.iter().any(|variable| variable.name == name);
+                self.check_call_ceiling(VariableGrant::KEY, is_within, || {
+                    format!("env = [\"{name}\"]")
+                })
+                .map_err(alone)?;
+                let value = self.variables.and_then(|variables| variables.get(name.as_str()));
+                let value = match value {
+                    Some(VariableValue::Text(value)) => Some(value),
+                    Some(VariableValue::Unusable(reason)) => {
+                        let name = name.to_string();
+                        return Err(alone(Problem::UnusableVariable { name, reason }));
+                    }
+                    None => return Err(alone(Problem::UnsetVariable { name: name.to_string() })),
+                };
+                grants.value.variables.retain(|variable| variable.name != name);
+                let grant = VariableGrant { name, value };
+                for line in vec![grant.clone()].lines() {
+                    grants.place(VariableGrant::KEY, line, Origin::flag(FLAG));
+                }
+                grants.value.variables.push(grant);
+                Ok(())
+            }
+            kind => {
+                let problem =
+                    Problem::CallGrantKind { kind: kind.to_owned(), known: alternatives(&KINDS) };
+                Err((problem, did_you_mean(nearest(kind, KINDS))))
+            }
+        }
+    }
+
+    /// Refuses what the user's own file does not let anyone grant but itself.
+    fn check_call_ceiling(
+        &self,
+        kind: &'static str,
+        is_within: impl FnOnce() -> bool,
+        setting: impl FnOnce() -> String,
+    ) -> Result<(), Problem> {
+        if !self.grant_ceiling.has(kind) || is_within() {
+            return Ok(());
+        }
+        let file = self.own_file.map(Into::into);
+        Err(Problem::CallGrantCeiling { setting: setting(), file })
+    }
+}
+
+/// A grant as it is typed: a pattern, or a table in TOML.
+fn http(text: &str) -> Result<HttpGrant, Problem> {
+    #[derive(Deserialize)]
+    struct Flag {
+        grant: Written<StringOr<HttpGrantConfig>>,
+    }
+
+    if !text.starts_with('{') {
+        return http::short(text);
+    }
+    let text = format!("grant = {text}");
+    let flag: Flag = toml::from_str(&text).map_err(|error| {
+        let message = kitbag_contract::text::shown(error.message()).to_string();
+        Problem::Syntax { message }
+    })?;
+    let file = SourceFile::new(FLAG.into(), "/".as_ref(), Layer::User, text);
+    let mut report = Report::default();
+    let grant = http::grant(flag.grant.at(&file), &mut report);
+    match (grant, report.finish()) {
+        (Some(grant), Ok(())) => Ok(grant),
+        (_, errors) => Err(errors
+            .err()
+            .map_or(Problem::Rejected { message: "it is not a grant".to_owned() }, |errors| {
+                errors.diagnostics()[0].problem.clone()
+            })),
+    }
+}
