@@ -22,11 +22,12 @@ const COMPILE_TIME: Duration = Duration::from_secs(3600);
 
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
-const BUILTINS: &[&str] = &["calc", "data", "files", "learn", "python", "search", "text", "time"];
+const BUILTINS: &[&str] =
+    &["calc", "data", "fetch", "files", "learn", "python", "search", "text", "time"];
 
 /// Those whose native code is packed: the large ones, which are not what each session
 /// begins with. Unpacking one takes a process about ten milliseconds.
-const PACKED: &[&str] = &["data", "python", "text"];
+const PACKED: &[&str] = &["data", "fetch", "python", "text"];
 
 /// The component that is in every build: the host asks it for knowledge.
 const ALWAYS: &str = "learn";

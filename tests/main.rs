@@ -16,6 +16,7 @@ mod escapes;
 mod faults;
 mod fuzzing;
 mod house;
+mod http_clients;
 mod killed;
 mod library;
 mod local_tools;

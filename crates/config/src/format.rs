@@ -280,6 +280,8 @@ pub(crate) struct ToolsetsConfig {
     pub(crate) calc: Option<Written<bool>>,
     /// Run Python scripts. Default: as for `data`.
     pub(crate) python: Option<Written<bool>>,
+    /// Read pages of the web, where a grant says which. Default: on.
+    pub(crate) fetch: Option<Written<bool>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.
@@ -320,8 +322,8 @@ pub(crate) struct TopicConfig {
 impl ToolsetsConfig {
     /// What a file says of each toolset, by the names of [`TOOLSETS`].
     pub(crate) fn switches(&self) -> [(&'static str, &Option<Written<bool>>); TOOLSETS.len()] {
-        let Self { write: _, learn, files, search, data, text, time, calc, python } = self;
-        let [a, b, c, d, e, f, g, h] = TOOLSETS;
+        let Self { write: _, learn, files, search, data, text, time, calc, python, fetch } = self;
+        let [a, b, c, d, e, f, g, h, i] = TOOLSETS;
         [
             (a, learn),
             (b, files),
@@ -331,6 +333,7 @@ impl ToolsetsConfig {
             (f, time),
             (g, calc),
             (h, python),
+            (i, fetch),
         ]
     }
 }

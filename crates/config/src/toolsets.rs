@@ -10,8 +10,8 @@ use crate::problem::own_file;
 use crate::text::shown_path;
 
 /// The toolsets, each with the name of its component, as `[toolsets]` has them.
-pub const TOOLSETS: [&str; 8] =
-    ["learn", "files", "search", "data", "text", "time", "calc", "python"];
+pub const TOOLSETS: [&str; 9] =
+    ["learn", "files", "search", "data", "text", "time", "calc", "python", "fetch"];
 
 /// What `[toolsets]` says.
 #[derive(Clone, Debug, PartialEq, Eq)]

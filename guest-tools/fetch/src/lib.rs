@@ -102,6 +102,7 @@ impl Tool for Fetch {
                 "idempotentHint": true,
                 "openWorldHint": true,
             }))
+            .grants(json!({ "http": ["https://docs.rs/**"], "required": ["http"] }))
     }
 
     fn run(call: &Call, _: Arguments) -> Result<String, Stop> {

@@ -1,0 +1,142 @@
+//! `fetch`, through the real component, from servers on loopback.
+
+use std::fs;
+
+use kitbag_test_servers::{Answer, Behaviour, Coding, Server};
+use serde_json::json;
+
+use crate::support::cases::call;
+use crate::support::{Workspace, repository};
+
+/// A workspace whose user lets `fetch` read what these patterns name.
+fn workspace(grants: &[String]) -> Workspace {
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(&format!("[tools.fetch.grants]\nhttp = {grants:?}\n"));
+    workspace
+}
+
+/// All of a server.
+fn all(server: &Server) -> String {
+    format!("{}/**", server.url())
+}
+
+#[test]
+fn responses_are_shown() {
+    let cases = repository().join("guest-tools/fetch/cases");
+    let responses = cases.join("responses");
+    let server = Server::start(Behaviour::respond(move |request| {
+        let file = fs::read(responses.join(request.path().trim_start_matches('/'))).unwrap();
+        let end = file.windows(2).position(|two| two == b"\n\n").unwrap();
+        let head = str::from_utf8(&file[..end]).unwrap();
+        let mut lines = head.lines();
+        let answer = Answer::new(lines.next().unwrap().parse().unwrap(), &file[end + 2..]);
+        lines.fold(answer, |answer, line| {
+            let (name, value) = line.split_once(": ").unwrap();
+            answer.header(name, value)
+        })
+    }));
+    let workspace = workspace(&[all(&server)]);
+    let kitbag = workspace.kitbag();
+    // What is said of the host's own work besides the fields of the file.
+    let is_of_host = |line: &&str| line.starts_with("date:") || line.starts_with("content-length:");
+    kitbag_cases::check(cases.join("fetch.txt"), |tool, arguments| {
+        let arguments = arguments.replace("https://a.test", &server.url());
+        let shown = call(&kitbag, tool, serde_json::from_str(&arguments).unwrap());
+        let tidy = |text: String| {
+            let text = text.replace(&server.url(), "https://a.test");
+            let end = if text.ends_with('\n') { "\n" } else { "" };
+            let lines: Vec<_> = text.lines().filter(|line| !is_of_host(line)).collect();
+            lines.join("\n") + end
+        };
+        shown.map(tidy).map_err(tidy)
+    });
+}
+
+#[test]
+fn a_request_says_what_it_would_read_and_who_asks() {
+    let server = Server::start(Behaviour::Echo);
+    let workspace = workspace(&[all(&server)]);
+    let url = format!("{}/a?b=c#d", server.url());
+    workspace.tool("fetch", &json!({ "url": url }), &[]).success();
+    let seen = server.seen();
+    let [request] = &seen.requests[..] else { panic!("{seen:?}") };
+    assert_eq!((&*request.method, &*request.target), ("GET", "/a?b=c"));
+    assert!(request.header("accept").unwrap().starts_with("text/markdown, text/html"));
+    assert_eq!(request.header("user-agent").unwrap(), "kitbag/0.1.0");
+    assert_eq!(request.header("host").unwrap(), server.address().to_string());
+    assert_eq!(request.header("cookie"), None);
+}
+
+#[test]
+fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
+    let (granted, other) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Echo));
+    let workspace = workspace(&[format!("{}/docs/**", granted.url())]);
+    for url in [format!("{}/", other.url()), format!("{}/private", granted.url())] {
+        let run = workspace.tool("fetch", &json!({ "url": url }), &[]);
+        let shown = format!("{}{}", run.stdout, run.stderr);
+        assert_ne!(run.code, 0, "{shown}");
+        assert!(shown.contains(&format!("`GET {url}` failed: no grant allows it")), "{shown}");
+        assert!(shown.contains("http = ["), "{shown}");
+    }
+    assert!(other.seen().is_nothing() && granted.seen().is_nothing());
+    let url = format!("{}/docs/a", granted.url());
+    workspace.tool("fetch", &json!({ "url": url }), &[]).success();
+}
+
+#[test]
+fn an_image_is_content_of_the_answer() {
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    png.extend([0, 0, 2, 128, 0, 0, 1, 224, 8, 2, 0, 0, 0]);
+    let server = Server::start(Behaviour::Answer(Answer::ok("image/png", png)));
+    let workspace = workspace(&[all(&server)]);
+    let url = format!("url={}/plot.png", server.url());
+    let shown = workspace.run(&["run", "fetch", &url, "--json"]).json();
+    assert_eq!(shown["emitted"][0]["mimeType"], "image/png", "{shown}");
+    assert_eq!(shown["content"], "image/png, 640 x 480, 29 bytes", "{shown}");
+}
+
+#[test]
+fn what_has_no_end_or_unpacks_to_much_is_cut_or_refused() {
+    for behaviour in [Behaviour::Endless, Behaviour::Bomb(Coding::Gzip, 1024)] {
+        let server = Server::start(behaviour);
+        let workspace = workspace(&[all(&server)]);
+        let run = workspace.tool("fetch", &json!({ "url": server.url() }), &[]);
+        let shown = format!("{}{}", run.stdout, run.stderr);
+        assert!(shown.contains("[truncated: ") || shown.contains("larger than"), "{shown}");
+        assert!(shown.len() < 50_000, "{}", shown.len());
+    }
+}
+
+#[test]
+fn what_breaks_off_is_truncated() {
+    let server = Server::start(Behaviour::too_short());
+    let workspace = workspace(&[all(&server)]);
+    let shown = workspace.tool("fetch", &json!({ "url": server.url() }), &[]).success();
+    assert!(shown.starts_with("0123456789\n[truncated: "), "{shown}");
+}
+
+#[test]
+fn a_redirect_is_shown_and_its_target_is_not_asked() {
+    let target = Server::start(Behaviour::Echo);
+    let server = Server::start(Behaviour::Redirects);
+    let workspace = workspace(&[all(&server), all(&target)]);
+    let url = format!("{}/to/302?{}/new", server.url(), target.url());
+    let shown = workspace.tool("fetch", &json!({ "url": url }), &[]).success();
+    let to = format!("is redirected to {}/new", target.url());
+    assert!(shown.contains("status 302") && shown.contains(&to), "{shown}");
+    assert!(target.seen().is_nothing());
+}
+
+#[test]
+fn a_grant_that_follows_leads_to_the_end() {
+    let server = Server::start(Behaviour::Redirects);
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    let grant = format!("[{{ url = \"{}\", follow = 3 }}]", all(&server));
+    workspace.own_config(&format!("[tools.fetch.grants]\nhttp = {grant}\n"));
+    let fetch = |path: &str| {
+        let url = format!("{}{path}", server.url());
+        workspace.tool("fetch", &json!({ "url": url }), &[]).success()
+    };
+    assert!(fetch("/302/3").contains("\"target\":\"/302/0\""));
+    assert!(fetch("/302/5").contains("is redirected to"));
+}
