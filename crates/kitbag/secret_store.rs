@@ -3,9 +3,11 @@
 use kitbag_config::{Config, Secret};
 #[cfg(feature = "store")]
 use kitbag_config::{SecretStoreKind, Sourced};
+#[cfg(feature = "store")]
+use kitbag_secret_store::{Key, Store};
 use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
-use kitbag_secrets::{Key, ReadError, SecretValue, Store, read_command, read_variable};
+use kitbag_secrets::{ReadError, SecretValue, read_command, read_variable};
 
 /// The variable that has the passphrase of the store.
 pub const PASSPHRASE_VARIABLE: &str = "KITBAG_PASSPHRASE";

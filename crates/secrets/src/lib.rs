@@ -12,8 +12,6 @@ mod placeholder;
 mod redact;
 mod request;
 mod source;
-#[cfg(feature = "store")]
-mod store;
 mod value;
 
 pub use call::{CallSecrets, Prepared};
@@ -22,6 +20,4 @@ pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};
 pub use request::{Outgoing, Part, SecretRefusal};
 pub use source::{COMMAND_TIME, ReadError, ReadSecret, Sources, read_command, read_variable};
-#[cfg(feature = "store")]
-pub use store::{Key, Store, StoreError};
 pub use value::{SecretValue, ValueError};

@@ -14,11 +14,9 @@ use age::secrecy::{ExposeSecret, SecretString};
 use age::{scrypt, x25519};
 use kitbag_contract::text::shown;
 use kitbag_policy::SecretName;
+use kitbag_secrets::{ReadError, ReadSecret, SecretValue, ValueError};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
-
-use crate::source::{ReadError, ReadSecret};
-use crate::value::{SecretValue, ValueError};
 
 /// The largest file that is taken for a store.
 const MOST_BYTES: u64 = 16 << 20;
