@@ -48,6 +48,7 @@ fn main() {
             answers: "{}".into(),
             grants: Grants::default(),
             guard: std::sync::Arc::default(),
+            secrets: Default::default(),
             limits: Limits::default(),
         };
         let mut times: [Vec<Duration>; 3] = Default::default();

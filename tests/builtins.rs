@@ -35,7 +35,12 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
 fn toolbox(workspace: &Workspace, builtins: &'static [Builtin]) -> Toolbox {
     let declared: Vec<_> = builtins.iter().map(Builtin::declaration).collect();
     let sources = Sources { start: workspace.root(), builtins: &declared, ..Sources::default() };
-    Toolbox::new(Host::new(HostOptions::default()), load(&sources).unwrap(), builtins)
+    Toolbox::new(
+        Host::new(HostOptions::default()),
+        load(&sources).unwrap(),
+        builtins,
+        Arc::default(),
+    )
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn request(grants: Vec<HttpGrant>, arguments: Value) -> Value {
         answers: "{}".into(),
         grants: Grants { http: grants.into(), ..Grants::default() },
         guard: Default::default(),
+        secrets: Default::default(),
         limits: Limits::default(),
     };
     let (host, component) = &*REQUEST;

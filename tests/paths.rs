@@ -59,6 +59,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
         answers: "{}".into(),
         grants: tool.grants.value,
         guard: std::sync::Arc::default(),
+        secrets: Default::default(),
         limits: tool.limits.limits(),
     };
     match host.call_blocking(&component, &call, &context).result.unwrap() {

@@ -9,7 +9,8 @@ use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError};
-use kitbag::secrets::{ReadError, StoreError};
+use kitbag::secret_store::StoreError;
+use kitbag::secrets::ReadError;
 use kitbag::{Question, ToolboxError};
 use serde_json::{Value, json};
 

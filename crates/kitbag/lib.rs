@@ -33,7 +33,7 @@
 
 mod builtins;
 mod places;
-mod secret_store;
+mod secret_sources;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -44,6 +44,7 @@ use std::sync::Arc;
 use kitbag_config::{BuiltinTool, CallGrants, ComponentTool, LimitFlags, Origin, Sourced, Sources};
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
+use kitbag_secrets::Secrets;
 
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
@@ -57,6 +58,8 @@ pub use kitbag_host::{
 #[cfg(feature = "serve")]
 pub use kitbag_mcp as mcp;
 pub use kitbag_policy as policy;
+#[cfg(feature = "store")]
+pub use kitbag_secret_store as secret_store;
 pub use kitbag_secrets as secrets;
 pub use kitbag_toolbox::{
     self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
@@ -64,8 +67,8 @@ pub use kitbag_toolbox::{
 };
 pub use places::Places;
 #[cfg(feature = "store")]
-pub use secret_store::open_store;
-pub use secret_store::{PASSPHRASE_VARIABLE, secret_sources};
+pub use secret_sources::open_store;
+pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 
 /// The tools of one workspace, ready to be called.
 ///
@@ -535,7 +538,8 @@ impl Builder {
                 },
             })
         });
-        let toolbox = Toolbox::new(host, config, builtins::BUILTINS);
+        let secrets = Secrets::new(secret_sources(&config), Vec::new());
+        let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into());
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
 }

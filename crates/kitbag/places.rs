@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kitbag_config::{Origin, Sourced, Variables};
 use kitbag_host::USUAL_PLACES;
 
-use crate::secret_store::PASSPHRASE_VARIABLE;
+use crate::secret_sources::PASSPHRASE_VARIABLE;
 
 /// Where a user keeps configuration and compiled tools, and what the
 /// environment says.

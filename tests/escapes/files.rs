@@ -413,6 +413,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             answers: "{}".into(),
             grants: Grants::from(directories),
             guard: Arc::clone(&guard),
+            secrets: Default::default(),
             limits: Limits::default(),
         };
         let completion = sandbox.call_blocking(&component.unwrap(), &call, &alone);

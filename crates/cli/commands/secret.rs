@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use kitbag::config::{Secret, SecretStoreKind};
 use kitbag::contract::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
-use kitbag::secrets::{ReadError, ReadSecret, SecretValue, Store};
+use kitbag::secret_store::Store;
+use kitbag::secrets::{ReadError, ReadSecret, SecretValue};
 use kitbag::{Config, Places, open_store, secret_sources};
 use serde_json::{Value, json};
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::json::JsonBudget;
 use kitbag_contract::{
-    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, Outcome,
+    ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, LogLevel, Outcome,
 };
 use kitbag_files::Guard;
 use kitbag_http::Client;
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedSecret};
+use kitbag_secrets::Secrets;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
@@ -22,7 +23,7 @@ use crate::component::Component;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
-use crate::grants::HTTP_BYTES;
+use crate::grants::{Granting, HTTP_BYTES, HeldSecrets};
 use crate::guest_exit::GuestExit;
 use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
@@ -53,6 +54,8 @@ pub struct Call {
     pub grants: Grants,
     /// What it does not change, whatever it was granted.
     pub guard: Arc<Guard>,
+    /// Where the values of its secrets come from.
+    pub secrets: Arc<Secrets>,
     /// What the call may use up.
     pub limits: Limits,
 }
@@ -122,7 +125,9 @@ pub(crate) async fn run(
         Action::FormatArguments => (&Grants::default(), Reports::default()),
     };
     let stdio = Stdio::default();
-    let state = State::new(&call.name, grants, &call.limits, &stdio, &call.guard, reports, client)?;
+    let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
+    let granting = Granting { tool, grants, guard, client, secrets };
+    let state = State::new(granting, &call.limits, &stdio, reports)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (seen.into(), &*call.name, &*call.arguments, &*call.answers);
     let guest = async |store: &mut Store<State>| {
@@ -141,15 +146,24 @@ pub(crate) async fn run(
         fuel: ended.fuel,
         ..Usage::default()
     };
-    let stderr = stdio.err.captured();
+    let stderr = ended.secrets.mask_printed(stdio.err.captured());
+    let mut warnings = ended.request_warnings;
     let result = match ended.result {
-        Ok(outcome) => Outcome::try_from(outcome).map_err(CallError::Contract).map(|outcome| {
-            let (outcome, output_bytes) = truncate_outcome(outcome, call.limits.output.as_usize());
-            usage.output_bytes = output_bytes;
-            outcome
-        }),
+        Ok(outcome) => {
+            Outcome::try_from(outcome).map_err(CallError::Contract).map(|mut outcome| {
+                // Before it is cut, so that no value is cut in two.
+                warnings.extend(ended.secrets.mask_outcome(&mut outcome));
+                let (outcome, output_bytes) =
+                    truncate_outcome(outcome, call.limits.output.as_usize());
+                usage.output_bytes = output_bytes;
+                outcome
+            })
+        }
         Err(exit) => Err(exit.into_error(ended.refused, &call.limits, &stderr)),
     };
+    for warning in warnings {
+        context.events.log(LogLevel::Warning, &warning);
+    }
     usage.elapsed = start.elapsed();
     // It goes with an answer: there is none yet where the tool asks, and none at
     // all where it broke off.
@@ -157,7 +171,8 @@ pub(crate) async fn run(
         Ok(Outcome::Success(_) | Outcome::Error(_)) => ended.emitted.items,
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
     };
-    let (stdout, refused_secrets) = (stdio.out.captured(), ended.refused_secrets);
+    let stdout = ended.secrets.mask_printed(stdio.out.captured());
+    let refused_secrets = ended.refused_secrets;
     let misses_directories = ended.misses_directories;
     Ok(Completion {
         result,
@@ -187,8 +202,10 @@ pub(crate) async fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let stdio = Stdio::default();
-    let (none, guard, reports) = (Grants::default(), Arc::default(), Reports::default());
-    let state = State::new("", &none, &limits, &stdio, &guard, reports, &Client::default());
+    let (grants, guard) = (&Grants::default(), &Arc::default());
+    let (client, secrets) = (&Client::default(), &Arc::default());
+    let granting = Granting { tool: "", grants, guard, client, secrets };
+    let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
     let has_http = imports::has_http(instance.engine(), &instance.component().component_type());
@@ -289,6 +306,8 @@ struct Ended<T> {
     emitted: Emitted,
     refused_secrets: Vec<RefusedSecret>,
     refused_requests: Vec<HttpRefusal>,
+    request_warnings: Vec<String>,
+    secrets: HeldSecrets,
     misses_directories: bool,
 }
 
@@ -339,6 +358,8 @@ async fn run_guest<T>(
     let emitted = store.data_mut().reports.take_emitted();
     let refused_secrets = store.data_mut().take_refused_secrets();
     let refused_requests = store.data_mut().take_refused_requests();
+    let request_warnings = store.data_mut().take_request_warnings();
+    let secrets = store.data().secrets().clone();
     let misses_directories = store.data().misses_directories();
     Ok(Ended {
         result,
@@ -348,6 +369,8 @@ async fn run_guest<T>(
         emitted,
         refused_secrets,
         refused_requests,
+        request_warnings,
+        secrets,
         misses_directories,
     })
 }

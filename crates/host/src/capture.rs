@@ -27,6 +27,11 @@ pub struct Captured {
 }
 
 impl Captured {
+    /// What was kept of it.
+    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        [&mut self.text, &mut self.last].into_iter()
+    }
+
     /// The end of what was printed, as text. Untrusted.
     pub(crate) fn end(&self) -> &str {
         if self.dropped_bytes == 0 { &self.text } else { &self.last }

@@ -3,14 +3,17 @@
 //! kind by a module below this one.
 
 mod http;
+mod secrets;
 
 pub(crate) use http::HTTP_BYTES;
+pub(crate) use secrets::HeldSecrets;
 
 use std::sync::Arc;
 
 use kitbag_files::Guard;
 use kitbag_http::Client;
 use kitbag_policy::{Grants, VariableGrant};
+use kitbag_secrets::Secrets;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
@@ -18,11 +21,23 @@ use crate::error::CallError;
 use crate::filesystem::Granted;
 use crate::grants::http::HeldHttp;
 
+/// The grants of one call, and what they are opened with.
+#[derive(Clone, Copy)]
+pub(crate) struct Granting<'a> {
+    /// The name under which the tool was called.
+    pub(crate) tool: &'a str,
+    pub(crate) grants: &'a Grants,
+    pub(crate) guard: &'a Arc<Guard>,
+    pub(crate) client: &'a Client,
+    pub(crate) secrets: &'a Arc<Secrets>,
+}
+
 /// The grants of one call, opened.
 pub(crate) struct HeldGrants {
     pub(crate) directories: Granted,
     pub(crate) config: WasiConfigVariables,
     pub(crate) http: HeldHttp,
+    pub(crate) secrets: HeldSecrets,
 }
 
 impl HeldGrants {
@@ -33,13 +48,11 @@ impl HeldGrants {
     ///
     /// [`CallError::Denied`] for a grant that cannot be given.
     pub(crate) fn open(
-        tool: &str,
-        grants: &Grants,
-        guard: &Arc<Guard>,
-        client: &Client,
+        granting: Granting<'_>,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        let Grants { directories, http, variables, config } = grants;
+        let Granting { tool, grants, guard, client, secrets } = granting;
+        let Grants { directories, http, variables, config, secrets: _ } = grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
@@ -49,6 +62,8 @@ impl HeldGrants {
         }
         let config = WasiConfigVariables::from_iter(config.iter());
         let directories = Granted::open(directories, guard)?;
-        Ok(Self { directories, config, http: HeldHttp::new(tool, http, client) })
+        let secrets = HeldSecrets::open(grants, secrets, wasi)?;
+        let http = HeldHttp::new(tool, http, client, &secrets);
+        Ok(Self { directories, config, http, secrets })
     }
 }

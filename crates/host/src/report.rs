@@ -14,6 +14,7 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use wasmtime::component::HasData;
 
+use crate::grants::HeldSecrets;
 use crate::truncate::{truncate_line, truncate_text};
 
 /// The longest message of a log, in bytes.
@@ -100,6 +101,7 @@ struct Open {
     events: EventSink,
     limit: ByteSize,
     emitted: Emitted,
+    secrets: HeldSecrets,
 }
 
 /// What a run has emitted.
@@ -215,21 +217,31 @@ impl Reports {
     /// A run that may have a listener, and whose content is taken up to this
     /// limit.
     pub(crate) fn new(events: EventSink, limit: ByteSize) -> Self {
-        Self(Some(Open { events, limit, emitted: Emitted::default() }))
+        let (emitted, secrets) = (Emitted::default(), HeldSecrets::default());
+        Self(Some(Open { events, limit, emitted, secrets }))
+    }
+
+    /// Has the secrets of a call masked in what is reported from now on.
+    pub(crate) fn mask_with(&mut self, secrets: &HeldSecrets) {
+        if let Some(open) = &mut self.0 {
+            open.secrets = secrets.clone();
+        }
     }
 
     pub(crate) fn take_emitted(&mut self) -> Emitted {
         self.0.as_mut().map(|open| std::mem::take(&mut open.emitted)).unwrap_or_default()
     }
 
-    fn listening(&self) -> Option<&Listening> {
-        self.0.as_ref()?.events.0.as_deref()
+    fn listening(&self) -> Option<(&Listening, &HeldSecrets)> {
+        let Open { events, secrets, .. } = self.0.as_ref()?;
+        Some((events.0.as_deref()?, secrets))
     }
 }
 
 impl Open {
-    fn emit(&mut self, content: Content) -> Result<(), String> {
-        let Self { limit, emitted, .. } = self;
+    fn emit(&mut self, mut content: Content) -> Result<(), String> {
+        let Self { limit, emitted, secrets, .. } = self;
+        secrets.mask_content(&mut content);
         let size = content.size();
         emitted.total_bytes = emitted.total_bytes.saturating_add(size as u64);
         content.check().map_err(|error| error.to_string())?;
@@ -250,14 +262,16 @@ impl Open {
 }
 
 impl host::Host for Reports {
-    fn log(&mut self, level: host::Level, message: String) {
-        if let Some(listening) = self.listening() {
+    fn log(&mut self, level: host::Level, mut message: String) {
+        if let Some((listening, secrets)) = self.listening() {
+            secrets.mask(&mut message);
             listening.log(level.into(), message);
         }
     }
 
-    fn progress(&mut self, done: f64, total: Option<f64>, message: Option<String>) {
-        if let Some(listening) = self.listening() {
+    fn progress(&mut self, done: f64, total: Option<f64>, mut message: Option<String>) {
+        if let Some((listening, secrets)) = self.listening() {
+            message.iter_mut().for_each(|message| drop(secrets.mask(message)));
             listening.progress(done, total, message);
         }
     }

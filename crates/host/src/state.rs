@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
-use kitbag_files::Guard;
-use kitbag_http::Client;
+use kitbag_policy::RefusedSecret;
 use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{Grants, RefusedSecret};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
@@ -15,7 +13,7 @@ use wasmtime_wasi_http::WasiHttpCtxView;
 use crate::capture::Capture;
 use crate::error::CallError;
 use crate::filesystem::{Guarded, Quota};
-use crate::grants::HeldGrants;
+use crate::grants::{Granting, HeldGrants, HeldSecrets};
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
 use crate::random::Bounded;
@@ -44,15 +42,11 @@ impl Default for Stdio {
 }
 
 impl State {
-    /// `tool` is the name under which it was called.
     pub(crate) fn new(
-        tool: &str,
-        grants: &Grants,
+        granting: Granting<'_>,
         limits: &Limits,
         stdio: &Stdio,
-        guard: &Arc<Guard>,
-        reports: Reports,
-        client: &Client,
+        mut reports: Reports,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
         // Standard input is closed, and there are no arguments, since none are given
@@ -63,7 +57,8 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = HeldGrants::open(tool, grants, guard, client, &mut wasi)?;
+        let granted = HeldGrants::open(granting, &mut wasi)?;
+        reports.mask_with(&granted.secrets);
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
     }
@@ -94,6 +89,16 @@ impl State {
     /// The requests that the guest was refused.
     pub(crate) fn take_refused_requests(&mut self) -> Vec<HttpRefusal> {
         self.granted.http.take_refused()
+    }
+
+    /// What is to be logged of the requests that the guest sent.
+    pub(crate) fn take_request_warnings(&mut self) -> Vec<String> {
+        self.granted.http.take_warnings()
+    }
+
+    /// The secrets of the call.
+    pub(crate) fn secrets(&self) -> &HeldSecrets {
+        &self.granted.secrets
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

@@ -114,7 +114,10 @@ async fn hop(
             }
             let whole = body.collect().await.map_err(RequestError::of_body)?.to_bytes();
             let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
-            let prepared = prepared.inspect_err(|error| call.failed(error))?;
+            let prepared = prepared.inspect_err(|error| {
+                call.failed(error);
+                call.warned(vec![error.to_string()]);
+            })?;
             call.warned(prepared.warnings);
             (path, headers) = (prepared.path, prepared.headers);
             Counted::sent(prepared.body, allowed.clone())

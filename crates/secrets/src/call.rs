@@ -5,14 +5,15 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use kitbag_policy::{Placement, SecretGrant, SecretName};
+use kitbag_policy::{Placement, SecretGrant, SecretName, VariableName};
 use memchr::memmem;
 
-use crate::leaks::{Leaks, OnRequest};
+use crate::leaks::{Leak, OnAnswer, OnRequest};
 use crate::placeholder::{PREFIX, Placeholder};
 use crate::redact::Redactor;
 use crate::request::{Outgoing, Part, SecretRefusal};
-use crate::source::{ReadError, ReadSecret};
+use crate::secrets::Secrets;
+use crate::source::ReadError;
 use crate::value::SecretValue;
 
 /// What a header `Authorization` starts with where it holds a user and a password.
@@ -27,8 +28,7 @@ static PLACEHOLDERS: LazyLock<Redactor> = LazyLock::new(|| Redactor::of_texts([P
 /// comes back may show any of them. Reading may take time, since it may start a program.
 pub struct CallSecrets {
     secrets: Vec<Secret>,
-    reader: Arc<dyn ReadSecret>,
-    leaks: Arc<Leaks>,
+    source: Arc<Secrets>,
     read: OnceLock<Read>,
 }
 
@@ -61,12 +61,11 @@ impl CallSecrets {
     /// Where the system gives no random bytes.
     pub fn new(
         grants: impl IntoIterator<Item = SecretGrant>,
-        reader: Arc<dyn ReadSecret>,
-        leaks: Arc<Leaks>,
+        source: Arc<Secrets>,
     ) -> Result<Self, getrandom::Error> {
         let secret = |grant| Ok(Secret { grant, placeholder: Placeholder::new()? });
         let secrets = grants.into_iter().map(secret).collect::<Result<_, _>>()?;
-        Ok(Self { secrets, reader, leaks, read: OnceLock::new() })
+        Ok(Self { secrets, source, read: OnceLock::new() })
     }
 
     /// The placeholder of a secret, which a guest reads in its place.
@@ -78,6 +77,40 @@ impl CallSecrets {
     /// What masks the values of this call, as far as they were read.
     pub fn redactor(&self) -> Arc<Redactor> {
         self.read.get().map(|read| read.redactor.clone()).unwrap_or_default()
+    }
+
+    /// The variables of a tool that hold a placeholder, each with its text.
+    pub fn variables(&self) -> impl Iterator<Item = (&VariableName, &str)> {
+        self.secrets.iter().flat_map(|Secret { grant, placeholder }| {
+            grant.variables.iter().map(|variable| (variable, placeholder.as_str()))
+        })
+    }
+
+    /// Masks, in a text that a call gives, the values that it has read and what looks like a
+    /// key or a token. Returns a line for the log for each of the latter.
+    pub fn mask(&self, text: &mut String) -> Vec<String> {
+        if let Some(read) = self.read.get() {
+            read.redactor.redact_text(text);
+        }
+        let note = |leak: Leak<'_>| {
+            let Leak { what, rule, fingerprint, on_answer, .. } = leak;
+            let masked = match on_answer {
+                OnAnswer::Redact => "masked",
+                OnAnswer::Warn => "left as it is",
+            };
+            format!(
+                "the answer holds what looks like {what} (rule `{rule}`, fingerprint \
+                 `{fingerprint}`), {masked}"
+            )
+        };
+        self.source.leaks().redact(text).into_iter().map(note).collect()
+    }
+
+    /// Masks, in bytes that a call gives, the values that it has read.
+    pub fn mask_bytes(&self, bytes: &mut [u8]) {
+        if let Some(read) = self.read.get() {
+            read.redactor.redact(bytes);
+        }
     }
 
     /// Looks through a request, replaces its placeholders and adds what the host adds.
@@ -114,7 +147,7 @@ impl CallSecrets {
             }
             let decoded = basic(text);
             for text in std::iter::once(text).chain(decoded.as_deref()) {
-                for leak in self.leaks.find(text) {
+                for leak in self.source.leaks().find(text) {
                     let (what, rule) = (leak.what.to_owned(), leak.rule.to_owned());
                     let (part, fingerprint) = (part.clone(), leak.fingerprint);
                     let refusal = SecretRefusal::Leak { part, what, rule, fingerprint };
@@ -286,7 +319,7 @@ impl CallSecrets {
         self.read.get_or_init(|| {
             let names = self.secrets.iter().map(|secret| &secret.grant.name);
             let values: BTreeMap<_, _> =
-                names.map(|name| (name.clone(), self.reader.read(name))).collect();
+                names.map(|name| (name.clone(), self.source.read(name))).collect();
             let redactor = Redactor::new(values.values().flatten());
             Read { values, redactor: redactor.into() }
         })
@@ -386,6 +419,7 @@ fn json_text(value: &SecretValue) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::ReadSecret;
 
     const TOKEN: &str = "T0ken/of+ada==";
 
@@ -420,8 +454,7 @@ mod tests {
     }
 
     fn call(grants: Vec<SecretGrant>) -> CallSecrets {
-        let leaks = Arc::new(Leaks::new(Vec::new()));
-        CallSecrets::new(grants, Arc::new(Values), leaks).unwrap()
+        CallSecrets::new(grants, Arc::new(Secrets::new(Values, Vec::new()))).unwrap()
     }
 
     fn request() -> Outgoing {
@@ -614,7 +647,7 @@ mod tests {
             }
         }
         let key = format!("glpat-{}", "notARealKey1234567890");
-        let fingerprint = call.leaks.find(key.as_bytes()).next().unwrap().fingerprint;
+        let fingerprint = call.source.leaks().find(key.as_bytes()).next().unwrap().fingerprint;
         let expected = |part: &str| {
             format!(
                 "{part} holds what looks like a token of GitLab (rule `gitlab-token`, fingerprint \

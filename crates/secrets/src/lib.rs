@@ -11,6 +11,7 @@ mod leaks;
 mod placeholder;
 mod redact;
 mod request;
+mod secrets;
 mod source;
 mod value;
 
@@ -19,5 +20,6 @@ pub use leaks::{AllowedLeak, Leak, Leaks, OnAnswer, OnRequest};
 pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};
 pub use request::{Outgoing, Part, SecretRefusal};
+pub use secrets::Secrets;
 pub use source::{COMMAND_TIME, ReadError, ReadSecret, Sources, read_command, read_variable};
 pub use value::{SecretValue, ValueError};

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use kitbag_config::{Config, Diagnostic, Tool, Topic};
 use kitbag_contract::text::shown;
@@ -120,7 +121,8 @@ pub(crate) async fn unmatched(
     if let Some(topic) = config.topics.get_mut(&topic.id) {
         topic.disabled.value.clear();
     }
-    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins);
+    let secrets = Arc::clone(&toolbox.0.secrets);
+    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins, secrets);
     let Ok(Subjects { subjects, left_out: 0 }) = subjects(&whole, &topic.id, context).await? else {
         return Ok(Vec::new());
     };

@@ -38,6 +38,7 @@ use kitbag_host::{
 };
 use kitbag_policy::Access;
 use kitbag_rates::Counts;
+use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
 use crate::edge::{Edge, Inline, Offloaded};
@@ -101,6 +102,8 @@ struct Inner {
     owners: OnceLock<Arc<Owners>>,
     /// How often tools with a rate were called.
     counts: Arc<Counts>,
+    /// Where the values of secrets come from.
+    secrets: Arc<Secrets>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
 }
@@ -108,14 +111,20 @@ struct Inner {
 impl Toolbox {
     /// Puts together what configuration says and what the binary holds.
     ///
-    /// `config` was loaded with the names of `builtins`.
-    pub fn new(host: Host, config: Config, builtins: &'static [Builtin]) -> Self {
+    /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
+    /// that it names.
+    pub fn new(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        secrets: Arc<Secrets>,
+    ) -> Self {
         let (program, events) = (ProgramTools::default(), EventSink::default());
         let counts = Arc::new(match &config.state {
             None => Counts::in_memory(),
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
-        Self::from_parts(host, config, builtins, program, counts, events)
+        Self::from_parts(host, config, builtins, program, counts, secrets, events)
     }
 
     fn from_parts(
@@ -124,13 +133,24 @@ impl Toolbox {
         builtins: &'static [Builtin],
         program: ProgramTools,
         counts: Arc<Counts>,
+        secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
-        let inner =
-            Inner { host, config, builtins, program, resolved, guard, owners, counts, plain };
+        let inner = Inner {
+            host,
+            config,
+            builtins,
+            program,
+            resolved,
+            guard,
+            owners,
+            counts,
+            secrets,
+            plain,
+        };
         Self(Arc::new(inner), events)
     }
 

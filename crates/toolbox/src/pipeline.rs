@@ -165,6 +165,7 @@ fn prepare(
         answers: String::new(),
         grants: authority.grants,
         guard: authority.guard,
+        secrets: Arc::clone(&inner.secrets),
         limits,
     };
     let earlier = match resume {

@@ -20,6 +20,8 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
+use super::HeldSecrets;
+
 /// The most that the header fields of one `fields` take. A guest has up to
 /// [`HANDLES`](crate::limits::HANDLES) of them.
 const FIELDS_BYTES: usize = 32 << 10;
@@ -43,6 +45,7 @@ struct Sending {
     tool: String,
     grants: HttpGrants,
     client: Client,
+    secrets: HeldSecrets,
     /// Made by the first request, allowed or not.
     requests: Option<Requests>,
 }
@@ -51,11 +54,17 @@ struct Sending {
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
 
 impl HeldHttp {
-    pub(crate) fn new(tool: &str, grants: &HttpGrants, client: &Client) -> Self {
+    pub(crate) fn new(
+        tool: &str,
+        grants: &HttpGrants,
+        client: &Client,
+        secrets: &HeldSecrets,
+    ) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELDS_BYTES);
         let (tool, grants, client) = (tool.to_owned(), grants.clone(), client.clone());
-        Self { context, sending: Sending { tool, grants, client, requests: None } }
+        let secrets = secrets.clone();
+        Self { context, sending: Sending { tool, grants, client, secrets, requests: None } }
     }
 
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
@@ -66,14 +75,20 @@ impl HeldHttp {
     pub(crate) fn take_refused(&mut self) -> Vec<HttpRefusal> {
         self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default()
     }
+
+    /// What is to be logged of the requests.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        self.sending.requests.as_ref().map(Requests::take_warnings).unwrap_or_default()
+    }
 }
 
 impl Sending {
     fn requests(&mut self) -> &Requests {
-        let Self { tool, grants, client, requests } = self;
+        let Self { tool, grants, client, secrets, requests } = self;
         requests.get_or_insert_with(|| {
             let owner = format!("{tool} {grants:?}");
-            Requests::new(client, owner, grants.clone(), CallLimits::default(), None)
+            let limits = CallLimits::default();
+            Requests::new(client, owner, grants.clone(), limits, secrets.of_requests())
         })
     }
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use kitbag_http::{CallLimits, Client, RequestError, Requests};
 use kitbag_policy::http::{HttpGrant, HttpGrants, RefusalKind};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
-use kitbag_secrets::{CallSecrets, Leaks, ReadError, ReadSecret, SecretValue};
+use kitbag_secrets::{CallSecrets, ReadError, ReadSecret, SecretValue, Secrets};
 use kitbag_test_servers::{Answer, Behaviour, Coding, Server};
 
 use crate::caller::{Caller, any_method};
@@ -25,9 +25,9 @@ impl ReadSecret for One {
 fn secrets(to: &[&str], added: Option<Placement>) -> Arc<CallSecrets> {
     let name = SecretName::new("token").unwrap();
     let to = to.iter().map(|to| SecretPlace::new(to, false).unwrap()).collect();
-    let grant = SecretGrant { name, to, within: None, added, in_query: true, in_body: true };
-    let leaks = Arc::new(Leaks::new(Vec::new()));
-    Arc::new(CallSecrets::new([grant], Arc::new(One), leaks).unwrap())
+    let (in_query, in_body, variables) = (true, true, Vec::new());
+    let grant = SecretGrant { name, to, within: None, added, variables, in_query, in_body };
+    Arc::new(CallSecrets::new([grant], Arc::new(Secrets::new(One, Vec::new()))).unwrap())
 }
 
 fn caller(grants: Vec<HttpGrant>, secrets: &Arc<CallSecrets>) -> Caller {
