@@ -135,6 +135,7 @@ pub(crate) fn component(data: &[u8]) {
             answers: "{}".into(),
             grants: Grants::default(),
             guard: std::sync::Arc::default(),
+            secrets: Default::default(),
             limits: Limits {
                 time: Duration::from_millis(50),
                 memory: ByteSize::mib(16),

@@ -1,6 +1,7 @@
 //! Built-in tools as such: several of one component, and what configuration says of them.
 
 use std::fs;
+use std::sync::Arc;
 
 use kitbag::config::{Sources, load};
 use kitbag::contract::Limits;

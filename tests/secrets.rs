@@ -32,7 +32,7 @@ fn check_failed(workspace: &Workspace, arguments: &[&str], value: &str, code: i3
 #[test]
 fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let workspace = Workspace::new();
-    workspace.own_config("# Mine.\n[limits]\ntime = \"20s\"\n");
+    fs::write(workspace.own_config_file(), "# Mine.\n[limits]\ntime = \"20s\"\n").unwrap();
     let file = secret(&workspace, &["set", "github", "--to", "https://api.github.com/**"], TOKEN);
     assert_eq!((file.code, &*file.stderr), (0, ""));
     let file = &*file.stdout;
@@ -109,6 +109,8 @@ fn file_of(workspace: &Workspace) -> String {
 #[test]
 fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
     let workspace = Workspace::new();
+    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
+    let before = own_config();
     let check = |arguments: &[&str], value: &str, message: &str| {
         check_failed(&workspace, &[&["set", "github"], arguments].concat(), value, 2, message);
     };
@@ -122,7 +124,7 @@ fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
     check(&["the-value-as-an-argument"], "", "unexpected argument");
     check_failed(&workspace, &["set", "a b"], TOKEN, 2, "is not the name of a secret");
     check_failed(&workspace, &["delete", "github"], "", 2, "there is no secret `github`");
-    assert!(!workspace.own_config_file().exists());
+    assert_eq!(own_config(), before);
 }
 
 #[test]

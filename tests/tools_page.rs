@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use kitbag::config::TOOLSETS;
 use kitbag::toolbox::definitions::Format;
+use kitbag_test_servers::{Answer, Behaviour, Server};
 use serde_json::{Map, Value};
 use tiktoken_rs::o200k_base_singleton;
 
@@ -16,6 +17,10 @@ const MOST: usize = 4_000;
 
 /// A call of each tool whose answer is typical, in the order of the page.
 const EXAMPLES: &str = include_str!("tools_page/examples.json");
+
+/// A page of the web, and the site that it stands for.
+const WEB_PAGE: &str = include_str!("tools_page/page.html");
+const SITE: &str = "https://docs.rs";
 
 /// A copy of the small project that the examples are called in.
 fn project(on: &[&str]) -> Workspace {
@@ -80,7 +85,16 @@ fn the_page_of_tools_is_current() {
 
 fn page() -> String {
     let on = [&TOOLSETS[..], &["write"]].concat();
-    let workspace = project(&on);
+    // What `fetch` reads stands in for a site of the web.
+    let server = Server::start(Behaviour::Answer(Answer::ok("text/html", WEB_PAGE)));
+    let tidy = |text: &str| text.replace(&server.url(), SITE);
+    let project = || {
+        let workspace = project(&on);
+        let grants = format!("[tools.fetch.grants]\nhttp = [\"{}/**\"]\n", server.url());
+        workspace.own_config(&grants);
+        workspace
+    };
+    let workspace = project();
     let (listed, definitions) = (workspace.listed(), definitions(&workspace));
     let named = |tools: &[Value], name: &str| {
         tools.iter().find(|tool| tool["name"] == name).cloned().unwrap_or_default()
@@ -104,15 +118,17 @@ fn page() -> String {
             let _ = write!(page, "\n## {}\n", before.as_str().unwrap());
         }
         // A project of its own, since some change it. A question is answered with yes.
-        let answer = project(&on).tool(name, arguments, &["remove=true"]).success();
+        let own = arguments.to_string().replace(SITE, &server.url());
+        let own = serde_json::from_str(&own).unwrap();
+        let answer = tidy(&project().tool(name, &own, &["remove=true"]).success());
         let _ = write!(
             page,
             "\n### `{name}`\n\n{}; {} tokens, the answer to\n`{arguments}` {}.\n\n",
-            listed["reach"].as_str().unwrap(),
+            tidy(listed["reach"].as_str().unwrap()),
             cost(&definition),
             tokens(&answer),
         );
-        for line in definition["description"].as_str().unwrap().lines() {
+        for line in tidy(definition["description"].as_str().unwrap()).lines() {
             page.push_str(format!("> {line}").trim_end());
             page.push('\n');
         }
