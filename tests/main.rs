@@ -27,6 +27,7 @@ mod paths;
 mod per_call;
 mod reports;
 mod save;
+mod secret_requests;
 mod secrets;
 mod serve;
 mod snapshots;

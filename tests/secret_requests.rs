@@ -1,0 +1,234 @@
+//! Secrets in requests, through the binary: servers get them, and nothing else does.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kitbag_test_servers::{Answer, Behaviour, Server};
+use serde_json::{Value, json};
+
+use crate::support::http::HttpServer;
+use crate::support::{Run, Workspace, guest};
+
+const VALUE: &str = "c0rrect/horse+battery=";
+
+/// The value as it must not be seen: as it is, and as others write it.
+fn spellings() -> Vec<String> {
+    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let percent = "c0rrect%2Fhorse%2Bbattery%3D".to_owned();
+    // In base64, at each offset: what depends on none of its neighbours.
+    let base64 = (0..3).map(|offset| {
+        let text = STANDARD.encode(format!("{}{VALUE}", "x".repeat(offset)));
+        let (start, end) = ((8 * offset).div_ceil(6), 8 * (offset + VALUE.len()) / 6);
+        text[start..end].to_owned()
+    });
+    [VALUE.to_owned(), hex, percent].into_iter().chain(base64).collect()
+}
+
+/// Fails where a value is in there.
+fn check_hidden(shown: &str) {
+    for spelling in spellings() {
+        assert!(!shown.contains(&spelling), "`{spelling}` is in\n{shown}");
+    }
+}
+
+/// A workspace with the tool `request`, and the secret `github` for these places.
+fn workspace(to: &[String], grants: &str) -> Workspace {
+    let workspace = Workspace::new();
+    let wasm = guest("request");
+    workspace.own_config(&format!(
+        "[secrets.github]\nvariable = \"OF_THE_HOST\"\nto = {to:?}\n\
+         [tools.request]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         [tools.request.grants]\n{grants}\n"
+    ));
+    workspace
+}
+
+fn all(server: &Server) -> String {
+    format!("{}/**", server.url())
+}
+
+const ENV: [(&str, &str); 1] = [("OF_THE_HOST", VALUE)];
+
+fn run(workspace: &Workspace, arguments: &Value) -> Run {
+    let arguments = arguments.to_string();
+    workspace.run_with(&["--json", "run", "request", "--verbose", "--args", &arguments], "", &ENV)
+}
+
+/// What the server was sent in this header of its only request.
+fn seen(server: &Server, header: &str) -> Option<String> {
+    let seen = server.seen();
+    let [request] = &seen.requests[..] else { panic!("{seen:?}") };
+    request.header(header)
+}
+
+/// A server that answers with what it was sent, in every spelling.
+fn echoing() -> Server {
+    Server::start(Behaviour::respond(|request| {
+        let sent = request.header("authorization").unwrap_or_default();
+        let value = sent.trim_start_matches("Bearer ").to_owned();
+        let spelled = if value == VALUE { spellings().join(" ") } else { String::new() };
+        Answer::ok("text/plain", format!("echo {value} {spelled} end")).header("x-echo", &value)
+    }))
+}
+
+#[test]
+fn a_secret_is_added_for_its_places_and_seen_by_the_server_alone() {
+    let (server, other) = (echoing(), echoing());
+    let grants = format!("http = {:?}\nsecrets = {{ github = {{}} }}", [all(&server), all(&other)]);
+    let workspace = workspace(&[all(&server)], &grants);
+    let done = run(&workspace, &json!({ "url": server.url() }));
+    assert_eq!(done.code, 0, "{}", done.shown());
+    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+    assert!(done.stdout.contains("echo *****"), "{}", done.shown());
+    check_hidden(&done.shown());
+    let done = run(&workspace, &json!({ "url": other.url() }));
+    assert_eq!(done.code, 0, "{}", done.shown());
+    assert_eq!(seen(&other, "authorization"), None);
+}
+
+#[test]
+fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
+    let (server, other) = (echoing(), echoing());
+    let variable = "env = [{ name = \"TOKEN\", secret = \"github\" }]";
+    let grants = format!("http = {:?}\n{variable}", [all(&server), all(&other)]);
+    let workspace = workspace(&[all(&server)], &grants);
+    let done = run(&workspace, &json!({ "url": server.url(), "token": "TOKEN" }));
+    assert_eq!(done.code, 0, "{}", done.shown());
+    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+    check_hidden(&done.shown());
+
+    // Anywhere else it is refused, and logged.
+    let done = run(&workspace, &json!({ "url": other.url(), "token": "TOKEN" }));
+    assert!(done.stdout.contains("HttpRequestDenied"), "{}", done.shown());
+    let refused =
+        "the header `authorization` holds the placeholder of a secret that does not go there";
+    assert!(done.stderr.contains(refused), "{}", done.shown());
+    assert!(other.seen().requests.is_empty());
+}
+
+#[test]
+fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
+    let key = format!("glpat-{}", "notARealKey1234567890");
+    let server = Server::start(Behaviour::Answer(Answer::ok("text/plain", key.clone())));
+    let workspace = workspace(&[], &format!("http = {:?}", [all(&server)]));
+    let sent = json!({ "url": server.url(), "headers": [format!("private-token: {key}")] });
+    let done = run(&workspace, &sent);
+    assert!(done.stdout.contains("HttpRequestDenied"), "{}", done.shown());
+    assert!(done.stderr.contains("what looks like a token of GitLab"), "{}", done.shown());
+    assert!(server.seen().requests.is_empty());
+
+    let done = run(&workspace, &json!({ "url": server.url() }));
+    assert_eq!(done.code, 0, "{}", done.shown());
+    assert!(!done.shown().contains(&key), "{}", done.shown());
+    let line = "the answer holds what looks like a token of GitLab";
+    assert!(done.stderr.contains(line), "{}", done.shown());
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_is_said_without_a_request() {
+    let server = echoing();
+    let grants = format!("http = {:?}\nsecrets = {{ github = {{}} }}", [all(&server)]);
+    let workspace = workspace(&[all(&server)], &grants);
+    let arguments = json!({ "url": server.url() }).to_string();
+    let done = workspace.run(&["run", "request", "--verbose", "--args", &arguments]);
+    assert!(done.stderr.contains("the variable `OF_THE_HOST` is not set"), "{}", done.shown());
+    assert!(server.seen().requests.is_empty());
+}
+
+#[test]
+fn a_server_of_mcp_shows_no_secret_in_answers_log_or_metrics() {
+    let server = echoing();
+    let workspace = Workspace::new();
+    let wasm = guest("request");
+    // What a password manager would print.
+    workspace.own_config(&format!(
+        "[secrets.github]\ncommand = [\"/bin/echo\", \"{VALUE}\"]\nto = [\"{to}\"]\n\
+         [tools.request]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         [tools.request.grants]\nhttp = [\"{to}\"]\nsecrets = {{ github = {{}} }}\n",
+        to = all(&server)
+    ));
+    let mut host = HttpServer::start(&workspace, &["--no-token", "--log", "debug"]);
+    let arguments = json!({ "name": "request", "arguments": { "url": server.url() } });
+    let answer = host.message("", "tools/call", arguments);
+    assert!(answer.body.contains("echo *****"), "{answer:?}");
+    check_hidden(&answer.body);
+    let metrics = host.send("GET", "/metrics", "", "");
+    assert!(metrics.body.contains("request"), "{metrics:?}");
+    check_hidden(&metrics.body);
+    host.child.kill().unwrap();
+    check_hidden(&host.rest());
+    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+}
+
+/// The memory of a process: each part that it can write, whether a large part that it
+/// cannot touch follows, as behind the memory of a guest, and what it holds.
+#[cfg(target_os = "linux")]
+fn memory(process: u32) -> Vec<(bool, Vec<u8>)> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let file = File::open(format!("/proc/{process}/mem")).unwrap();
+    let part = |line: &str| {
+        let (range, rest) = line.split_once(' ').unwrap();
+        let (start, end) = range.split_once('-').unwrap();
+        let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+        (start, end, rest[..4].to_owned())
+    };
+    let parts: Vec<_> = maps.lines().map(part).collect();
+    let mut memory = Vec::new();
+    for (index, (start, end, rights)) in parts.iter().enumerate() {
+        let guard = parts.get(index + 1).is_some_and(|(next, until, rights)| {
+            next == end && rights.starts_with("---") && until - next >= 1 << 30
+        });
+        let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+        // What was unmapped meanwhile is gone.
+        if rights.starts_with("rw") && file.read_exact_at(&mut bytes, *start).is_ok() {
+            memory.push((guard, bytes));
+        }
+    }
+    memory
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_of_a_guest_never_holds_the_value() {
+    let server = Server::start(Behaviour::Pieces);
+    let variable = "env = [{ name = \"TOKEN\", secret = \"github\" }]";
+    let grants = format!("http = {:?}\n{variable}", [all(&server)]);
+    let workspace = workspace(&[all(&server)], &grants);
+    let arguments = json!({ "url": server.url(), "token": "TOKEN" }).to_string();
+    let mut command = workspace.command();
+    command.args(["run", "request", "--args", &arguments]).envs(ENV);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.wait_for_requests(1);
+    let marker = "this-much-has-come";
+    server.send(format!("{} {marker}", spellings().join(" ")));
+    let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|at| at == text.as_bytes());
+    // Until the guest has read it.
+    let guest = loop {
+        let guest: Vec<_> = memory(process.id())
+            .into_iter()
+            .filter(|(is_guest, bytes)| *is_guest && has(bytes, marker))
+            .collect();
+        if !guest.is_empty() {
+            break guest;
+        }
+        assert!(process.try_wait().unwrap().is_none(), "it ended");
+        thread::sleep(Duration::from_millis(20));
+    };
+    for (_, bytes) in &guest {
+        assert!(has(bytes, "kitbag_placeholder_"));
+        for spelling in spellings() {
+            assert!(!has(bytes, &spelling), "the guest has `{spelling}`");
+        }
+    }
+    // The host has it, so that looking finds what is there.
+    assert!(memory(process.id()).iter().any(|(_, bytes)| has(bytes, VALUE)));
+    server.end();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+}
