@@ -38,7 +38,7 @@ enum Command {
     /// The value is read from the terminal, without showing it, or from standard input. It
     /// has at least 8 bytes; one line end at its end is left out. What options do not say
     /// stays as it is.
-    Set(SetArgs),
+    Set(Box<SetArgs>),
     /// List the secrets: where each value comes from and where it may go
     List,
     /// Remove a secret, and its value from the store
