@@ -89,7 +89,10 @@ pub enum Request {
 pub fn decide(grants: &Grants, request: &Request) -> Decision {
     match request {
         Request::Path(request) => directory::decide(&grants.directories, request),
-        Request::Variable(request) => variable::decide(&grants.variables, request),
+        Request::Variable(request) => match secret::with_variable(&grants.secrets, &request.name) {
+            Some(secret) => Decision::Allowed { by: secret.to_string() },
+            None => variable::decide(&grants.variables, request),
+        },
         Request::Http(request) => http::decide(&grants.http, request),
         Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
     }
@@ -209,13 +212,20 @@ impl RequestedGrants {
 }
 
 impl RequestedGrants {
-    /// As [`missing`](Self::missing), of that without which the tool cannot work.
+    /// As [`missing`](Self::missing), of the kinds without which the tool cannot work and of
+    /// which it is granted nothing. Where it is granted some of a kind, a person has chosen
+    /// how much.
     pub fn missing_required<'a>(
         &'a self,
         grants: &'a Grants,
     ) -> impl Iterator<Item = (Request, MissingGrant)> + 'a {
+        let is_granted_some = |key: &str| {
+            let mut of_kind = self.requests().filter(|request| request.key() == key);
+            of_kind.any(|request| request.is_granted_in_part(grants))
+        };
         let is_required = |key: &str| self.required.iter().any(|required| required == key);
-        self.missing(grants).filter(move |(_, missing)| is_required(missing.key))
+        self.missing(grants)
+            .filter(move |(_, missing)| is_required(missing.key) && !is_granted_some(missing.key))
     }
 }
 
@@ -236,6 +246,30 @@ impl Request {
     /// What it is about.
     pub fn reach(&self) -> Reach {
         self.of_kind().reach()
+    }
+
+    /// The key under `grants` of its kind.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Path(_) => DirectoryGrant::KEY,
+            Self::Variable(_) => VariableGrant::KEY,
+            Self::Http(_) | Self::HttpPattern(_) => HttpGrant::KEY,
+        }
+    }
+
+    /// Whether something is granted of what it is about, if not all of it: for a path a
+    /// directory that holds it or lies in it, else any grant of its kind.
+    fn is_granted_in_part(&self, grants: &Grants) -> bool {
+        match self {
+            Self::Path(request) => {
+                grants.directories.iter().any(|grant| grant.guest.overlaps(&request.guest))
+            }
+            Self::Variable(_) => {
+                let mut secrets = grants.secrets.iter();
+                !grants.variables.is_empty() || secrets.any(|secret| !secret.variables.is_empty())
+            }
+            Self::Http(_) | Self::HttpPattern(_) => !grants.http.is_empty(),
+        }
     }
 
     /// Whether each call of a built-in that asks for it gets a grant of its own, since
@@ -365,5 +399,62 @@ mod tests {
         assert_eq!(missing, expected, "it can do without the directory");
         let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
         assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_kind_that_a_tool_requires_is_there_where_some_of_it_is_granted() {
+        let requested = serde_json::json!({
+            "filesystem": [{ "guest": "/out", "mode": "rw" }],
+            "env": ["TOKEN", "LANG"],
+            "http": [{ "url": "https://api.example.com/**", "methods": ["GET", "POST"] }],
+            "required": ["filesystem", "env", "http"],
+        });
+        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+        let check = |grants: &Grants, expected: &[&str]| {
+            let missing: Vec<_> =
+                requested.missing_required(grants).map(|(_, it)| it.entry).collect();
+            assert_eq!(missing, expected);
+        };
+        let out = "{ host = \"DIRECTORY\", guest = \"/out\", mode = \"rw\" }";
+        let http = "{ url = \"https://api.example.com/**\", methods = [\"GET\", \"POST\"] }";
+        let env = ["\"TOKEN\"", "\"LANG\""];
+        check(&Grants::default(), &[out, http, env[0], env[1]]);
+        // Less than it asks for, of each kind.
+        let mut grants = Grants {
+            http: vec![http_grant("https://api.example.com/a/**")].into(),
+            ..Grants::default()
+        };
+        check(&grants, &[out, env[0], env[1]]);
+        grants.variables = vec![VariableGrant { name: "LANG".parse().unwrap(), value: None }];
+        check(&grants, &[out]);
+        // The workspace, which a component has by default, is no part of `/out`.
+        grants.directories = vec![directory("/workspace", Access::ReadWrite)];
+        check(&grants, &[out]);
+        grants.directories = vec![directory("/out/a", Access::ReadOnly)];
+        check(&grants, &[]);
+    }
+
+    #[test]
+    fn a_variable_that_holds_the_placeholder_of_a_secret_is_granted() {
+        let secret = SecretGrant {
+            name: "github".parse().unwrap(),
+            to: Vec::new(),
+            within: None,
+            added: None,
+            variables: vec!["TOKEN".parse().unwrap()],
+            in_query: false,
+            in_body: false,
+        };
+        let by = secret.to_string();
+        let grants = Grants { secrets: vec![secret], ..Grants::default() };
+        let decision = |name: &str| {
+            let name = name.parse().unwrap();
+            decide(&grants, &Request::Variable(VariableRequest { name }))
+        };
+        assert_eq!(decision("TOKEN"), Decision::Allowed { by });
+        assert!(matches!(decision("OTHER"), Decision::Denied { .. }));
+        let requested = serde_json::json!({ "env": ["TOKEN"], "required": ["env"] });
+        let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+        assert_eq!(requested.missing_required(&grants).count(), 0);
     }
 }

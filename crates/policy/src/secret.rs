@@ -127,6 +127,14 @@ pub(crate) fn beyond(grants: &[SecretGrant], own: &[SecretGrant]) -> Option<Stri
     grants.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
 }
 
+/// The grant whose placeholder a variable of the tool holds.
+pub(crate) fn with_variable<'a>(
+    grants: &'a [SecretGrant],
+    name: &VariableName,
+) -> Option<&'a SecretGrant> {
+    grants.iter().find(|grant| grant.variables.contains(name))
+}
+
 impl SecretGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "secrets";
