@@ -341,7 +341,8 @@ fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Of several schemas the one that is for values of this type.
+/// Of several schemas the one that is for values of this type. Where several are, none is,
+/// and what is wrong is left to serde.
 fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
     let kind = match value {
         DeValue::String(_) => "string",
@@ -349,8 +350,13 @@ fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
         DeValue::Table(_) => "object",
         _ => return schema,
     };
-    let mut variants = schema["anyOf"].as_array().into_iter().flatten();
-    variants.find(|variant| variant["type"] == kind).unwrap_or(schema)
+    let variants = schema["anyOf"].as_array().into_iter().flatten();
+    let mut variants = variants.filter(|variant| variant["type"] == kind);
+    match (variants.next(), variants.next()) {
+        (None, _) => schema,
+        (Some(only), None) => only,
+        (Some(_), Some(_)) => &Value::Null,
+    }
 }
 
 /// What values of a type are called, with the article.

@@ -195,10 +195,13 @@ fn a_variable_with_a_secret_has_both_names() {
         let fixture = user(&format!("{OWN}[tools.learn.grants]\nenv = {env}\n"));
         assert!(fixture.problems().contains(expected), "{}", fixture.problems());
     };
-    check("[{ name = \"A\" }]", "missing field `secret`");
-    check("[{ name = \"A\", secret = \"github\", to = \"x\" }]", "unknown field `to`");
+    check("[{ name = \"A\" }]", "missing key `secret` in `tools.learn.grants.env[0]`");
+    check(
+        "[{ name = \"A\", secret = \"github\", to = \"x\" }]",
+        "unknown key `to` in `tools.learn.grants.env[0]`",
+    );
     check("[{ name = \"A-B\", secret = \"github\" }]", "`A-B` is not the exact name of a variable");
     check("[{ name = \"A\", secret = \"a b\" }]", "`a b` is not the name of a secret");
     check("[\"A\", { name = \"A\", secret = \"github\" }]", "`A` is listed twice");
-    check("[1]", "the name of a variable, or a table with `name` and `secret`");
+    check("[1]", "`tools.learn.grants.env[0]` takes a string or a table");
 }
