@@ -167,6 +167,10 @@ pub(crate) struct LimitsConfig {
     /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
     #[schemars(extend("default" = "1GiB"))]
     pub(crate) written: Option<Written<String>>,
+    /// Requests over HTTP of the call, with each hop of a redirect: a positive integer, such
+    /// as `100`.
+    #[schemars(extend("default" = 50))]
+    pub(crate) requests: Option<Written<NonZeroU64>>,
     /// WebAssembly instructions of the call, counted the same on every machine:
     /// a positive integer, such as `1000000`. Default: they are not counted.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
@@ -194,6 +198,10 @@ pub(crate) struct CeilingConfig {
     /// `1GiB`. Each file, directory or link that it creates counts 4 KiB.
     #[schemars(extend("default" = "1GiB"))]
     pub(crate) written: Option<Written<String>>,
+    /// Requests over HTTP of the call, with each hop of a redirect: a positive integer, such
+    /// as `100`.
+    #[schemars(extend("default" = 50))]
+    pub(crate) requests: Option<Written<NonZeroU64>>,
     /// WebAssembly instructions of the call: a positive integer, such as `1000000`.
     /// Also the budget of a tool that has none. Default: no ceiling.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
@@ -339,42 +347,43 @@ impl ToolsetsConfig {
 }
 
 /// Limits, or ceilings, as a file says them.
-pub(crate) type WrittenLimits<'a> =
-    LimitSet<Option<At<'a, String>>, Option<At<'a, String>>, Option<At<'a, NonZeroU64>>>;
+pub(crate) type WrittenLimits<'a> = LimitSet<
+    Option<At<'a, String>>,
+    Option<At<'a, String>>,
+    Option<At<'a, NonZeroU64>>,
+    Option<At<'a, NonZeroU64>>,
+>;
 
 impl LimitsConfig {
     /// What a file says of each limit.
     pub(crate) fn at<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
-        let Self { memory, time, output, written, fuel, compile } = self;
-        let fuel = fuel.as_ref().map(|fuel| fuel.at(file));
-        let limits = LimitSet { memory, time, output, written, fuel: (), compile };
-        written_at(limits, fuel, file)
+        let Self { memory, time, output, written, requests, fuel, compile } = self;
+        written_at(LimitSet { memory, time, output, written, requests, fuel, compile }, file)
     }
 }
 
 impl CeilingConfig {
     /// What a file says of the ceiling of each limit.
     pub(crate) fn limits<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
-        let Self { memory, time, output, written, fuel, compile, grants: _ } = self;
-        let fuel = fuel.as_ref().map(|fuel| fuel.at(file));
-        let limits = LimitSet { memory, time, output, written, fuel: (), compile };
-        written_at(limits, fuel, file)
+        let Self { memory, time, output, written, requests, fuel, compile, grants: _ } = self;
+        written_at(LimitSet { memory, time, output, written, requests, fuel, compile }, file)
     }
 }
 
+/// What a file says of a limit that is written as a text, and as a number.
+type Text<'a> = &'a Option<Written<String>>;
+type Number<'a> = &'a Option<Written<NonZeroU64>>;
+
 /// Limits with the file that they stand in.
 fn written_at<'a>(
-    limits: LimitSet<&'a Option<Written<String>>, &'a Option<Written<String>>, ()>,
-    fuel: Option<At<'a, NonZeroU64>>,
-    file: &'a SourceFile,
+    limits: LimitSet<Text<'a>, Text<'a>, Number<'a>, Number<'a>>,
+    mut file: &'a SourceFile,
 ) -> WrittenLimits<'a> {
-    let at = |written: &'a Option<Written<String>>| Some(written.as_ref()?.at(file));
-    LimitSet {
-        memory: at(limits.memory),
-        time: at(limits.time),
-        output: at(limits.output),
-        written: at(limits.written),
-        fuel,
-        compile: at(limits.compile),
-    }
+    limits.map(
+        &mut file,
+        |file, _, text| Some(text.as_ref()?.at(file)),
+        |file, _, text| Some(text.as_ref()?.at(file)),
+        |file, _, number| Some(number.as_ref()?.at(file)),
+        |file, _, number| Some(number.as_ref()?.at(file)),
+    )
 }

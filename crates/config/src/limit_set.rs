@@ -7,10 +7,10 @@ use kitbag_contract::{ByteSize, Limits, format_duration};
 
 use crate::origin::Sourced;
 
-/// A value for each limit. The parameters say what is known of a size, of a time and of
-/// a budget of instructions.
+/// A value for each limit. The parameters say what is known of a size, of a time, of a
+/// number and of a budget of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitSet<S, T, F> {
+pub struct LimitSet<S, T, N, F> {
     /// Memory of one call. Default 64 MiB.
     pub memory: S,
     /// Time of one call. Default 30 s.
@@ -19,6 +19,8 @@ pub struct LimitSet<S, T, F> {
     pub output: S,
     /// What one call writes to files. Default 1 GiB.
     pub written: S,
+    /// Requests over HTTP of one call. Default 50.
+    pub requests: N,
     /// Instructions of one call. Default: they are not counted.
     pub fuel: F,
     /// Compiling the tool's component. Default 1 min.
@@ -30,45 +32,54 @@ pub struct LimitSet<S, T, F> {
 ///
 /// A ceiling binds a workspace's files and the defaults, and neither the person's own
 /// file nor the environment nor the command line.
-pub type EffectiveLimits = LimitSet<Sourced<ByteSize>, Sourced<Duration>, Option<Sourced<u64>>>;
+pub type EffectiveLimits =
+    LimitSet<Sourced<ByteSize>, Sourced<Duration>, Sourced<u64>, Option<Sourced<u64>>>;
 
-/// Limits given on the command line; they hold for every tool. `fuel` is at least 1.
-pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>>;
+/// Limits given on the command line; they hold for every tool. `requests` and `fuel` are at
+/// least 1.
+pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>, Option<u64>>;
 
 /// Limits as far as they are known, and from where.
-pub(crate) type KnownLimits =
-    LimitSet<Option<Sourced<ByteSize>>, Option<Sourced<Duration>>, Option<Sourced<u64>>>;
+pub(crate) type KnownLimits = LimitSet<
+    Option<Sourced<ByteSize>>,
+    Option<Sourced<Duration>>,
+    Option<Sourced<u64>>,
+    Option<Sourced<u64>>,
+>;
 
-impl<S, T, F> LimitSet<S, T, F> {
+impl<S, T, N, F> LimitSet<S, T, N, F> {
     /// Makes another set of this one; each function is given `context`, the key of the
     /// limit and what is known of it.
-    pub(crate) fn map<C, S2, T2, F2>(
+    pub(crate) fn map<C, S2, T2, N2, F2>(
         self,
         context: &mut C,
         size: fn(&mut C, &'static str, S) -> S2,
         time: fn(&mut C, &'static str, T) -> T2,
+        number: fn(&mut C, &'static str, N) -> N2,
         fuel: fn(&mut C, &'static str, F) -> F2,
-    ) -> LimitSet<S2, T2, F2> {
+    ) -> LimitSet<S2, T2, N2, F2> {
         LimitSet {
             memory: size(context, "memory", self.memory),
             time: time(context, "time", self.time),
             output: size(context, "output", self.output),
             written: size(context, "written", self.written),
+            requests: number(context, "requests", self.requests),
             fuel: fuel(context, "fuel", self.fuel),
             compile: time(context, "compile", self.compile),
         }
     }
 
     /// Puts what another set knows of each limit beside what this one knows.
-    pub(crate) fn zip<S2, T2, F2>(
+    pub(crate) fn zip<S2, T2, N2, F2>(
         self,
-        other: LimitSet<S2, T2, F2>,
-    ) -> LimitSet<(S, S2), (T, T2), (F, F2)> {
+        other: LimitSet<S2, T2, N2, F2>,
+    ) -> LimitSet<(S, S2), (T, T2), (N, N2), (F, F2)> {
         LimitSet {
             memory: (self.memory, other.memory),
             time: (self.time, other.time),
             output: (self.output, other.output),
             written: (self.written, other.written),
+            requests: (self.requests, other.requests),
             fuel: (self.fuel, other.fuel),
             compile: (self.compile, other.compile),
         }
@@ -83,6 +94,7 @@ impl EffectiveLimits {
             time: self.time.value,
             output: self.output.value,
             written: self.written.value,
+            requests: self.requests.value,
             fuel: self.fuel.as_ref().map(|fuel| fuel.value),
             compile: self.compile.value,
         }
@@ -92,6 +104,7 @@ impl EffectiveLimits {
     pub(crate) fn under(self, others: &KnownLimits) -> Self {
         self.zip(others.clone()).map(
             &mut (),
+            |(), _, (limit, other)| other.unwrap_or(limit),
             |(), _, (limit, other)| other.unwrap_or(limit),
             |(), _, (limit, other)| other.unwrap_or(limit),
             |(), _, (limit, other)| other.or(limit),
@@ -118,18 +131,20 @@ impl EffectiveLimits {
     /// [`HigherLimit`] for the first one that would be higher.
     pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
         let mut higher = None;
-        let LimitSet { memory, time, output, written, fuel, compile } = self.clone().zip(by).map(
-            &mut higher,
-            |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
-            |higher, key, (own, by)| {
-                lower(higher, key, own, by, |time| format_duration(*time).to_string())
-            },
-            |higher, key, (own, by)| match own {
-                Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
-                None => by,
-            },
-        );
-        let limits = Limits { memory, time, output, written, fuel, compile };
+        let LimitSet { memory, time, output, written, requests, fuel, compile } =
+            self.clone().zip(by).map(
+                &mut higher,
+                |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
+                |higher, key, (own, by)| {
+                    lower(higher, key, own, by, |time| format_duration(*time).to_string())
+                },
+                |higher, key, (own, by)| lower(higher, key, own, by, u64::to_string),
+                |higher, key, (own, by)| match own {
+                    Some(own) => Some(lower(higher, key, own, by, u64::to_string)),
+                    None => by,
+                },
+            );
+        let limits = Limits { memory, time, output, written, requests, fuel, compile };
         higher.map_or(Ok(limits), Err)
     }
 }
@@ -155,21 +170,30 @@ fn lower<T: PartialOrd>(
 
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output, written, fuel, compile } = Limits::default();
+        let Limits { memory, time, output, written, requests, fuel, compile } = Limits::default();
         Self {
             memory: Sourced::default(memory),
             time: Sourced::default(time),
             output: Sourced::default(output),
             written: Sourced::default(written),
+            requests: Sourced::default(requests),
             fuel: fuel.map(Sourced::default),
             compile: Sourced::default(compile),
         }
     }
 }
 
-impl<S, T, F> Default for LimitSet<Option<S>, Option<T>, Option<F>> {
+impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>> {
     /// Nothing is known of any of them.
     fn default() -> Self {
-        Self { memory: None, time: None, output: None, written: None, fuel: None, compile: None }
+        Self {
+            memory: None,
+            time: None,
+            output: None,
+            written: None,
+            requests: None,
+            fuel: None,
+            compile: None,
+        }
     }
 }

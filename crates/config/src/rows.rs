@@ -222,6 +222,9 @@ impl Rows {
             |(rows, key), limit, time| {
                 rows.add(key.key(limit), &time, |time| format_duration(*time).to_string().into());
             },
+            |(rows, key), limit, number| {
+                rows.add(key.key(limit), &number, |number| (*number).into());
+            },
             |(rows, key), limit, fuel| {
                 if let Some(fuel) = fuel {
                     rows.add(key.key(limit), &fuel, |fuel| (*fuel).into());

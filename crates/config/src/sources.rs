@@ -16,11 +16,12 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
 /// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 11] = [
+pub const VARIABLES: [&str; 12] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
     "KITBAG_LIMITS_WRITTEN",
+    "KITBAG_LIMITS_REQUESTS",
     "KITBAG_LIMITS_FUEL",
     "KITBAG_LIMITS_COMPILE",
     "KITBAG_WORKSPACE",

@@ -41,6 +41,8 @@ pub struct Limits {
     /// [`ENTRY_BYTES`] for each file, directory or link that it may create. Default
     /// 1 GiB.
     pub written: ByteSize,
+    /// Requests over HTTP, with each hop of a redirect. Default 50.
+    pub requests: u64,
     /// WebAssembly instructions, counted the same on every machine. Default
     /// `None`: they are not counted.
     pub fuel: Option<u64>,
@@ -84,7 +86,7 @@ pub enum LimitKind {
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(u64);
 
-/// A text is no limit: neither a size nor a duration nor a budget of fuel.
+/// A text is no limit: neither a size nor a duration nor a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLimitError {
     /// The text is no number of bytes.
@@ -93,6 +95,9 @@ pub enum ParseLimitError {
     /// The text is no length of time.
     #[error("`{}` is not a duration; write a number and a unit, such as `30s` or `500ms`", shown(.0))]
     Duration(String),
+    /// The text is no number of requests.
+    #[error("`{}` is not a number of requests; write a positive integer, such as `50`", shown(.0))]
+    Requests(String),
     /// The text is no number of instructions.
     #[error("`{}` is not a budget of fuel; write a positive integer, such as `1000000`", shown(.0))]
     Fuel(String),
@@ -116,6 +121,16 @@ pub fn format_duration(duration: Duration) -> impl fmt::Display {
     humantime::format_duration(duration)
 }
 
+/// Reads a number of requests such as `50`.
+///
+/// # Errors
+///
+/// [`ParseLimitError::Requests`] for anything else, and for zero: a tool that may make no
+/// request needs no grant of them.
+pub fn parse_requests(text: &str) -> Result<u64, ParseLimitError> {
+    positive(text).ok_or_else(|| ParseLimitError::Requests(text.to_owned()))
+}
+
 /// Reads a budget of fuel such as `1000000`.
 ///
 /// # Errors
@@ -123,7 +138,11 @@ pub fn format_duration(duration: Duration) -> impl fmt::Display {
 /// [`ParseLimitError::Fuel`] for anything else, and for zero: a call that may
 /// run no instruction can only fail.
 pub fn parse_fuel(text: &str) -> Result<u64, ParseLimitError> {
-    text.parse().ok().filter(|fuel| *fuel > 0).ok_or_else(|| ParseLimitError::Fuel(text.to_owned()))
+    positive(text).ok_or_else(|| ParseLimitError::Fuel(text.to_owned()))
+}
+
+fn positive(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number > 0)
 }
 
 impl Default for Limits {
@@ -133,6 +152,7 @@ impl Default for Limits {
             time: Duration::from_secs(30),
             output: ByteSize::mib(1),
             written: ByteSize::mib(1024),
+            requests: 50,
             fuel: None,
             compile: Duration::from_secs(60),
         }
@@ -294,6 +314,14 @@ mod tests {
         assert_eq!(parse_fuel("18446744073709551615"), Ok(u64::MAX));
         for text in ["", "0", "-1", "1.5", "1e6", "18446744073709551616", "much"] {
             assert_eq!(parse_fuel(text), Err(ParseLimitError::Fuel(text.into())));
+        }
+    }
+
+    #[test]
+    fn a_number_of_requests_is_a_positive_integer() {
+        assert_eq!(parse_requests("100"), Ok(100));
+        for text in ["", "0", "-1", "1.5", "many"] {
+            assert_eq!(parse_requests(text), Err(ParseLimitError::Requests(text.into())));
         }
     }
 

@@ -1,14 +1,14 @@
 //! The requests of one call.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderName, Request, Response};
 use kitbag_policy::http::{AllowedRequest, HttpGrants, HttpRefusal, HttpRequest, RefusalKind};
 use kitbag_secrets::CallSecrets;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -22,6 +22,10 @@ use crate::headers;
 /// Requests of one call that are under way at once; the next ones wait.
 const AT_ONCE: usize = 16;
 
+/// Requests of one call whose responses have not begun; one more is refused. Each holds its
+/// header fields and a part of its body.
+const MOST_WAITING: usize = 50;
+
 /// Refusals of one call that are kept for its error.
 const MOST_REFUSED: usize = 5;
 
@@ -32,7 +36,7 @@ const MOST_WARNINGS: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
     /// Requests, with each hop of a redirect. Default: 50.
-    pub requests: u32,
+    pub requests: u64,
 }
 
 impl Default for CallLimits {
@@ -65,13 +69,15 @@ pub(crate) struct Call {
     pub(crate) owner: Arc<str>,
     grants: HttpGrants,
     pub(crate) permits: Arc<Semaphore>,
+    /// Held by each until its response begins.
+    waiting: Arc<Semaphore>,
     /// Held by the one request whose whole body is in memory.
     pub(crate) whole: Semaphore,
     pub(crate) ended: CancellationToken,
     /// What is put into requests, and masked in responses.
     pub(crate) secrets: Option<Arc<CallSecrets>>,
     limits: CallLimits,
-    sent: AtomicU32,
+    sent: AtomicU64,
     refused: Mutex<Vec<HttpRefusal>>,
     warnings: Mutex<Vec<String>>,
 }
@@ -93,11 +99,12 @@ impl Requests {
             owner: owner.into(),
             grants,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            waiting: Arc::new(Semaphore::new(MOST_WAITING)),
             whole: Semaphore::new(1),
             ended: ended.clone(),
             secrets,
             limits,
-            sent: AtomicU32::new(0),
+            sent: AtomicU64::new(0),
             refused: Mutex::default(),
             warnings: Mutex::default(),
         };
@@ -129,6 +136,7 @@ impl Requests {
     ) -> Result<oneshot::Receiver<Result<Response<IncomingBody>, RequestError>>, RequestError> {
         let (parts, body) = request.into_parts();
         let outgoing = Outgoing::new(parts.method, parts.headers, body);
+        let waiting = self.call.wait()?;
         let allowed = self.call.authorise(url, &outgoing, Instant::now())?;
         let (shared, call) = (Arc::clone(&self.client.0), Arc::clone(&self.call));
         let runtime = shared.runtime()?.clone();
@@ -142,6 +150,7 @@ impl Requests {
                 () = sender.closed() => Err(RequestError::Ended),
                 result = exchange => result,
             };
+            drop(waiting);
             let _ = sender.send(result);
         });
         Ok(response)
@@ -176,6 +185,19 @@ impl Call {
         }
     }
 
+    /// Takes a place among the requests that wait for their responses.
+    fn wait(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
+        Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| {
+            let reason = format!(
+                "{MOST_WAITING} requests of the call wait for their responses, the most that may at \
+                 once"
+            );
+            let refusal = HttpRefusal::new(RefusalKind::Rate, reason);
+            self.refused(refusal.clone());
+            refusal
+        })
+    }
+
     fn decide(&self, url: &str, outgoing: &Outgoing) -> Result<AllowedRequest, HttpRefusal> {
         headers::check(&outgoing.headers)?;
         let request = HttpRequest::new(outgoing.method.as_str(), url)?;
@@ -185,7 +207,10 @@ impl Call {
         if self.sent.fetch_add(1, Ordering::Relaxed) >= limit {
             // The counter stays where it is, so that it never wraps.
             self.sent.store(limit, Ordering::Relaxed);
-            let reason = format!("the call has made {limit} requests, which is its limit");
+            let reason = format!(
+                "the call has made {limit} requests, its limit; allow more with `limits.requests` of \
+                 the tool"
+            );
             return Err(HttpRefusal::new(RefusalKind::Rate, reason));
         }
         Ok(allowed)

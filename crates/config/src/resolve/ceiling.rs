@@ -25,6 +25,10 @@ pub(super) fn ceilings(
         &mut Own { invalid, report },
         |own, key, (written, default)| own.ceiling(&SIZE, key, written, default),
         |own, key, (written, default)| own.ceiling(&TIME, key, written, default),
+        |own, key, (written, default)| match written {
+            Some(at) => Some(at.sourced(at.value.get())),
+            None => own.default(key, default),
+        },
         |_, _, (written, default)| written.map(|at| at.sourced(at.value.get())).or(default),
     )
 }
@@ -34,6 +38,7 @@ pub(super) fn ceilings(
 pub(super) fn lowered(limits: EffectiveLimits, ceilings: &KnownLimits) -> EffectiveLimits {
     limits.zip(ceilings.clone()).map(
         &mut (),
+        |(), _, (limit, ceiling)| lower(limit, ceiling),
         |(), _, (limit, ceiling)| lower(limit, ceiling),
         |(), _, (limit, ceiling)| lower(limit, ceiling),
         // No budget is more than any.
@@ -63,11 +68,14 @@ impl Own<'_> {
                     None
                 }
             },
-            None => {
-                let table = KeyPath::ROOT.key(CEILING);
-                (!self.invalid.covers(&table.key(key))).then_some(default)
-            }
+            None => self.default(key, default),
         }
+    }
+
+    /// The default of a ceiling that is not written, if it was not written wrong.
+    fn default<T>(&self, key: &str, default: Sourced<T>) -> Option<Sourced<T>> {
+        let table = KeyPath::ROOT.key(CEILING);
+        (!self.invalid.covers(&table.key(key))).then_some(default)
     }
 }
 

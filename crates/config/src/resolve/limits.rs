@@ -1,13 +1,14 @@
 //! Limits: flag over variable over the tool's own over those of all tools, and
 //! none of a workspace's above its ceiling.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_contract::text::nearest;
 use kitbag_contract::{
     ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, format_duration, parse_duration,
-    parse_fuel,
+    parse_fuel, parse_requests,
 };
 
 use super::resolver::Resolver;
@@ -65,6 +66,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             "KITBAG_LIMITS_WRITTEN" if is_set => {
                 limits.written = sourced(value.parse(), origin, report);
             }
+            "KITBAG_LIMITS_REQUESTS" if is_set => {
+                limits.requests = sourced(parse_requests(value), origin, report);
+            }
             "KITBAG_LIMITS_FUEL" if is_set => {
                 limits.fuel = sourced(parse_fuel(value), origin, report);
             }
@@ -87,6 +91,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
     }
     let limits = limits.zip(sources.flags).map(
         &mut (),
+        |(), key, (variable, flag)| flag.map(|value| of_flag(key, value)).or(variable),
         |(), key, (variable, flag)| flag.map(|value| of_flag(key, value)).or(variable),
         |(), key, (variable, flag)| flag.map(|value| of_flag(key, value)).or(variable),
         |(), key, (variable, flag)| flag.map(|value| of_flag(key, value)).or(variable),
@@ -133,12 +138,10 @@ impl Resolver<'_> {
                     resolver.limit(&path.key(key), key, &TIME, at, ceiling).unwrap_or(limit)
                 },
                 |(resolver, path), key, ((limit, at), ceiling)| {
-                    let Some(at) = at else { return limit };
-                    let (path, fuel) = (path.key(key), at.value.get());
-                    let set = |fuel: &u64| format!("{key} = {fuel}");
-                    let is_below =
-                        resolver.is_below(&path, &at, &fuel, ceiling, u64::to_string, set);
-                    if is_below { Some(at.sourced(fuel)) } else { limit }
+                    resolver.number(&path.key(key), key, at, ceiling).unwrap_or(limit)
+                },
+                |(resolver, path), key, ((limit, at), ceiling)| {
+                    resolver.number(&path.key(key), key, at, ceiling).or(limit)
                 },
             );
         }
@@ -198,6 +201,21 @@ impl Resolver<'_> {
         let set = |value: &T| format!("{key} = \"{}\"", (quantity.show)(value));
         let is_below = self.is_below(path, &at, &value, ceiling, quantity.show, set);
         is_below.then(|| at.sourced(value))
+    }
+
+    /// As [`limit`](Self::limit), for one that is written as a number.
+    fn number(
+        &mut self,
+        path: &KeyPath<'_>,
+        key: &str,
+        at: Option<At<'_, NonZeroU64>>,
+        ceiling: Option<Sourced<u64>>,
+    ) -> Option<Sourced<u64>> {
+        let at = at?;
+        let number = at.value.get();
+        let set = |number: &u64| format!("{key} = {number}");
+        let is_below = self.is_below(path, &at, &number, ceiling, u64::to_string, set);
+        is_below.then(|| at.sourced(number))
     }
 
     /// Whether a layer may set a limit to this. Also where a stronger layer has

@@ -32,6 +32,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"limits.time = "1s" # .kitbag/config.toml:3:8"#,
             r#"limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
+            r#"limits.requests = 50 # default"#,
             r#"limits.compile = "1m" # default"#,
         ],
     );
@@ -43,6 +44,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.learn.limits.time = "2s" # .kitbag/config.toml:6:8"#,
             r#"tools.learn.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"tools.learn.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
+            r#"tools.learn.limits.requests = 50 # default"#,
             r#"tools.learn.limits.compile = "1m" # default"#,
         ],
     );
@@ -54,6 +56,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.notes.limits.time = "1s" # .kitbag/config.toml:3:8"#,
             r#"tools.notes.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"tools.notes.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
+            r#"tools.notes.limits.requests = 50 # default"#,
             r#"tools.notes.limits.compile = "1m" # default"#,
         ],
     );
@@ -71,15 +74,23 @@ fn a_flag_beats_everything() {
         time: Some(Duration::from_millis(1500)),
         output: Some(ByteSize::bytes(10)),
         written: Some(ByteSize::bytes(20)),
+        requests: Some(30),
         fuel: Some(7),
         compile: Some(Duration::from_secs(90)),
     };
     let config = load(&sources).unwrap();
     for limits in [&config.limits, &config.tools["learn"].limits, &config.tools["notes"].limits] {
         let fuel = &limits.fuel.as_ref().unwrap().origin;
-        let EffectiveLimits { memory, time, output, written, compile, .. } = limits;
-        let origins =
-            [&memory.origin, &time.origin, &output.origin, &written.origin, fuel, &compile.origin];
+        let EffectiveLimits { memory, time, output, written, requests, compile, .. } = limits;
+        let origins = [
+            &memory.origin,
+            &time.origin,
+            &output.origin,
+            &written.origin,
+            &requests.origin,
+            fuel,
+            &compile.origin,
+        ];
         assert_eq!(
             origins.map(ToString::to_string),
             [
@@ -87,6 +98,7 @@ fn a_flag_beats_everything() {
                 "flag --time",
                 "flag --output",
                 "flag --written",
+                "flag --requests",
                 "flag --fuel",
                 "flag --compile"
             ]
@@ -96,6 +108,7 @@ fn a_flag_beats_everything() {
             time: Duration::from_millis(1500),
             output: ByteSize::bytes(10),
             written: ByteSize::bytes(20),
+            requests: 30,
             fuel: Some(7),
             compile: Duration::from_secs(90),
         };
@@ -215,7 +228,8 @@ fn a_variable_that_means_nothing_is_a_warning_with_the_nearest() {
             "environment KITBAG_LIMIT_TIME: unknown variable; did you mean `KITBAG_LIMITS_TIME`?",
             "environment KITBAG_CACHE: unknown variable; did you mean `KITBAG_CACHE_DIR`?",
             "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
-             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_FUEL`, `KITBAG_LIMITS_COMPILE`, \
+             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_REQUESTS`, \
+             `KITBAG_LIMITS_FUEL`, `KITBAG_LIMITS_COMPILE`, \
              `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`, `KITBAG_STATE_DIR`, \
              `KITBAG_PASSPHRASE`",
         ],

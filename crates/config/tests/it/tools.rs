@@ -36,6 +36,7 @@ fn without_configuration_there_are_the_built_ins() {
             r#"tools.learn.limits.time = "30s" # default"#,
             r#"tools.learn.limits.output = "1 MiB" # default"#,
             r#"tools.learn.limits.written = "1 GiB" # default"#,
+            r#"tools.learn.limits.requests = 50 # default"#,
             r#"tools.learn.limits.compile = "1m" # default"#,
         ],
     );
@@ -229,6 +230,7 @@ fn a_component_in_the_directory_of_tools_is_a_tool() {
             r#"tools.count.limits.time = "30s" # default"#,
             r#"tools.count.limits.output = "1 MiB" # default"#,
             r#"tools.count.limits.written = "1 GiB" # default"#,
+            r#"tools.count.limits.requests = 50 # default"#,
             r#"tools.count.limits.compile = "1m" # default"#,
         ],
     );

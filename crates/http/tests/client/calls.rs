@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use kitbag_http::{Client, RequestError};
-use kitbag_policy::http::RefusalKind;
+use kitbag_http::{CallLimits, Client, RequestError, Requests};
+use kitbag_policy::http::{HttpGrants, RefusalKind};
 use kitbag_test_servers::{Authority, Behaviour, Server};
 
 use crate::caller::{Caller, any_method, client, grant};
@@ -20,11 +20,48 @@ fn a_call_makes_fifty_requests() {
     let (kind, reason) = caller.refused(&server.url());
     assert_eq!(
         (kind, &*reason),
-        (RefusalKind::Rate, "the call has made 50 requests, which is its limit")
+        (
+            RefusalKind::Rate,
+            "the call has made 50 requests, its limit; allow more with `limits.requests` of the tool"
+        )
     );
     assert_eq!(server.seen().requests.len(), 50);
     let next = Caller::new(&client, vec![grant(&server.url())]);
     assert_eq!(next.get(&server.url()).unwrap().status, 200);
+}
+
+#[test]
+fn a_call_makes_as_many_requests_as_its_limit_says() {
+    let server = Server::start(Behaviour::Echo);
+    let client = Client::default();
+    for limit in [1, 3, 60] {
+        let grants = HttpGrants::from(vec![grant(&server.url())]);
+        let limits = CallLimits { requests: limit };
+        let caller = Caller::with(Requests::new(&client, "tool", grants, limits, None));
+        for _ in 0..limit {
+            caller.get(&server.url()).unwrap();
+        }
+        let (kind, reason) = caller.refused(&server.url());
+        assert_eq!(kind, RefusalKind::Rate);
+        assert!(reason.starts_with(&format!("the call has made {limit} requests, ")), "{reason}");
+    }
+}
+
+#[test]
+fn a_call_has_so_many_requests_that_wait_and_the_next_is_refused() {
+    let server = Server::start(Behaviour::Silent);
+    let grants = HttpGrants::from(vec![grant(&server.url())]);
+    let limits = CallLimits { requests: 1000 };
+    let client = Client::default();
+    let caller = Caller::with(Requests::new(&client, "tool", grants, limits, None));
+    let url = server.url();
+    let sent: Vec<_> = (0..50).map(|_| caller.send("GET", &url).start()).collect();
+    server.wait_for_requests(16);
+    let (kind, reason) = caller.refused(&url);
+    assert_eq!(kind, RefusalKind::Rate);
+    let expected = "50 requests of the call wait for their responses, the most that may at once";
+    assert_eq!(reason, expected);
+    drop(sent);
 }
 
 #[test]
