@@ -7,7 +7,7 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
 use kitbag_policy::ParseRatesError;
 
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
 
 /// What is wrong.
@@ -352,6 +352,18 @@ pub enum Problem {
         setting: String,
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
+    },
+    /// What a workspace grants takes the place of what the user's own file grants the tool, and
+    /// not all of it counts.
+    #[error(
+        "`{kind}` of the workspace takes the place of what your own file grants the tool ({own}), and \
+         not all of it counts; without it your own grants count here"
+    )]
+    ReplacesOwnGrants {
+        /// The key of the kind under `grants`.
+        kind: &'static str,
+        /// Where the user's own grants stand.
+        own: Box<Origin>,
     },
     /// A tool names a secret that the user does not have.
     #[error(

@@ -142,17 +142,22 @@ impl SecretGrant {
     /// The most secrets of one tool.
     pub const MOST: usize = 32;
 
-    /// Whether it goes everywhere that another one goes, in the same ways.
-    fn holds(&self, other: &Self) -> bool {
+    /// Whether another one is the same secret, and the tool takes it no further than this
+    /// one. Where it comes from and may go is not looked at.
+    pub fn names(&self, other: &Self) -> bool {
         let is_within = |within: &Vec<UrlPattern>| match &other.within {
             Some(other) => {
                 other.iter().all(|other| within.iter().any(|within| within.holds(other)))
             }
             None => false,
         };
-        self.name == other.name
+        self.name == other.name && self.within.as_ref().is_none_or(is_within)
+    }
+
+    /// Whether it goes everywhere that another one goes, in the same ways.
+    fn holds(&self, other: &Self) -> bool {
+        self.names(other)
             && other.to.iter().all(|place| self.to.iter().any(|own| own.0.holds(&place.0)))
-            && self.within.as_ref().is_none_or(is_within)
             && (other.added.is_none() || other.added == self.added)
             && other.variables.iter().all(|variable| self.variables.contains(variable))
             && self.in_query >= other.in_query

@@ -182,6 +182,11 @@ impl<'a> Resolver<'a> {
             Some(Sourced { value: ToolSource::Local(_), .. }) if candidate.is_of_workspace() => {
                 Code::Workspace
             }
+            Some(Sourced { value: ToolSource::Builtin { name: builtin }, .. })
+                if builtin.value != name.as_str() && !candidate.is_builtin_of_user() =>
+            {
+                Code::Workspace
+            }
             _ => Code::Own,
         };
         let grants = self.grants(grants, disabled.is_none(), builtin, code);
@@ -465,6 +470,15 @@ impl<'a> Candidate<'a> {
         });
         let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
         Self { name, found, manifest, tables, parts }
+    }
+
+    /// Whether the user's own file says for which built-in its name stands, and no other file
+    /// says another one.
+    fn is_builtin_of_user(&self) -> bool {
+        let mut user = self.tables.iter().filter(|part| part.at.file.layer() == Layer::User);
+        let own = user.find_map(|part| part.at.value.builtin.as_ref());
+        let builtin = last(&self.tables, |tool| tool.builtin.as_ref());
+        own.is_some_and(|own| builtin.is_some_and(|builtin| *builtin.value == own.value))
     }
 
     /// Whether the workspace holds its component or says where it is.

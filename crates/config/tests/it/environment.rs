@@ -118,8 +118,6 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let ceiling = "[ceiling.grants]\nenv = [\"LANG\", \"HOME\"]\n";
     check(&with(Some(ceiling)), &["LANG=C", &beyond_ci]);
     check(&with(Some("[ceiling.grants]\nenv = [\"CI\", \"LANG\"]\n")), &["LANG=C", "CI=1"]);
-    // What the user grants of their own is no ceiling.
-    check(&with(Some(config)), &[&beyond_lang, &beyond_ci]);
 }
 
 #[test]

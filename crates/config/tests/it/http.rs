@@ -159,8 +159,6 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let beyond_b = beyond(".kitbag/config.toml:2:35", setting);
     check(&Fixture::new(config).user(""), &[&beyond_a, &beyond_b]);
     check(&with("[ceiling.grants]\nhttp = []\n"), &[&beyond_a, &beyond_b]);
-    // What the user grants of their own is no ceiling.
-    check(&with(config), &[&beyond_a, &beyond_b]);
     let a = "GET, HEAD  https://a.example/x/** ← .kitbag/config.toml:2:9";
     let ceiling = "[ceiling.grants]\nhttp = [\"https://*.example\", \"https://a.example\"]\n";
     check_problems_of(
@@ -193,6 +191,18 @@ fn a_workspaces_component_gets_no_more_than_the_ceiling_whoever_writes_the_grant
     let replaces = "[tools.notes]\nsource = \"local\"\nwasm = \"n.wasm\"\nreplaces = \"notes\"\n";
     let beyond = beyond("/t/h/config.toml:2:9", "http = [\"https://a.example/**\"]");
     assert_eq!(granted(&fixture(replaces), "notes"), [beyond]);
+}
+
+#[test]
+fn a_workspace_gives_no_other_built_in_the_users_grants() {
+    let user = "[tools.web]\nsource = \"builtin\"\nbuiltin = \"notes\"\n\
+                [tools.web.grants]\nhttp = [\"https://a.example\"]\n";
+    let fixture = |config: &str| Fixture::new(config).user(user);
+    let own = ["GET, HEAD  https://a.example/** ← /t/h/config.toml:5:9"];
+    assert_eq!(granted(&fixture(""), "web"), own);
+    assert_eq!(granted(&fixture("[tools.web]\nbuiltin = \"notes\"\n"), "web"), own);
+    let other = granted(&fixture("[tools.web]\nbuiltin = \"learn\"\n"), "web");
+    assert_eq!(other, [beyond("/t/h/config.toml:5:9", "http = [\"https://a.example/**\"]")]);
 }
 
 #[test]

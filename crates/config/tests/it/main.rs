@@ -6,6 +6,7 @@ mod discovery;
 mod environment;
 mod files;
 mod format;
+mod grant_layers;
 mod grants;
 mod hostile;
 mod http;

@@ -61,13 +61,33 @@ pub(in crate::resolve) enum Code {
     /// kitbag, the user or the program: it is built in, named in the user's own file, or
     /// brought by the program.
     Own,
-    /// The workspace, which holds or names its component.
+    /// The workspace, which holds or names its component, or says for which built-in its name
+    /// stands.
     Workspace,
+}
+
+/// What the user's own file grants a tool of a kind, where a workspace's file takes the place
+/// of it: what it grants of that counts, too. A component of the workspace has nothing of it.
+pub(super) fn own_of<'a, T>(weaker: &[At<'a, T>], code: Code) -> Option<At<'a, T>> {
+    let is_own = |at: &&At<'a, T>| at.file.layer() == Layer::User && code == Code::Own;
+    weaker.iter().find(is_own).copied()
+}
+
+/// What is said where a workspace's file takes the place of the user's own grants of a kind,
+/// and something of it does not count.
+pub(super) fn replaces<T, U>(
+    kind: &'static str,
+    effective: At<'_, T>,
+    own: Option<At<'_, U>>,
+) -> Option<Sourced<Problem>> {
+    let own = Box::new(own?.origin());
+    Some(effective.sourced(Problem::ReplacesOwnGrants { kind, own }))
 }
 
 impl Resolver<'_> {
     /// Why an entry of a tool's grants does not count, if so: a workspace has written it, or
-    /// the component that would get it, and it is not within the ceiling.
+    /// the component that would get it, and it is within neither the ceiling nor what the
+    /// user's own file grants the tool.
     ///
     /// `setting` is what allows it under `[ceiling.grants]`, in TOML.
     pub(super) fn beyond_ceiling<T: ?Sized>(

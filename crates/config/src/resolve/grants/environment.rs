@@ -8,7 +8,7 @@ use kitbag_policy::{SecretName, VariableGrant, VariableName, VariableNameError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::ceiling::Code;
+use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::origin::Sourced;
@@ -22,7 +22,7 @@ type Names = Vec<Written<String>>;
 
 /// A variable of a tool: one of the user's environment, or one that holds the placeholder of
 /// a secret.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct VariableConfig {
     name: String,
     /// The secret, where it holds a placeholder.
@@ -34,6 +34,8 @@ pub(crate) struct VariableConfig {
 pub(super) struct Placeholder {
     pub(super) variable: VariableName,
     pub(super) secret: SecretName,
+    /// The user's own file grants it to the tool, too.
+    pub(super) is_own: bool,
 }
 
 /// What the user's own file lets a workspace grant.
@@ -44,7 +46,7 @@ pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<Var
 
 impl Resolver<'_> {
     /// The variables that a tool may read, each with its value. What a workspace grants
-    /// beyond the ceiling is left out. Returns those that hold the placeholder of a secret.
+    /// beyond the ceiling and the user's own grants is left out. Returns those that hold the placeholder of a secret.
     pub(super) fn variables<'a>(
         &mut self,
         mut layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
@@ -53,26 +55,34 @@ impl Resolver<'_> {
         grants: &mut ToolGrants,
     ) -> Vec<(At<'a, String>, Placeholder)> {
         let name = |variable: &'a VariableConfig| &variable.name;
-        let effective = layers.pop();
+        let mut placeholders = Vec::new();
+        let Some(effective) = layers.pop() else { return placeholders };
+        let own = own_of(&layers, code);
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             names(weaker, name, self.report);
         }
-        let mut placeholders = Vec::new();
-        let Some(effective) = effective else { return placeholders };
+        let is_own = |entry: &VariableConfig| {
+            own.is_some_and(|own| own.value.iter().any(|own| own.value == *entry))
+        };
+        let mut all_count = true;
         let mut granted = Vec::new();
         for (at, entry, name) in names(effective, name, self.report) {
             if let Some(secret) = &entry.secret {
                 match SecretName::new(secret.as_str()) {
-                    Ok(secret) => placeholders.push((at, Placeholder { variable: name, secret })),
+                    Ok(secret) => {
+                        let is_own = is_own(entry);
+                        placeholders.push((at, Placeholder { variable: name, secret, is_own }));
+                    }
                     Err(error) => self.report.at(at, error),
                 }
                 continue;
             }
             let ceiling = &self.grant_ceiling.value.variables;
-            let is_within = ceiling.iter().any(|variable| variable.name == name);
+            let is_within = is_own(entry) || ceiling.iter().any(|variable| variable.name == name);
             let setting = format!("env = [\"{name}\"]");
             if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+                all_count = false;
                 grants.warnings.extend(is_enabled.then_some(beyond));
                 continue;
             }
@@ -95,6 +105,9 @@ impl Resolver<'_> {
                 }
             };
             granted.push(VariableGrant { name, value });
+        }
+        if !all_count && is_enabled {
+            grants.warnings.extend(replaces(VariableGrant::KEY, effective, own));
         }
         grants.set(|grants| &mut grants.variables, effective.sourced(granted));
         placeholders

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use super::ceiling::Code;
+use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -141,8 +141,8 @@ pub(in crate::resolve) fn deny(
 }
 
 impl Resolver<'_> {
-    /// What a tool may ask of servers. What a workspace grants beyond the ceiling is left
-    /// out.
+    /// What a tool may ask of servers. What a workspace grants beyond the ceiling and the
+    /// user's own grants is left out.
     pub(super) fn http(
         &mut self,
         mut layers: Vec<At<'_, HttpConfig>>,
@@ -151,24 +151,33 @@ impl Resolver<'_> {
         tool: &mut ToolGrants,
     ) {
         tool.value.http.deny = Arc::clone(&self.deny.value);
-        let effective = layers.pop();
+        let Some(effective) = layers.pop() else { return };
+        let own = own_of(&layers, code);
+        let mut bound = self.grant_ceiling.value.http.grants.clone();
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
-            grants(weaker, self.report);
+            let weaker_grants = grants(weaker, self.report).into_iter();
+            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
+                bound.extend(weaker_grants.map(|(_, grant)| Arc::new(grant)));
+            }
         }
-        let Some(effective) = effective else { return };
+        let mut all_count = true;
         let mut granted = HttpGrants { grants: Vec::new(), deny: Arc::clone(&self.deny.value) };
         for (at, grant) in grants(effective, self.report) {
             let one = HttpGrants::from(vec![grant]);
-            let is_within = one.beyond(&self.grant_ceiling.value.http.grants).is_none();
+            let is_within = one.beyond(&bound).is_none();
             let grant = Arc::clone(&one.grants[0]);
             let setting = format!("http = [{}]", grant.as_entry());
             if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+                all_count = false;
                 tool.warnings.extend(is_enabled.then_some(beyond));
                 continue;
             }
             tool.place(HttpGrant::KEY, grant.to_string(), at.origin());
             granted.grants.push(grant);
+        }
+        if !all_count && is_enabled {
+            tool.warnings.extend(replaces(HttpGrant::KEY, effective, own));
         }
         tool.set(|grants| &mut grants.http, effective.sourced(granted));
     }

@@ -60,6 +60,11 @@ impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether
     /// it is there is looked at only where the tool is enabled. A built-in has its
     /// declaration as its default. `code` says whose component gets them.
+    ///
+    /// One rule holds for every kind but `config`, whose values are merged by key: the
+    /// strongest layer that has the kind counts alone. Of a kind with a ceiling, what a
+    /// workspace's file says counts entry by entry, within that ceiling or within what the
+    /// user's own file grants the tool.
     pub(super) fn grants(
         &mut self,
         layers: Vec<At<'_, GrantsConfig>>,
@@ -77,7 +82,7 @@ impl Resolver<'_> {
         let placeholders = self.variables(variables, is_enabled, code, &mut grants);
         self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);
         let secrets = of_kind(&layers, |grants| grants.secrets.as_ref());
-        self.secret_grants(&secrets, placeholders, is_enabled, code, &mut grants);
+        self.secret_grants(secrets, placeholders, is_enabled, code, &mut grants);
         grants
     }
 }

@@ -4,7 +4,7 @@ use kitbag_policy::{SecretGrant, SecretName, SecretNameError, UrlPattern};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::ceiling::Code;
+use super::ceiling::{Code, own_of, replaces};
 use super::environment::Placeholder;
 use crate::config::ToolGrants;
 use crate::error::Report;
@@ -31,98 +31,126 @@ pub(super) fn ceiling(
     let mut grants = Vec::new();
     for text in at.value.iter().map(|text| text.at(at.file)) {
         match SecretName::new(text.value.as_str()) {
-            Ok(name) => grants.push(SecretGrant {
-                name,
-                to: Vec::new(),
-                within: None,
-                added: None,
-                variables: Vec::new(),
-                in_query: false,
-                in_body: false,
-            }),
+            Ok(name) => grants.push(by_name(name)),
             Err(error) => report.at(text, error),
         }
     }
     at.sourced(grants)
 }
 
+/// A secret of which nothing but the name is known.
+fn by_name(name: SecretName) -> SecretGrant {
+    SecretGrant {
+        name,
+        to: Vec::new(),
+        within: None,
+        added: None,
+        variables: Vec::new(),
+        in_query: false,
+        in_body: false,
+    }
+}
+
 impl Resolver<'_> {
-    /// The secrets of a tool: those of every layer, of which a stronger one replaces single
-    /// ones, and those whose placeholders are in its variables. What a workspace names beyond
-    /// the ceiling is left out, and what the user's own file does not have.
+    /// The secrets of a tool, and those whose placeholders are in its variables. What a
+    /// workspace names beyond the ceiling and the user's own grants is left out, and what the
+    /// user's own file does not have.
     pub(super) fn secret_grants(
         &mut self,
-        layers: &[At<'_, Table<SecretGrantConfig>>],
+        mut layers: Vec<At<'_, Table<SecretGrantConfig>>>,
         placeholders: Vec<(At<'_, String>, Placeholder)>,
         is_enabled: bool,
         code: Code,
         grants: &mut ToolGrants,
     ) {
-        let mut granted: Vec<SecretGrant> = Vec::new();
-        let mut origin = None;
-        for parts in merge(layers.iter().map(|at| (at.file, at.value))) {
-            let Some(part) = parts.last() else { continue };
-            let name = match SecretName::new(part.key.value) {
-                Ok(name) => name,
-                Err(error) => {
-                    self.report.at(part.key, error);
-                    continue;
-                }
-            };
-            let within = part.at.inner(|grant| grant.to.as_ref()).map(|to| self.patterns(to));
-            if let Some(mut grant) = self.secret_grant(&name, part.key, is_enabled, code, grants) {
-                grant.within = within;
-                granted.push(grant);
-                origin = Some(part.key.origin());
+        let effective = layers.pop();
+        let own = own_of(&layers, code);
+        let mut own_grants = Vec::new();
+        // A weaker layer is overridden, but must be valid all the same.
+        for weaker in layers {
+            let named = self.named_secrets(weaker);
+            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
+                own_grants.extend(named.into_iter().map(|(_, grant)| grant));
             }
         }
-        for (at, Placeholder { variable, secret }) in placeholders {
-            if let Some(own) = granted.iter_mut().find(|grant| grant.name == secret) {
-                // A workspace's variable does not get what only the user has named.
-                if self.counts(&secret, at, code) {
-                    own.variables.push(variable);
-                    continue;
+        let mut granted: Vec<SecretGrant> = Vec::new();
+        let mut all_count = true;
+        for (at, named) in
+            effective.map_or_else(Vec::new, |effective| self.named_secrets(effective))
+        {
+            let ceiling = &self.grant_ceiling.value.secrets;
+            let is_within = ceiling.iter().chain(&own_grants).any(|bound| bound.names(&named));
+            let SecretGrant { name, within, .. } = named;
+            match self.secret_grant(&name, at, code, is_within) {
+                Ok(grant) => granted.push(SecretGrant { within, ..grant }),
+                Err(problem) => {
+                    all_count &= !matches!(problem.value, Problem::BeyondGrantCeiling { .. });
+                    grants.warnings.extend(is_enabled.then_some(problem));
                 }
             }
-            if let Some(grant) = self.secret_grant(&secret, at, is_enabled, code, grants) {
-                granted.push(SecretGrant { added: None, variables: vec![variable], ..grant });
-                origin.get_or_insert(at.origin());
+        }
+        if let (Some(effective), false, true) = (effective, all_count, is_enabled) {
+            grants.warnings.extend(replaces(SecretGrant::KEY, effective, own));
+        }
+        let mut origin = effective.map(|effective| effective.origin());
+        for (at, Placeholder { variable, secret, is_own }) in placeholders {
+            let ceiling = &self.grant_ceiling.value.secrets;
+            let is_within = is_own || ceiling.iter().any(|grant| grant.name == secret);
+            match self.secret_grant(&secret, at, code, is_within) {
+                Ok(grant) => {
+                    origin.get_or_insert(at.origin());
+                    match granted.iter_mut().find(|grant| grant.name == secret) {
+                        Some(same) => same.variables.push(variable),
+                        None => {
+                            // Where the user lets the tool take it is no wider for a list of
+                            // the workspace that does not name it.
+                            let own = own_grants.iter().find(|own| own.name == secret);
+                            let within = own.and_then(|own| own.within.clone());
+                            let variables = vec![variable];
+                            granted.push(SecretGrant { added: None, variables, within, ..grant });
+                        }
+                    }
+                }
+                Err(problem) => grants.warnings.extend(is_enabled.then_some(problem)),
             }
         }
         let Some(origin) = origin else { return };
         grants.set(|grants| &mut grants.secrets, Sourced { value: granted, origin });
     }
 
-    /// Whether a place may name a secret.
-    fn counts<T: ?Sized>(&self, name: &SecretName, at: At<'_, T>, code: Code) -> bool {
-        let ceiling = &self.grant_ceiling.value.secrets;
-        let is_within = ceiling.iter().any(|grant| grant.name == *name);
-        self.beyond_ceiling(at, code, is_within, String::new()).is_none()
+    /// The secrets that a table names, with where the tool takes them.
+    fn named_secrets<'a>(
+        &mut self,
+        table: At<'a, Table<SecretGrantConfig>>,
+    ) -> Vec<(At<'a, str>, SecretGrant)> {
+        let mut named = Vec::new();
+        for part in merge([(table.file, table.value)]).into_iter().flatten() {
+            let within = part.at.inner(|grant| grant.to.as_ref()).map(|to| self.patterns(to));
+            match SecretName::new(part.key.value) {
+                Ok(name) => named.push((part.key, SecretGrant { within, ..by_name(name) })),
+                Err(error) => self.report.at(part.key, error),
+            }
+        }
+        named
     }
 
     /// What the user's own file has of a secret, for a tool.
     fn secret_grant<T: ?Sized>(
-        &mut self,
+        &self,
         name: &SecretName,
         at: At<'_, T>,
-        is_enabled: bool,
         code: Code,
-        grants: &mut ToolGrants,
-    ) -> Option<SecretGrant> {
-        let ceiling = &self.grant_ceiling.value.secrets;
-        let is_within = ceiling.iter().any(|grant| grant.name == *name);
+        is_within: bool,
+    ) -> Result<SecretGrant, Sourced<Problem>> {
         let setting = format!("secrets = [\"{name}\"]");
         if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
-            grants.warnings.extend(is_enabled.then_some(beyond));
-            return None;
+            return Err(beyond);
         }
         let Some(secret) = self.own_secrets.get(name) else {
-            let problem = Problem::NoSecret { name: name.to_string() };
-            grants.warnings.extend(is_enabled.then(|| at.sourced(problem)));
-            return None;
+            return Err(at.sourced(Problem::NoSecret { name: name.to_string() }));
         };
         let (in_query, in_body) = secret.placeholder.value;
-        Some(SecretGrant {
+        Ok(SecretGrant {
             name: name.clone(),
             to: secret.to.value.clone(),
             within: None,
