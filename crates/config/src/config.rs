@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
-use kitbag_policy::http::Deny;
+use kitbag_policy::http::{Deny, Proxy};
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
     SecretSource,
@@ -62,6 +62,8 @@ pub struct Config {
     pub grant_ceiling: ToolGrants,
     /// What no tool may ask for over HTTP, whatever it is granted. Default: nothing.
     pub deny: Sourced<Arc<Deny>>,
+    /// How connections of tools are made, of the user's own file alone.
+    pub network: Network,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -208,6 +210,27 @@ pub struct SecretFiles {
     pub except: Sourced<Vec<String>>,
 }
 
+/// How connections of tools are made. Default: without a proxy, with the authorities of the
+/// system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The proxy, with what goes without it. `None`: there is none.
+    pub proxy: Option<Sourced<Proxy>>,
+    /// Files with the certificates of authorities that are trusted besides those of the
+    /// system.
+    pub roots: Vec<Sourced<RootFile>>,
+}
+
+/// A file with the certificates of authorities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootFile {
+    /// The file; absolute.
+    pub path: PathBuf,
+    /// What is in it: PEM, with one certificate at least, each of which can be the root of
+    /// another.
+    pub pem: Arc<[u8]>,
+}
+
 /// A secret of the user: where its value comes from, and where it may go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
@@ -344,6 +367,7 @@ impl Config {
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }
+        paths.files.extend(self.network.roots.iter().map(|roots| roots.value.path.clone()));
         paths.files.extend_from_slice(&self.tool_links);
         paths.granted.push(self.root.value.clone());
         paths.granted.sort();

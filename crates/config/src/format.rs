@@ -16,6 +16,7 @@ use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
+use crate::resolve::network::NetworkConfig;
 use crate::resolve::secrets::{SecretConfig, SecretStoreConfig};
 use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
@@ -38,6 +39,10 @@ pub(crate) struct ConfigFile {
     /// as in the grants, which are read widely. Only your own file has this key.
     #[schemars(extend("default" = [], "examples" = [["https://*.example.com", "http://10.0.0.1"]]))]
     pub(crate) deny: Option<Written<Vec<Written<String>>>>,
+    /// How connections of tools are made: the proxy, and authorities besides those of the
+    /// system. Only your own file has this table.
+    #[schemars(title = "Network")]
+    pub(crate) network: Option<NetworkConfig>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]

@@ -340,6 +340,12 @@ pub enum Problem {
         /// Why not, and what helps.
         reason: String,
     },
+    /// Connections cannot be made as `[network]` says.
+    #[error("{reason}")]
+    Network {
+        /// Why not, and what helps.
+        reason: String,
+    },
     /// What a workspace grants is not within the ceiling, and does not count.
     #[error(
         "this grant does not count: what the files and components of a workspace are granted \

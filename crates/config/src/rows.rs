@@ -5,7 +5,7 @@ use kitbag_policy::{Placement, SecretPlace, SecretSource};
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, Parameter, Parameters, SecretStoreKind, Tool, ToolGrants, ToolSource, Topic,
+    Config, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants, ToolSource, Topic,
 };
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
@@ -41,6 +41,22 @@ impl Config {
         rows.add(root.key("deny"), &self.deny, |deny| {
             deny.patterns().iter().map(ToString::to_string).collect()
         });
+        let network = root.key("network");
+        if let Some(proxy) = &self.network.proxy {
+            // Its credentials are not shown.
+            rows.add(network.key("proxy"), proxy, |proxy| proxy.to_string().into());
+            if !proxy.value.direct().is_empty() {
+                rows.add(network.key("no_proxy"), proxy, |proxy| {
+                    proxy.direct().iter().map(ToString::to_string).collect()
+                });
+            }
+        }
+        if let Some(first) = self.network.roots.first() {
+            let paths = |path: &Sourced<RootFile>| path.value.path.to_string_lossy().into_owned();
+            rows.add(network.key("roots"), first, |_| {
+                self.network.roots.iter().map(paths).collect()
+            });
+        }
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use kitbag_policy::http::Proxy;
 use rustls::ClientConfig;
 use tokio::runtime::Handle;
 
 use crate::error::RequestError;
 use crate::io::IoThread;
 use crate::pool::Pool;
-use crate::proxy::Proxy;
 use crate::resolve::Resolver;
 use crate::tls::Roots;
 
@@ -27,7 +27,7 @@ pub struct ClientOptions {
     pub roots: Roots,
     /// Who resolves names. Default: what the system says.
     pub nameservers: Nameservers,
-    /// Through what all connections go. Default: none.
+    /// Through what connections go, but for those that it names. Default: none.
     pub proxy: Option<Proxy>,
 }
 

@@ -19,6 +19,7 @@ use crate::allowed::Allowed;
 use crate::client::Shared;
 use crate::error::RequestError;
 use crate::pool::{Connection, Sender};
+use crate::proxy::tunnel;
 
 /// How long one address may take, where there is another.
 const ADDRESS_TIME: Duration = Duration::from_secs(3);
@@ -129,8 +130,9 @@ async fn dial_any(
     for (at, address) in addresses.iter().enumerate() {
         let target = SocketAddr::new(*address, request.port());
         let dial = async {
-            match shared.proxy() {
-                Some(proxy) => proxy.tunnel(shared, &origin(request), target).await,
+            let proxy = shared.proxy().filter(|proxy| proxy.carries(request.host(), *address));
+            match proxy {
+                Some(proxy) => tunnel(proxy, shared, &origin(request), target).await,
                 None => dial(target).await.map_err(|error| failed(request, &error)),
             }
         };

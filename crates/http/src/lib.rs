@@ -29,6 +29,6 @@ mod tls;
 pub use body::{BoxError, IncomingBody, OutgoingBody};
 pub use client::{Client, ClientOptions, Nameservers};
 pub use error::{RequestError, TimePhase};
-pub use proxy::{Proxy, ProxyError};
+pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
 pub use requests::{CallLimits, RequestTimes, Requests};
 pub use tls::{Roots, RootsError};

@@ -5,6 +5,7 @@ mod ceiling;
 mod fit;
 pub(crate) mod grants;
 mod limits;
+pub(crate) mod network;
 mod parameters;
 mod resolver;
 mod secret_files;
@@ -88,6 +89,7 @@ pub(crate) fn resolve(
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
     resolver.own_secrets = resolver.secrets(&configs);
+    let network = resolver.network(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
@@ -117,6 +119,7 @@ pub(crate) fn resolve(
         ceiling,
         grant_ceiling,
         deny,
+        network,
         limits,
         secret_files,
         secrets,

@@ -12,6 +12,7 @@ mod hostile;
 mod http;
 mod layers;
 mod limits;
+mod network;
 mod parameters;
 mod rates;
 mod rows;

@@ -13,6 +13,7 @@ mod host;
 mod method;
 mod path;
 mod pattern;
+mod proxy;
 mod refusal;
 mod request;
 
@@ -23,6 +24,7 @@ pub use host::{Host, HostError, HostPattern};
 pub use method::{Method, MethodError, Methods};
 pub use path::PathError;
 pub use pattern::{Scheme, UrlPattern, UrlPatternError, UrlPatternProblem};
+pub use proxy::{Direct, DirectError, Proxy, ProxyError};
 pub use refusal::{HttpRefusal, RefusalKind};
 pub use request::{HttpRequest, MAX_URL_BYTES};
 
