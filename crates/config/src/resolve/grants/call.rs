@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, nearest};
-use kitbag_policy::{HttpGrant, HttpGrants, Kind, VariableGrant, VariableName};
+use kitbag_policy::{HttpGrant, HttpGrants, Kind, MissingGrant, VariableGrant, VariableName};
 use serde::Deserialize;
 
 use super::http::{self, HttpGrantConfig};
-use crate::config::{Tool, ToolGrants};
+use crate::config::{Config, Tool, ToolGrants};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
 use crate::origin::Origin;
@@ -106,6 +106,31 @@ impl Resolver<'_> {
         }
         let file = self.own_file.map(Into::into);
         Err(Problem::CallGrantCeiling { setting: setting(), file })
+    }
+}
+
+impl Config {
+    /// The option of the command line that grants for one call what is missing, quoted for a
+    /// shell: `--grant 'http=https://api.github.com/**'`. `None`: no option does, or it would be
+    /// beyond `[ceiling.grants]` of the user's own file.
+    pub fn grant_flag(&self, missing: &MissingGrant) -> Option<String> {
+        let MissingGrant { key, entry } = missing;
+        // A pattern and a name stand there alone, a table as in a file.
+        let text = entry.strip_prefix('"').and_then(|entry| entry.strip_suffix('"'));
+        let text = text.unwrap_or(entry);
+        let ceiling = &self.grant_ceiling.value;
+        let is_within = match *key {
+            HttpGrant::KEY => {
+                let one = HttpGrants::from(vec![http(text).ok()?]);
+                one.beyond(&ceiling.http.grants).is_none()
+            }
+            VariableGrant::KEY => {
+                ceiling.variables.iter().any(|variable| variable.name.as_str() == text)
+            }
+            _ => return None,
+        };
+        let quoted = format!("{key}={text}").replace('\'', r"'\''");
+        (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} '{quoted}'"))
     }
 }
 
