@@ -15,7 +15,7 @@ use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
 use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
-use kitbag_policy::{Access, Request, RequestedGrants};
+use kitbag_policy::{Access, Grants, Request, RequestedGrants};
 
 /// How long a component may take to compile: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
@@ -346,6 +346,8 @@ struct Declared {
     workspace: Option<Access>,
     /// The guest paths of the directories that each call is given.
     given_by_call: Vec<String>,
+    /// What it cannot do without, by kind: a line of its grants in TOML.
+    required: Vec<String>,
 }
 
 impl Built {
@@ -414,7 +416,12 @@ impl Built {
                     .map_err(|error| failed("described", &error))?,
                 workspace: None,
                 given_by_call: Vec::new(),
+                required: Vec::new(),
             };
+            let nothing = Grants::default();
+            for (_, missing) in requested.missing_required(&nothing) {
+                declared.required.push(format!("{} = [{}]", missing.key, missing.entry));
+            }
             for request in requested.requests() {
                 // What is granted by name is not given to a built-in by itself.
                 let Request::Path(request) = request else { continue };
@@ -448,13 +455,13 @@ fn made_by(content: &[u8]) -> io::Result<Vec<u8>> {
 
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, workspace, given_by_call } = self;
+        let Self { name, description, workspace, given_by_call, required } = self;
         let workspace = match workspace {
             None => "none",
             Some(Access::ReadOnly) => "ro",
             Some(Access::ReadWrite) => "rw",
         };
-        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}")
+        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}, {required:?}")
     }
 }
 

@@ -29,6 +29,7 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
         description: serde_json::to_string(described.tool(name).unwrap()).unwrap().leak(),
         workspace: None,
         given_by_call: &[],
+        required: &[],
     };
     tools.iter().map(tool).collect::<Vec<_>>().leak()
 }

@@ -20,7 +20,8 @@ struct Aligned<T: ?Sized>(T);
 /// the table of all tools of them. Nothing of a description is read before it is asked for.
 macro_rules! builtins {
     ($($component:ident: $kind:ident $native:literal, $packed:literal, [
-        $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*]),*
+        $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*],
+            [$($required:literal),*]),*
     ];)*) => {
         $(mod $component {
             use super::*;
@@ -38,6 +39,7 @@ macro_rules! builtins {
             description: $description,
             workspace: builtins!(@ $workspace),
             given_by_call: &[$($guest),*],
+            required: &[$($required),*],
         },)*)*];
     };
     (@ Uncompiled $name:expr, $native:literal, $packed:expr) => {

@@ -123,6 +123,9 @@ pub struct BuiltinTool<'a> {
     pub workspace: Option<Access>,
     /// Guest paths of the directories that are given to each of its calls.
     pub given_by_call: &'a [&'a str],
+    /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML:
+    /// it is off where it is granted nothing of one and configuration does not turn it on.
+    pub required: &'a [&'a str],
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_contract::ToolName;
+
 use crate::origin::{Origin, Sourced};
 use crate::problem::own_file;
 use crate::text::shown_path;
@@ -77,6 +79,20 @@ pub enum Disabled {
         root: PathBuf,
         /// Whether that is `/`, or holds the home directory.
         is_home: bool,
+        /// The user's own file, where it is known.
+        file: Option<Arc<Path>>,
+    },
+    /// It cannot do without a grant that no configuration gives it.
+    #[error(
+        "disabled: it reaches nothing until it is granted where; put `{setting}` under \
+         `[tools.{tool}.grants]` in {}",
+        own_file(file)
+    )]
+    NotGranted {
+        /// The tool.
+        tool: ToolName,
+        /// Such a grant, as it stands in a file.
+        setting: String,
         /// The user's own file, where it is known.
         file: Option<Arc<Path>>,
     },

@@ -74,13 +74,15 @@ pub struct Builtin {
     pub workspace: Option<Access>,
     /// Guest paths of the directories that are given to each of its calls.
     pub given_by_call: &'static [&'static str],
+    /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML.
+    pub required: &'static [&'static str],
 }
 
 impl Builtin {
     /// The tool as configuration has to know it.
     pub fn declaration(&self) -> BuiltinTool<'static> {
-        let Self { name, toolset, workspace, given_by_call, .. } = *self;
-        BuiltinTool { name, toolset, workspace, given_by_call }
+        let Self { name, toolset, workspace, given_by_call, required, .. } = *self;
+        BuiltinTool { name, toolset, workspace, given_by_call, required }
     }
 }
 

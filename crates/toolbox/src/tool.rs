@@ -131,9 +131,13 @@ impl Tool {
     /// tool may do without; where it fails, this may be why.
     pub fn missing_grants(&self) -> impl Iterator<Item = String> + '_ {
         let is_builtin = matches!(self.source, ToolSource::Builtin { .. });
+        let has_http = !self.grants.value.http.grants.is_empty();
         let missing = self.requested_grants.missing(&self.grants.value);
-        let missing =
-            missing.filter(move |(request, _)| !(is_builtin && request.is_given_by_call()));
+        let missing = missing.filter(move |(request, _)| match request {
+            // Of what it was refused each request is told.
+            Request::HttpPattern(_) => !has_http,
+            request => !(is_builtin && request.is_given_by_call()),
+        });
         missing.map(|(_, missing)| missing_line(&self.name, &self.grants, &missing))
     }
 

@@ -99,6 +99,7 @@ pub(crate) fn resolve(
     if let Some(call) = &sources.call_grants {
         resolver.call_grants(&mut tools, call);
     }
+    resolver.without_required(&mut tools);
     resolver.check_links(&tools);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);

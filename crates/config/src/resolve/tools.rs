@@ -89,7 +89,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The built-in of a name.
-    fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
+    pub(super) fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
         self.builtins.iter().find(|builtin| builtin.name == name)
     }
 

@@ -1,13 +1,15 @@
 //! `[toolsets]`: which built-in tools are on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_contract::ToolName;
 use kitbag_policy::Access;
 
 use super::grants::{GrantsConfig, names_directories, writes};
 use super::resolver::Resolver;
-use crate::config::{DIRECTORY, FILE};
+use crate::config::{DIRECTORY, FILE, Tool, ToolSource};
 use crate::discover::Workspace;
 use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
@@ -87,6 +89,32 @@ impl Switches {
 }
 
 impl Resolver<'_> {
+    /// Turns built-ins off that cannot do without a grant, where they have none of its kind
+    /// and no file has turned them on or tried to grant it.
+    pub(super) fn without_required(&self, tools: &mut BTreeMap<ToolName, Tool>) {
+        for (name, tool) in tools {
+            let ToolSource::Builtin { name: own } = &tool.source.value else { continue };
+            let Some(builtin) = self.named(&own.value) else { continue };
+            let switches = &self.switches.toolsets.switches;
+            let is_asked =
+                tool.enable.origin != Origin::Default || switches.contains_key(builtin.toolset);
+            if tool.disabled.is_some() || is_asked || !tool.grants.warnings.is_empty() {
+                continue;
+            }
+            let grants = tool.grants.value.kinds();
+            let is_granted = |setting: &&&str| {
+                let kind = setting.split(' ').next().unwrap_or_default();
+                grants.iter().any(|grants| grants.key() == kind && !grants.is_empty())
+            };
+            let missing = builtin.required.iter().find(|setting| !is_granted(setting));
+            tool.disabled = missing.map(|setting| Disabled::NotGranted {
+                tool: name.clone(),
+                setting: (*setting).to_owned(),
+                file: self.own_file.map(Arc::from),
+            });
+        }
+    }
+
     /// Why a built-in is off. `enable` is what its own table says, and `grants` what the
     /// layers grant it, the weakest first.
     pub(super) fn disabled(
