@@ -29,7 +29,7 @@ pub use kind::{Effects, Kind, KindRequest, Reach};
 pub use rate::{ParseRatesError, Period, Rate, Rates, Spent, UsedUp};
 pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
-    SecretPlaceError, SecretSource,
+    SecretPlaceError, SecretRequest, SecretSource,
 };
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
@@ -78,6 +78,8 @@ pub enum Request {
     Path(PathRequest),
     /// A variable of the environment.
     Variable(VariableRequest),
+    /// That the host adds a secret to requests.
+    Secret(SecretRequest),
     /// A request over HTTP.
     Http(HttpRequest),
     /// Every request over HTTP that such a grant would allow.
@@ -93,6 +95,7 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
             Some(secret) => Decision::Allowed { by: secret.to_string() },
             None => variable::decide(&grants.variables, request),
         },
+        Request::Secret(request) => secret::decide(&grants.secrets, request),
         Request::Http(request) => http::decide(&grants.http, request),
         Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
     }
@@ -234,6 +237,7 @@ impl Request {
         match self {
             Self::Path(request) => request,
             Self::Variable(request) => request,
+            Self::Secret(request) => request,
             Self::Http(request) => request,
             Self::HttpPattern(wanted) => wanted,
         }
@@ -253,6 +257,7 @@ impl Request {
         match self {
             Self::Path(_) => DirectoryGrant::KEY,
             Self::Variable(_) => VariableGrant::KEY,
+            Self::Secret(_) => SecretGrant::KEY,
             Self::Http(_) | Self::HttpPattern(_) => HttpGrant::KEY,
         }
     }
@@ -268,6 +273,7 @@ impl Request {
                 let mut secrets = grants.secrets.iter();
                 !grants.variables.is_empty() || secrets.any(|secret| !secret.variables.is_empty())
             }
+            Self::Secret(_) => !grants.secrets.is_empty(),
             Self::Http(_) | Self::HttpPattern(_) => !grants.http.is_empty(),
         }
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
-use crate::kind::{Effects, Kind, Reach};
+use crate::decision::{Decision, MissingGrant};
+use crate::kind::{Effects, Kind, KindRequest, Reach};
 use crate::variable::VariableName;
 
 /// The name of a secret, known to fit `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. It is no secret
@@ -171,6 +172,45 @@ impl SecretGrant {
         (request.scheme() == Scheme::Https || is_loopback(request.host()))
             && self.to.iter().any(|place| place.0.matches(request))
             && self.within.as_ref().is_none_or(is_within)
+    }
+}
+
+/// That a secret is added to requests of the tool, or that it finds the placeholder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRequest {
+    /// The secret.
+    pub name: SecretName,
+}
+
+/// Decides whether these grants have a secret.
+pub(crate) fn decide(grants: &[SecretGrant], request: &SecretRequest) -> Decision {
+    let SecretRequest { name } = request;
+    match grants.iter().find(|grant| grant.name == *name) {
+        Some(grant) => Decision::Allowed { by: grant.to_string() },
+        None => Decision::Denied {
+            reason: format!("no grant of `{}` names it", SecretGrant::KEY),
+            missing: Some(MissingGrant { key: SecretGrant::KEY, entry: format!("{name} = {{}}") }),
+        },
+    }
+}
+
+impl KindRequest for SecretRequest {
+    fn reach(&self) -> Reach {
+        Reach::Secret
+    }
+
+    fn brief(&self) -> String {
+        self.to_string()
+    }
+
+    fn is_given_by_call(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Display for SecretRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "secret {}", self.name)
     }
 }
 
