@@ -208,7 +208,7 @@ impl Call {
             // The counter stays where it is, so that it never wraps.
             self.sent.store(limit, Ordering::Relaxed);
             let reason = format!(
-                "the call has made {limit} requests, its limit; allow more with `limits.requests` of \
+                "the call has reached its limit `requests`, {limit}; allow more with `limits.requests` of \
                  the tool"
             );
             return Err(HttpRefusal::new(RefusalKind::Rate, reason));

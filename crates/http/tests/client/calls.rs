@@ -22,7 +22,8 @@ fn a_call_makes_fifty_requests() {
         (kind, &*reason),
         (
             RefusalKind::Rate,
-            "the call has made 50 requests, its limit; allow more with `limits.requests` of the tool"
+            "the call has reached its limit `requests`, 50; allow more with `limits.requests` of the \
+             tool"
         )
     );
     assert_eq!(server.seen().requests.len(), 50);
@@ -43,7 +44,7 @@ fn a_call_makes_as_many_requests_as_its_limit_says() {
         }
         let (kind, reason) = caller.refused(&server.url());
         assert_eq!(kind, RefusalKind::Rate);
-        assert!(reason.starts_with(&format!("the call has made {limit} requests, ")), "{reason}");
+        assert!(reason.contains(&format!("limit `requests`, {limit}; ")), "{reason}");
     }
 }
 
