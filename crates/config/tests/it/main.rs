@@ -3,6 +3,7 @@
 mod ceilings;
 mod diagnostics;
 mod discovery;
+mod documents;
 mod environment;
 mod files;
 mod format;

@@ -1,0 +1,122 @@
+//! What `docs/grants.md` says is so.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use kitbag_config::{BuiltinTool, Config, load};
+use kitbag_policy::http::{HttpRefusal, HttpRequest};
+
+use crate::support::Fixture;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page() -> String {
+    fs::read_to_string(repository().join("docs/grants.md")).unwrap()
+}
+
+/// The fenced blocks of a text, each with its language.
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let fenced = text.split("```").skip(1).step_by(2);
+    fenced.map(|block| block.split_once('\n').unwrap()).collect()
+}
+
+/// What a block means in the user's own file. The tools that it grants something are there.
+fn configuration(block: &str) -> Config {
+    let lines = block.lines().filter_map(|line| line.strip_prefix("[tools."));
+    let mut names: Vec<_> = lines.filter_map(|rest| rest.split(['.', ']']).next()).collect();
+    names.dedup();
+    let builtins: Vec<BuiltinTool<'_>> = names.into_iter().map(BuiltinTool::from).collect();
+    let fixture = Fixture::new("").directory("h/notes");
+    let fixture = fixture.file("h/corp-ca.pem", include_str!("network/authority.pem")).user(block);
+    let mut sources = fixture.sources();
+    sources.builtins = &builtins;
+    load(&sources).unwrap_or_else(|errors| panic!("{block}\n{errors}"))
+}
+
+#[test]
+fn every_configuration_of_the_page_is_accepted() {
+    let page = page();
+    let configurations: Vec<_> =
+        blocks(&page).into_iter().filter(|(language, _)| *language == "toml").collect();
+    assert!(configurations.len() >= 10, "{}", configurations.len());
+    for (_, block) in configurations {
+        let config = configuration(block);
+        for tool in config.tools.values() {
+            assert_eq!(
+                tool.grants.warnings.iter().filter(|it| !is_unset(it)).count(),
+                0,
+                "{block}"
+            );
+        }
+    }
+}
+
+/// Whether a warning is of a variable that is not set, as none is here.
+fn is_unset(warning: &kitbag_config::Sourced<kitbag_config::Problem>) -> bool {
+    matches!(warning.value, kitbag_config::Problem::UnsetVariable { .. })
+}
+
+#[test]
+fn the_cookbook_allows_and_refuses_what_it_says() {
+    let page = page();
+    let (_, cookbook) = page.split_once("## Cookbook").unwrap();
+    let blocks = blocks(cookbook);
+    assert_eq!(blocks.len(), 8);
+    for pair in blocks.chunks(2) {
+        let [("toml", block), ("text", said)] = pair else { panic!("{pair:?}") };
+        let config = configuration(block);
+        let [tool] = &*config.tools.values().collect::<Vec<_>>() else { panic!("{block}") };
+        let decided = |request: &str, address: Option<&str>| -> Result<(), HttpRefusal> {
+            let (method, url) = request.split_once(' ').unwrap();
+            let request = HttpRequest::new(method, url)?;
+            let mut allowed = tool.grants.value.http.decide(&request)?;
+            let address: Option<IpAddr> = address.map(|address| address.parse().unwrap());
+            address.map_or(Ok(()), |address| allowed.addresses(&[address]))
+        };
+        for line in said.lines() {
+            let (request, address) = match line.split_once(" at ") {
+                Some((request, address)) => (request, Some(address)),
+                None => (line, None),
+            };
+            let (expected, request) = request.split_at(18);
+            let found = match decided(request, address) {
+                Ok(()) => "allowed".to_owned(),
+                Err(refusal) => format!("denied ({})", refusal.kind.as_str()),
+            };
+            assert_eq!(found, expected.trim_end(), "{line}");
+        }
+    }
+}
+
+/// The text of all sources below a directory.
+fn sources(directory: &Path, text: &mut String) {
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() && entry.file_name() != "target" {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_page_names_is_there() {
+    let mut text = String::new();
+    for directory in ["crates", "tests"] {
+        sources(&repository().join(directory), &mut text);
+    }
+    let page = page();
+    let is_test = |word: &&str| {
+        word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && word.matches('_').count() > 2
+    };
+    let named: Vec<_> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() > 60, "{}", named.len());
+    let absent: Vec<_> =
+        named.into_iter().filter(|name| !text.contains(&format!("fn {name}("))).collect();
+    assert_eq!(absent, [""; 0]);
+}
