@@ -212,7 +212,7 @@ fn everything_wrong_with_a_file_is_reported_at_once() {
         "[tools.word_count]\nsource = \"local\"\nwasm = \"count.wasm\"\ndesciption = \"Count\"\n\
          [tools.word_count.parameters.path]\ntyp = \"string\"\n\
          [tools.word_count.limits]\nmemory = \"lots\"\ntime = 5\n\
-         [tools.word_count.grants]\nfilesystem = [{ host = \"nowhere\", guest = \"data\" }]\nhttp = []\n\
+         [tools.word_count.grants]\nfilesystem = [{ host = \"nowhere\", guest = \"data\" }]\nhttp = [\"example.com\"]\n\
          [knowledge.team]\nsubject = \"notes\"\n",
     );
     snapshot!("config: everything wrong", &workspace.run(&["list"]).shown());
