@@ -92,6 +92,9 @@ fn as_text(tool: &Tool) -> String {
     section("Time", &limits.time.origin, &format_duration(limits.time.value).to_string());
     section("Output size", &limits.output.origin, &limits.output.value.to_string());
     section("Written", &limits.written.origin, &limits.written.value.to_string());
+    if !tool.grants.value.http.is_empty() {
+        section("Requests", &limits.requests.origin, &limits.requests.value.to_string());
+    }
     if let Some(fuel) = &limits.fuel {
         section("Fuel", &fuel.origin, &fuel.value.to_string());
     }
@@ -150,6 +153,7 @@ fn as_json(tool: &Tool) -> Value {
             "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),
             "output": sourced(limits.output.value.to_string().into(), &limits.output.origin),
             "written": sourced(limits.written.value.to_string().into(), &limits.written.origin),
+            "requests": sourced(limits.requests.value.into(), &limits.requests.origin),
             "fuel": limits.fuel.as_ref().map(|fuel| sourced(fuel.value.into(), &fuel.origin)),
             "compile": sourced(format_duration(limits.compile.value).to_string().into(), &limits.compile.origin),
         },

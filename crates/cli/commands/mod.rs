@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced};
 use kitbag::contract::text::{alternatives, printable};
-use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel};
+use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel, parse_requests};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
@@ -64,6 +64,10 @@ pub(crate) struct Limits {
     /// configured, else 1GiB]
     #[arg(long, value_name = "SIZE")]
     written: Option<ByteSize>,
+    /// Allow a call this many requests over HTTP, with each hop of a redirect [default: as
+    /// configured, else 50]
+    #[arg(long, value_name = "N", value_parser = parse_requests)]
+    requests: Option<u64>,
     /// Allow a call this many WebAssembly instructions, counted the same on
     /// every machine [default: as configured, else not counted]
     #[arg(long, value_name = "N", value_parser = parse_fuel)]
@@ -223,8 +227,8 @@ impl Global {
 
 impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
-        let Limits { memory, time, output, written, fuel, compile } = limits;
-        Self { memory, time, output, written, fuel, compile }
+        let Limits { memory, time, output, written, requests, fuel, compile } = limits;
+        Self { memory, time, output, written, requests, fuel, compile }
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) use secrets::HeldSecrets;
 
 use std::sync::Arc;
 
+use kitbag_contract::Limits;
 use kitbag_files::Guard;
 use kitbag_http::Client;
 use kitbag_policy::{Grants, VariableGrant};
@@ -49,10 +50,11 @@ impl HeldGrants {
     /// [`CallError::Denied`] for a grant that cannot be given.
     pub(crate) fn open(
         granting: Granting<'_>,
+        limits: &Limits,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
-        let Granting { tool, grants, guard, client, secrets } = granting;
-        let Grants { directories, http, variables, config, secrets: _ } = grants;
+        let Granting { grants, guard, secrets, .. } = granting;
+        let Grants { directories, http: _, variables, config, secrets: _ } = grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
@@ -63,7 +65,7 @@ impl HeldGrants {
         let config = WasiConfigVariables::from_iter(config.iter());
         let directories = Granted::open(directories, guard)?;
         let secrets = HeldSecrets::open(grants, secrets, wasi)?;
-        let http = HeldHttp::new(tool, http, client, &secrets);
+        let http = HeldHttp::new(granting, limits, &secrets);
         Ok(Self { directories, config, http, secrets })
     }
 }

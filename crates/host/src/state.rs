@@ -57,7 +57,7 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = HeldGrants::open(granting, &mut wasi)?;
+        let granted = HeldGrants::open(granting, limits, &mut wasi)?;
         reports.mask_with(&granted.secrets);
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use kitbag_contract::ByteSize;
+use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
     BoxError, CallLimits, Client, IncomingBody, RequestError, RequestTimes, Requests, TimePhase,
 };
@@ -20,7 +20,7 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-use super::HeldSecrets;
+use super::{Granting, HeldSecrets};
 
 /// The most that the header fields of one `fields` take. A guest has up to
 /// [`HANDLES`](crate::limits::HANDLES) of them.
@@ -30,7 +30,7 @@ const FIELDS_BYTES: usize = 32 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The memory that the host takes for the HTTP of one call: header fields, 16 MiB; and the
-/// buffers of 16 requests under way and 34 that wait.
+/// buffers of 16 requests under way and 50 that wait, whatever the limit on their number.
 pub(crate) const HTTP_BYTES: ByteSize = ByteSize::mib(32);
 
 /// The HTTP of one call.
@@ -46,6 +46,7 @@ struct Sending {
     grants: HttpGrants,
     client: Client,
     secrets: HeldSecrets,
+    limits: CallLimits,
     /// Made by the first request, allowed or not.
     requests: Option<Requests>,
 }
@@ -54,17 +55,19 @@ struct Sending {
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
 
 impl HeldHttp {
-    pub(crate) fn new(
-        tool: &str,
-        grants: &HttpGrants,
-        client: &Client,
-        secrets: &HeldSecrets,
-    ) -> Self {
+    pub(crate) fn new(granting: Granting<'_>, limits: &Limits, secrets: &HeldSecrets) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELDS_BYTES);
-        let (tool, grants, client) = (tool.to_owned(), grants.clone(), client.clone());
-        let secrets = secrets.clone();
-        Self { context, sending: Sending { tool, grants, client, secrets, requests: None } }
+        let Granting { tool, grants, client, .. } = granting;
+        let sending = Sending {
+            tool: tool.to_owned(),
+            grants: grants.http.clone(),
+            client: client.clone(),
+            secrets: secrets.clone(),
+            limits: CallLimits { requests: limits.requests },
+            requests: None,
+        };
+        Self { context, sending }
     }
 
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
@@ -84,11 +87,10 @@ impl HeldHttp {
 
 impl Sending {
     fn requests(&mut self) -> &Requests {
-        let Self { tool, grants, client, secrets, requests } = self;
+        let Self { tool, grants, client, secrets, limits, requests } = self;
         requests.get_or_insert_with(|| {
             let owner = format!("{tool} {grants:?}");
-            let limits = CallLimits::default();
-            Requests::new(client, owner, grants.clone(), limits, secrets.of_requests())
+            Requests::new(client, owner, grants.clone(), *limits, secrets.of_requests())
         })
     }
 }
