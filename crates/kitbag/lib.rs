@@ -41,7 +41,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kitbag_config::{BuiltinTool, CallGrants, ComponentTool, LimitFlags, Origin, Sourced, Sources};
+use kitbag_config::{
+    BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, Sourced, Sources,
+};
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 use kitbag_secrets::Secrets;
@@ -381,7 +383,8 @@ impl Builder {
     }
 
     /// How connections for tools are made: whom they trust, who resolves names, and through
-    /// which proxy. Default: as the system says, and no proxy.
+    /// which proxy. `[network]` of the user's own file adds roots to these, and its proxy counts
+    /// where there is none here. Default: as the system says, and no proxy.
     #[must_use]
     pub fn connections(mut self, options: ClientOptions) -> Self {
         self.connections = options;
@@ -389,8 +392,8 @@ impl Builder {
     }
 
     /// Uses the host of another one, so that what it has loaded stays loaded and
-    /// both share its places for calls. What this builder says of those, of the
-    /// cache, of [`memory`](Self::memory) and of
+    /// both share its places for calls. What this builder says of those, of connections (with
+    /// `[network]` of its configuration), of the cache, of [`memory`](Self::memory) and of
     /// [`single_call`](Self::single_call) does not count then.
     #[must_use]
     pub fn host(mut self, host: Host) -> Self {
@@ -525,7 +528,7 @@ impl Builder {
                 cache: self.places.cache.clone().map(DiskCache::new),
                 pool: !self.is_single_call,
                 compiler: self.compiler,
-                connections: self.connections,
+                connections: connections(self.connections, &config.network),
                 concurrency: match (self.concurrency, self.is_single_call) {
                     (Some(concurrency), _) => concurrency,
                     (None, true) => Concurrency::ONE,
@@ -542,6 +545,18 @@ impl Builder {
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into());
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
+}
+
+/// How connections are made: as the program says, and as the user's own file does besides.
+fn connections(mut options: ClientOptions, network: &Network) -> ClientOptions {
+    if options.proxy.is_none() {
+        options.proxy = network.proxy.as_ref().map(|proxy| proxy.value.clone());
+    }
+    for file in &network.roots {
+        let added = options.roots.add_pem(&file.value.pem);
+        added.expect("the configuration has checked the certificates");
+    }
+    options
 }
 
 /// The tools inside this library, as configuration has to know them.

@@ -61,7 +61,9 @@ pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
-pub use kitbag_http::{ClientOptions, Nameservers, Proxy, ProxyError, Roots, RootsError};
+pub use kitbag_http::{
+    ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, Roots, RootsError,
+};
 pub use limits::COMPONENT_BYTES;
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
