@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kitbag_test_servers::{Answer, Behaviour, Coding, Server};
+use kitbag_test_servers::{Answer, Authority, Behaviour, Coding, Server};
 use serde_json::json;
 
 use crate::support::cases::call;
@@ -77,10 +77,57 @@ fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
         assert_ne!(run.code, 0, "{shown}");
         assert!(shown.contains(&format!("`GET {url}` failed: no grant allows it")), "{shown}");
         assert!(shown.contains("to `tools.fetch.grants.http`"), "{shown}");
+        // What is printed is typed back, for one call.
+        let hint = format!("hint: for one call, add --grant 'http={url}'\n");
+        assert!(run.stderr.ends_with(&hint), "{}", run.stderr);
     }
     assert!(other.seen().is_nothing() && granted.seen().is_nothing());
+    let url = format!("{}/", other.url());
+    let grant = format!("http={url}");
+    workspace.run(&["run", "fetch", &format!("url={url}"), "--grant", &grant]).success();
     let url = format!("{}/docs/a", granted.url());
     workspace.tool("fetch", &json!({ "url": url }), &[]).success();
+}
+
+#[test]
+fn a_call_makes_as_many_requests_as_its_limit_and_the_flag_say() {
+    let server = Server::start(Behaviour::Redirects);
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(&format!(
+        "[tools.fetch.grants]\nhttp = [{{ url = \"{}\", follow = 2 }}]\n\
+         [tools.fetch.limits]\nrequests = 1\n",
+        all(&server)
+    ));
+    let url = format!("url={}/302/1", server.url());
+    let run = workspace.run(&["run", "fetch", &url]);
+    assert_ne!(run.code, 0, "{}", run.stdout);
+    let refused = "reached its limit `requests`, 1; allow more with `limits.requests` of the tool";
+    assert!(run.stderr.contains(refused), "{}", run.stderr);
+    workspace.run(&["run", "fetch", &url, "--requests", "2"]).success();
+}
+
+#[test]
+fn the_users_own_file_names_roots_and_a_proxy() {
+    let authority = Authority::new();
+    let server = Server::start_tls(Behaviour::Echo, &authority.local());
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    let grants = format!("[tools.fetch.grants]\nhttp = [\"{}\", \"http://10.9.8.7/**\"]\n", all(&server));
+    let url = format!("url={}/", server.url());
+    workspace.own_config(&grants);
+    let stranger = workspace.run(&["run", "fetch", &url]);
+    assert_ne!(stranger.code, 0, "{}", stranger.stdout);
+    fs::write(workspace.home().join("ca.pem"), authority.pem()).unwrap();
+    workspace.own_config(&format!("{grants}[network]\nroots = [\"~/ca.pem\"]\n"));
+    workspace.run(&["run", "fetch", &url]).success();
+    // An address that nothing here has: only the proxy leads there.
+    let target = Server::start(Behaviour::Echo);
+    let proxy = Server::start(Behaviour::Proxy(target.address()));
+    let network = format!("[network]\nproxy = \"{}\"\n", proxy.url());
+    workspace.own_config(&format!("{grants}{network}"));
+    workspace.run(&["run", "fetch", "url=http://10.9.8.7/a"]).success();
+    let asked = &proxy.seen().requests[0];
+    assert_eq!((&*asked.method, &*asked.target), ("CONNECT", "10.9.8.7:80"));
+    assert_eq!(target.seen().requests[0].path(), "/a");
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag::config::{Origin, Sourced};
+use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
+use kitbag::policy::HttpRefusal;
 use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
@@ -122,9 +123,32 @@ impl Args {
         if self.verbose {
             show_details(&completion);
         }
+        let hint = match &completion.result {
+            Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
+            Ok(Outcome::Error(_)) | Err(_) => {
+                grant_hint(kitbag.toolbox().config(), &completion.refused_requests)
+            }
+        };
         let finished = finish(completion, cut.as_ref(), saved.as_ref(), global.json);
-        finished.map_err(|error| error.of_call(configured))
+        match (finished, hint) {
+            (Ok(exit), Some(hint)) => {
+                output::note(&format!("hint: {hint}"));
+                Ok(exit)
+            }
+            (Err(error), Some(hint)) => match error.of_call(configured) {
+                hinted @ CliError::Hinted { .. } => Err(hinted),
+                error => Err(CliError::Hinted { hint, error: Box::new(error) }),
+            },
+            (finished, None) => finished.map_err(|error| error.of_call(configured)),
+        }
     }
+}
+
+/// The options that grant for one call the requests that a tool was refused.
+fn grant_hint(config: &Config, refused: &[HttpRefusal]) -> Option<String> {
+    let missing = refused.iter().filter_map(|refused| refused.missing.as_ref());
+    let flags: Vec<_> = missing.filter_map(|missing| config.grant_flag(missing)).collect();
+    (!flags.is_empty()).then(|| format!("for one call, add {}", flags.join(" ")))
 }
 
 /// Answers questions from the command line, else by asking the person at the terminal.

@@ -131,7 +131,7 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
     };
     match decide(&tool.grants.value, request) {
         Decision::Allowed { by } => {
-            let origin = tool.grants.place_of(key(request), &by);
+            let origin = tool.grants.place_of(request.key(), &by);
             let mut text = format!("allowed: {request}\n  by `{by}` ({origin})");
             if let Request::Http(request) = request
                 && let Host::Name(_) = request.host()
@@ -198,10 +198,6 @@ impl Places {
             _ => false,
         };
         let has_ceiling = matches!(*key, "http" | "env") && is_of_workspace;
-        let has_flag =
-            matches!(*key, "http" | "env") && (!config.grant_ceiling.has(key) || !is_of_workspace);
-        // As it is typed after `--grant`: a pattern and a name alone, a table as it stands.
-        let typed = entry.trim_matches('"');
         Self {
             entry: entry.clone(),
             list: format!("tools.{}.grants.{key}", tool.name),
@@ -210,7 +206,7 @@ impl Places {
                 None => "your own `config.toml`".into(),
             },
             ceiling: has_ceiling.then(|| format!("ceiling.grants.{key}")),
-            flag: has_flag.then(|| format!("--grant '{key}={typed}'")),
+            flag: config.grant_flag(missing),
         }
     }
 
@@ -231,14 +227,5 @@ impl Places {
         let Self { entry, list, file: _, ceiling, flag } = self;
         let lists: Vec<_> = [Some(list), ceiling.as_ref()].into_iter().flatten().collect();
         json!({ "entry": entry, "keys": lists, "flag": flag })
-    }
-}
-
-/// The key of the grants that decide on a request.
-fn key(request: &Request) -> &'static str {
-    match request {
-        Request::Path(_) => "filesystem",
-        Request::Variable(_) => "env",
-        Request::Http(_) | Request::HttpPattern(_) => "http",
     }
 }

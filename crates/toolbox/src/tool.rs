@@ -258,10 +258,10 @@ fn unavailable(
     let is_builtin = matches!(source, ToolSource::Builtin { .. });
     let mut missing = requested.missing_required(&grants.value);
     let (_, missing) = missing.find(|(request, _)| !(is_builtin && request.is_given_by_call()))?;
-    // It was granted by a workspace, where that does not count.
-    let setting = format!("{} = [{}]", missing.key, missing.entry);
+    // Some of the kind was granted by a workspace, where that does not count.
+    let kind = format!("{} = ", missing.key);
     let is_it = |warning: &&Sourced<Problem>| match &warning.value {
-        Problem::BeyondGrantCeiling { setting: own, .. } => *own == setting,
+        Problem::BeyondGrantCeiling { setting, .. } => setting.starts_with(&kind),
         _ => false,
     };
     Some(match grants.warnings.iter().find(is_it) {
