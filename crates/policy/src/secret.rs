@@ -8,8 +8,8 @@ use kitbag_contract::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
 use crate::decision::{Decision, MissingGrant};
+use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
 use crate::kind::{Effects, Kind, KindRequest, Reach};
 use crate::variable::VariableName;
 
