@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use kitbag::config::{Config, Origin, Tool, ToolSource};
+use kitbag::config::{Config, Disabled, Origin, Tool, ToolSource};
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::{
-    Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, VariableName,
-    VariableRequest, decide,
+    Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, SecretName,
+    SecretRequest, VariableName, VariableRequest, decide,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ Examples:
   kitbag why github https://api.github.com/repos/x/y
   kitbag why word_count docs/README.md
   kitbag why word_count env LANG
+  kitbag why github secret github
 
 The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
 nothing is connected to: whether the addresses of a host are those of the public
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
     /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
-    /// tool finds it, or in the workspace, env NAME or tool ALIAS
+    /// tool finds it, or in the workspace, env NAME, secret NAME or tool ALIAS
     #[arg(required = true, num_args = 1..=2, value_name = "REQUEST")]
     request: Vec<String>,
     /// Ask whether the tool may change the file, and not just read it
@@ -57,7 +58,11 @@ impl Args {
         let asked = asked(&self.request, self.write)?;
         let (kitbag, name) = self.tool.kitbag_with(&global, Limits::default(), self.grants)?;
         let config = kitbag.toolbox().config();
-        let Some(tool) = config.tools.get(&*name).filter(|tool| tool.is_enabled()) else {
+        // A tool that is off because it is granted nothing is what this is asked for.
+        let is_known = |tool: &&Tool| {
+            tool.is_enabled() || matches!(tool.disabled, Some(Disabled::NotGranted { .. }))
+        };
+        let Some(tool) = config.tools.get(&*name).filter(is_known) else {
             // Which says what names there are, or why it is off.
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
@@ -86,6 +91,10 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
             let name =
                 VariableName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
             Asked::Request(Request::Variable(VariableRequest { name }))
+        }
+        [kind, name] if kind == "secret" => {
+            let name = SecretName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
+            Asked::Request(Request::Secret(SecretRequest { name }))
         }
         [kind, alias] if kind == "tool" => Asked::Refused {
             request: format!("tool {alias}"),
@@ -197,7 +206,7 @@ impl Places {
             },
             _ => false,
         };
-        let has_ceiling = matches!(*key, "http" | "env") && is_of_workspace;
+        let has_ceiling = matches!(*key, "http" | "env" | "secrets") && is_of_workspace;
         Self {
             entry: entry.clone(),
             list: format!("tools.{}.grants.{key}", tool.name),

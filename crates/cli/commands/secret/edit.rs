@@ -62,6 +62,11 @@ impl Changes<'_> {
         if let Some(parts) = self.placeholder {
             set(secret, "placeholder", list(parts));
         }
+        // What comes after the last value of a line is no end of it any more.
+        let secret = document.get_mut("secrets").and_then(|it| it.get_mut(self.name.as_str()));
+        if let Some(line) = secret.and_then(Item::as_inline_table_mut) {
+            line.fmt();
+        }
         Ok(document.to_string())
     }
 }
