@@ -4,9 +4,27 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use kitbag_secrets::{Leaks, Redactor, SecretValue};
+use kitbag_secrets::{AllowedLeak, Leak, Leaks, OnRequest, Redactor, SecretValue};
 
 const SIZE: usize = 1 << 20;
+
+/// What is looked through, by its name.
+const TEXTS: [&str; 14] = [
+    "json",
+    "base64",
+    "starts",
+    "short starts",
+    "long starts",
+    "starts in one run",
+    "starts in one word",
+    "starts that are not alone",
+    "filler",
+    "too short",
+    "too long",
+    "almost",
+    "tokens",
+    "warnings",
+];
 
 fn main() {
     divan::main();
@@ -18,9 +36,35 @@ fn json() -> Vec<u8> {
     entry.bytes().cycle().take(SIZE).collect()
 }
 
-/// Starts of tokens, and no end.
-fn hostile() -> Vec<u8> {
-    b"glpat-sk-proj-eyJhvs.xoxb-".iter().copied().cycle().take(SIZE).collect()
+/// Texts that are meant to take long, by their names.
+const HOSTILE: [(&str, &str); 12] = [
+    // Starts of tokens, and no end.
+    ("starts", "glpat-sk-proj-eyJhvs.xoxb-"),
+    ("short starts", "sk-"),
+    ("long starts", "sk-abcdef"),
+    ("starts in one run", "gldt-"),
+    ("starts in one word", "sbp_"),
+    ("starts that are not alone", "eyJ"),
+    // One run for many rules, with too few different characters.
+    (
+        "filler",
+        "gldt-sk-ant-pypi-AgEIcHlwaS5vcmcsbp_sntrys_ghp_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+      AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ",
+    ),
+    // A run that ends one character before it is long enough, and one that is too long.
+    ("too short", "sk-or-v1-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde "),
+    ("too long", "AKIA0123456789ABCDEFG "),
+    (
+        "almost",
+        "sk-T3BlbkFI23456789abcdefghijklmnopqrstuvwxyzABCDEF eyJ0123456789abcdefghijklmnopqrstuvwxyz.ABCDEFGHIJ.0123456789 ",
+    ),
+    ("tokens", "ghp_0123456789abcdefghijklmnopqrstuvwxyz "),
+    ("warnings", "eyJ0123456789abcdefghijklmnopqrstu.eyJ012345678901234.A "),
+];
+
+fn hostile(name: &str) -> Vec<u8> {
+    let (_, text) = HOSTILE.iter().find(|(own, _)| *own == name).expect("one of them");
+    text.bytes().cycle().take(SIZE).collect()
 }
 
 fn base64() -> Vec<u8> {
@@ -33,13 +77,37 @@ fn base64() -> Vec<u8> {
     (0..SIZE).map(|_| next()).collect()
 }
 
-#[divan::bench(args = ["json", "hostile", "base64"])]
-fn leaks(bencher: Bencher, text: &str) {
+/// A request is looked through up to what refuses it.
+#[divan::bench(args = TEXTS)]
+fn request(bencher: Bencher, text: &str) {
     let (leaks, text) = (Leaks::new(Vec::new()), of(text));
-    bencher.counter(BytesCount::new(SIZE)).bench(|| leaks.find(&text).count());
+    let is_refused = |leak: Leak<'_>| leak.on_request == OnRequest::Block;
+    bencher.counter(BytesCount::new(SIZE)).bench(|| leaks.find(&text).any(is_refused));
 }
 
-#[divan::bench(args = ["json", "hostile", "base64"])]
+/// An answer is looked through to its end, and masked.
+#[divan::bench(args = TEXTS)]
+fn answer(bencher: Bencher, text: &str) {
+    answer_without(bencher, text, Vec::new());
+}
+
+/// Where something is allowed, each finding is hashed.
+#[divan::bench(args = ["tokens", "warnings"])]
+fn allowing(bencher: Bencher, text: &str) {
+    let fingerprint = "0123456789abcdef".parse().expect("a fingerprint");
+    answer_without(bencher, text, vec![AllowedLeak::Fingerprint(fingerprint)]);
+}
+
+fn answer_without(bencher: Bencher, text: &str, allowed: Vec<AllowedLeak>) {
+    let (leaks, text) = (Leaks::new(allowed), of(text));
+    let text = String::from_utf8(text).expect("all of it is text");
+    bencher
+        .counter(BytesCount::new(SIZE))
+        .with_inputs(|| text.clone())
+        .bench_local_refs(|text| leaks.redact(text).len());
+}
+
+#[divan::bench(args = ["json", "starts", "base64"])]
 fn values(bencher: Bencher, text: &str) {
     let value = SecretValue::new(b"a-value-that-is-not-in-there".to_vec()).expect("long enough");
     let (redactor, text) = (Redactor::new([&value]), of(text));
@@ -61,7 +129,7 @@ fn rules() -> Leaks {
 fn of(text: &str) -> Vec<u8> {
     match text {
         "json" => json(),
-        "hostile" => hostile(),
-        _ => base64(),
+        "base64" => base64(),
+        hostile => self::hostile(hostile),
     }
 }

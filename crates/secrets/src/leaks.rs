@@ -6,27 +6,24 @@
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use crate::fingerprint::Fingerprint;
+use crate::leak_rules::{Chars, LONGEST_PREFIX, Rule, Starts, is_filler, rules};
 use crate::redact::MASK;
 
-/// The rules that come with kitbag.
-const RULES: &str = include_str!("../data/leaks.toml");
-
-/// With fewer different characters a run is filler.
-const LEAST_DIFFERENT: u32 = 6;
+/// Findings of one text that are named, where there are more.
+const MOST_NAMED: usize = 20;
 
 /// Finds what looks like a key or a token, by rules.
 ///
-/// Looking takes time in proportion to the bytes that are looked through.
+/// Looking takes time in proportion to the bytes that are looked through, whatever they are.
 pub struct Leaks {
     rules: Vec<Rule>,
-    automaton: AhoCorasick,
-    /// The rule of each prefix.
-    rule_of: Vec<usize>,
-    allowed: Vec<AllowedLeak>,
+    starts: Starts,
+    /// Whether what a rule finds is allowed, for each rule.
+    allowed_rules: Vec<bool>,
+    allowed: Vec<Fingerprint>,
 }
 
 /// A finding that is none, as the user says.
@@ -34,8 +31,8 @@ pub struct Leaks {
 pub enum AllowedLeak {
     /// What this rule finds, by its name.
     Rule(String),
-    /// This finding, by its fingerprint.
-    Fingerprint(String),
+    /// This very text, by its fingerprint.
+    Fingerprint(Fingerprint),
 }
 
 /// What looks like a key or a token.
@@ -47,8 +44,8 @@ pub struct Leak<'a> {
     pub what: &'a str,
     /// Where it is.
     pub span: Range<usize>,
-    /// The first 16 digits of its SHA-256, by which it can be allowed.
-    pub fingerprint: String,
+    /// By what it can be allowed.
+    pub fingerprint: Fingerprint,
     /// What becomes of a request that holds it.
     pub on_request: OnRequest,
     /// What becomes of an answer that holds it.
@@ -77,185 +74,151 @@ pub enum OnAnswer {
     Warn,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleFile {
-    rule: Vec<Rule>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rule {
-    name: String,
-    what: String,
-    prefixes: Vec<String>,
-    chars: Chars,
-    least: usize,
-    most: usize,
-    parts: Option<usize>,
-    contains: Option<String>,
-    #[serde(default)]
-    alone: bool,
-    #[serde(default)]
-    on_request: OnRequest,
-    #[serde(default)]
-    on_answer: OnAnswer,
-}
-
-/// A set of characters.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Chars {
-    Alnum,
-    Upper,
-    Hex,
-    Word,
-    Base64url,
-    Base64,
-    Dotted,
-    Pem,
-}
-
 impl Leaks {
     /// The rules that come with kitbag, without what is allowed.
     pub fn new(allowed: Vec<AllowedLeak>) -> Self {
-        let RuleFile { rule: rules } = toml::from_str(RULES).expect("a constant, which is tested");
-        let prefixes = || {
-            let of_rule = |(index, rule): (usize, &'_ Rule)| {
-                rule.prefixes.iter().map(|prefix| (prefix.clone(), index)).collect::<Vec<_>>()
-            };
-            rules.iter().enumerate().flat_map(of_rule)
-        };
-        let automaton = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::DFA))
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(prefixes().map(|(prefix, _)| prefix))
-            .expect("a constant, which is tested");
-        let rule_of = prefixes().map(|(_, rule)| rule).collect();
-        Self { rules, automaton, rule_of, allowed }
+        let rules = rules();
+        let starts = Starts::of(&rules);
+        let mut allowed_rules = vec![false; rules.len()];
+        let mut fingerprints = Vec::new();
+        for allowed in allowed {
+            match allowed {
+                AllowedLeak::Rule(name) => {
+                    let own = rules.iter().zip(&mut allowed_rules);
+                    own.for_each(|(rule, is_allowed)| *is_allowed |= rule.name == name);
+                }
+                AllowedLeak::Fingerprint(fingerprint) => fingerprints.push(fingerprint),
+            }
+        }
+        Self { rules, starts, allowed_rules, allowed: fingerprints }
     }
 
-    /// Whether there is a rule of this name.
-    pub fn has_rule(&self, name: &str) -> bool {
-        self.rules.iter().any(|rule| rule.name == name)
+    /// The names of the rules.
+    pub fn rules() -> impl Iterator<Item = String> {
+        rules().into_iter().map(|rule| rule.name)
     }
 
     /// What looks like a key or a token in there, from front to back, without what is
-    /// allowed.
+    /// allowed. Of what a request may hold at most 20 are given, and all that it may not.
     pub fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Leak<'a>> {
-        // Where the last run of each set was, so that none is walked twice.
-        let mut runs = [const { 0..0 }; Chars::ALL];
-        self.automaton.find_iter(bytes).filter_map(move |prefix| {
-            let rule = &self.rules[self.rule_of[prefix.pattern().as_usize()]];
-            let known = &mut runs[rule.chars as usize];
-            let end = match known.contains(&prefix.end()) {
-                true => known.end,
-                false => {
-                    let rest = &bytes[prefix.end()..];
-                    let length = rest.iter().position(|byte| !rule.chars.has(*byte));
-                    let end = prefix.end() + length.unwrap_or(rest.len());
-                    *known = prefix.end()..end;
-                    end
-                }
-            };
-            let before = prefix.start().checked_sub(1).map(|at| bytes[at]);
-            if rule.alone && before.is_some_and(|byte| rule.chars.has(byte))
-                || !rule.fits(&bytes[prefix.end()..end])
-            {
-                return None;
+        let mut left = MOST_NAMED;
+        let is_named = move |(rule, _): &(&Rule, Range<usize>)| match rule.on_request {
+            OnRequest::Block => true,
+            OnRequest::Warn => {
+                let is_named = left > 0;
+                left = left.saturating_sub(1);
+                is_named
             }
-            let span = prefix.start()..end;
-            let fingerprint = fingerprint(&bytes[span.clone()]);
-            let is_allowed = self.allowed.iter().any(|allowed| match allowed {
-                AllowedLeak::Rule(name) => *name == rule.name,
-                AllowedLeak::Fingerprint(digits) => *digits == fingerprint,
-            });
-            let Rule { name, what, on_request, on_answer, .. } = rule;
-            let (on_request, on_answer) = (*on_request, *on_answer);
-            (!is_allowed).then_some(Leak {
-                rule: name,
-                what,
-                span,
-                fingerprint,
-                on_request,
-                on_answer,
-            })
-        })
+        };
+        self.findings(bytes).filter(is_named).map(|(rule, span)| rule.leak(bytes, span))
     }
 
-    /// Masks what is found in an answer, where its rule says so. Returns the findings.
+    /// Masks what is found in an answer, where its rule says so. Returns the findings, at most
+    /// the first 20.
     pub fn redact(&self, text: &mut String) -> Vec<Leak<'_>> {
-        let mut found: Vec<Leak<'_>> = Vec::new();
-        for leak in self.find(text.as_bytes()) {
-            // It borrows from the rules alone.
-            let rule = self.rules.iter().find(|rule| rule.name == leak.rule);
-            let Some(Rule { name, what, .. }) = rule else { continue };
-            found.push(Leak { rule: name, what, ..leak });
+        let mut named = Vec::new();
+        let mut masked = Vec::new();
+        for (rule, span) in self.findings(text.as_bytes()) {
+            if named.len() < MOST_NAMED {
+                named.push(rule.leak(text.as_bytes(), span.clone()));
+            }
+            if rule.on_answer == OnAnswer::Redact {
+                masked.push(span);
+            }
         }
-        let masked = found.iter().filter(|leak| leak.on_answer == OnAnswer::Redact);
-        for span in masked.map(|leak| leak.span.clone()) {
+        if !masked.is_empty() {
+            let mut bytes = std::mem::take(text).into_bytes();
+            masked.into_iter().for_each(|span| bytes[span].fill(MASK));
             // Prefixes and characters of all sets are ASCII.
-            text.replace_range(span.clone(), &char::from(MASK).to_string().repeat(span.len()));
+            *text = String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         }
-        found
+        named
+    }
+
+    /// The findings, from front to back, and their rules. One that lies in another one is left
+    /// out, unless that one is only a warning.
+    ///
+    /// Each byte is looked at a bounded number of times. A run of each set is walked once
+    /// (`runs`). Where one is a finding, or filler, so is each part of it that ends with it, and
+    /// none is looked at again (`settled`). What a rule asks for beyond that it asks once of each
+    /// run, which a test of the rules holds.
+    fn findings<'a, 'b>(
+        &'a self,
+        bytes: &'b [u8],
+    ) -> impl Iterator<Item = (&'a Rule, Range<usize>)> + use<'a, 'b> {
+        let mut runs = [const { 0..0 }; Chars::ALL];
+        let (mut at, mut left, mut next) = (0, 0u64, 0);
+        let mut settled = 0;
+        std::iter::from_fn(move || {
+            loop {
+                if left == 0 {
+                    (at, left) = self.starts.next(bytes, next)?;
+                    // Not behind the prefix, whose length would have to be known first.
+                    next = at + 1;
+                }
+                let index = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let rule = &self.rules[index];
+                let run = &mut runs[rule.chars as usize];
+                // Within a run that is known, most are decided by how it ends.
+                if self.starts.is_part(index)
+                    && run.contains(&at)
+                    && (run.end <= settled || run.end - at > rule.most + LONGEST_PREFIX)
+                {
+                    continue;
+                }
+                let Some(prefix) = self.starts.prefix(index, &bytes[at..]) else { continue };
+                let start = at + prefix;
+                if !run.contains(&start) {
+                    *run = start..start + rule.chars.run(&bytes[start..]);
+                }
+                let end = run.end;
+                if !rule.has_length(end - start) || end <= settled || self.allowed_rules[index] {
+                    continue;
+                }
+                if is_filler(&bytes[start..end]) {
+                    settled = end;
+                    continue;
+                }
+                if !rule.fits(&bytes[start..end]) {
+                    continue;
+                }
+                let span = at..end;
+                let is_allowed = !self.allowed.is_empty()
+                    && self.allowed.contains(&Fingerprint::of(&bytes[span.clone()]));
+                if is_allowed || rule.is_severe() {
+                    settled = end;
+                }
+                if !is_allowed {
+                    return Some((rule, span));
+                }
+            }
+        })
+    }
+}
+
+impl Rule {
+    /// Whether its findings neither leave nor are shown.
+    fn is_severe(&self) -> bool {
+        self.on_request == OnRequest::Block && self.on_answer == OnAnswer::Redact
+    }
+
+    fn leak<'a>(&'a self, bytes: &[u8], span: Range<usize>) -> Leak<'a> {
+        Leak {
+            rule: &self.name,
+            what: &self.what,
+            fingerprint: Fingerprint::of(&bytes[span.clone()]),
+            span,
+            on_request: self.on_request,
+            on_answer: self.on_answer,
+        }
     }
 }
 
 impl fmt::Debug for Leak<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:?} ({})", self.rule, self.span, self.fingerprint)
-    }
-}
-
-/// By what a finding can be named without being shown.
-fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Rule {
-    /// Whether this run of its characters makes a finding.
-    fn fits(&self, run: &[u8]) -> bool {
-        // A sentence may end after it.
-        let run = match self.chars {
-            Chars::Dotted => run.strip_suffix(b".").unwrap_or(run),
-            _ => run,
-        };
-        (self.least..=self.most).contains(&run.len())
-            && self.parts.is_none_or(|parts| {
-                let mut found = run.split(|byte| *byte == b'.');
-                found.clone().count() == parts && found.all(|part| !part.is_empty())
-            })
-            && self
-                .contains
-                .as_ref()
-                .is_none_or(|text| memchr::memmem::find(run, text.as_bytes()).is_some())
-            && run.iter().fold(0u128, |set, byte| set | 1 << (byte & 127)).count_ones()
-                >= LEAST_DIFFERENT
-    }
-}
-
-impl Chars {
-    /// How many sets there are.
-    const ALL: usize = 8;
-
-    /// Whether a byte is one of these characters.
-    fn has(self, byte: u8) -> bool {
-        match self {
-            Self::Alnum => byte.is_ascii_alphanumeric(),
-            Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Self::Hex => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-            Self::Word => byte.is_ascii_alphanumeric() || byte == b'_',
-            Self::Base64url => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
-            Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='),
-            Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
-            Self::Pem => {
-                byte.is_ascii_alphanumeric()
-                    || matches!(
-                        byte,
-                        b'+' | b'/' | b'=' | b' ' | b'\n' | b'\r' | b'\t' | b'\\' | b':' | b','
-                    )
-            }
-        }
     }
 }
 
@@ -281,18 +244,36 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_in_order_and_has_a_positive() {
-        let leaks = Leaks::new(Vec::new());
-        for rule in &leaks.rules {
+    fn the_rules_are_in_order_and_have_a_positive() {
+        let rules = rules();
+        for rule in &rules {
             assert!(rule.least >= 16 && rule.least <= rule.most, "{}", rule.name);
+            // A run is held against the rule once, unless nothing but its length and its
+            // characters are looked at, which are known for each part of it.
             let is_apart = |prefix: &String| prefix.bytes().any(|byte| !rule.chars.has(byte));
-            let is_linear = rule.most <= 512 || rule.alone || rule.prefixes.iter().all(is_apart);
-            assert!(is_linear, "{}", rule.name);
+            let is_once = rule.alone || rule.prefixes.iter().all(is_apart);
+            let is_plain = rule.parts.is_none() && rule.contains.is_none() && rule.is_severe();
+            assert!(is_once || is_plain, "{}", rule.name);
             assert!(positives().any(|(name, _)| name == rule.name), "{}", rule.name);
             assert!(rule.prefixes.iter().all(|prefix| prefix.is_ascii() && prefix.len() >= 3));
         }
-        let names: std::collections::HashSet<_> = leaks.rules.iter().map(|r| &r.name).collect();
-        assert_eq!(names.len(), leaks.rules.len());
+        let names: std::collections::HashSet<_> = rules.iter().map(|rule| &rule.name).collect();
+        assert_eq!(names.len(), rules.len());
+        assert!(rules.len() <= 64, "a rule is a bit");
+        // What is settled by one prefix is settled for those in it.
+        for (own, inner) in rules.iter().flat_map(|own| rules.iter().map(move |inner| (own, inner)))
+        {
+            for (prefix, within) in own.prefixes.iter().flat_map(|prefix| {
+                inner.prefixes.iter().map(move |within| (prefix.as_bytes(), within.as_bytes()))
+            }) {
+                let ends = (0..prefix.len()).filter(|at| prefix[*at..].starts_with(within));
+                for rest in ends.map(|at| &prefix[at + within.len()..]).filter(|r| !r.is_empty()) {
+                    assert!(rest.iter().any(|byte| !inner.chars.has(*byte)), "{}", inner.name);
+                }
+            }
+        }
+        let mut prefixes = rules.iter().flat_map(|rule| &rule.prefixes);
+        assert!(prefixes.all(|prefix| prefix.len() <= LONGEST_PREFIX));
     }
 
     #[test]
@@ -311,6 +292,18 @@ mod tests {
     }
 
     #[test]
+    fn a_finding_is_known_where_another_one_ends_in_its_prefix() {
+        let of = |rule: &str, text: &str| {
+            positives().find(|(name, token)| *name == rule && token.starts_with(text)).unwrap().1
+        };
+        let one = of("slack-token", "xoxb-");
+        let other = of("slack-token", "xoxe.");
+        let mut text = format!("{one}{other}");
+        Leaks::new(Vec::new()).redact(&mut text);
+        assert_eq!(text, "*".repeat(one.len() + other.len()));
+    }
+
+    #[test]
     fn negatives_are_not_found() {
         let leaks = Leaks::new(Vec::new());
         for line in NEGATIVES.lines() {
@@ -324,7 +317,6 @@ mod tests {
         let (rule, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
         let all = Leaks::new(Vec::new());
         let fingerprint = all.find(token.as_bytes()).next().unwrap().fingerprint;
-        assert_eq!(fingerprint.len(), 16);
         let other = token.replace('1', "2");
         let check = |allowed: AllowedLeak, expected: (usize, usize)| {
             let leaks = Leaks::new(vec![allowed]);
@@ -350,7 +342,44 @@ mod tests {
         assert!(!format!("{found:?}").contains(&token));
     }
 
+    /// The same text masked, by the words of `leaks.toml` and without care for time.
+    fn masked_plainly(rules: &[Rule], text: &str) -> String {
+        let mut masked = text.as_bytes().to_vec();
+        let bytes = text.as_bytes();
+        for (at, rule) in (0..bytes.len()).flat_map(|at| rules.iter().map(move |rule| (at, rule))) {
+            let here = rule.prefixes.iter().filter(|own| bytes[at..].starts_with(own.as_bytes()));
+            let Some(prefix) = here.map(String::len).max() else { continue };
+            let run = bytes[at + prefix..].iter().take_while(|byte| rule.chars.has(**byte));
+            let end = at + prefix + run.count();
+            let is_alone = at == 0 || !rule.chars.has(bytes[at - 1]);
+            let run = &bytes[at + prefix..end];
+            let different: std::collections::HashSet<_> = run.iter().collect();
+            let is_found = (is_alone || !rule.alone) && different.len() >= 6 && rule.fits(run);
+            if is_found && rule.on_answer == OnAnswer::Redact {
+                masked[at..end].fill(MASK);
+            }
+        }
+        String::from_utf8(masked).unwrap()
+    }
+
     proptest! {
+        #[test]
+        fn all_that_the_rules_say_is_masked(
+            pieces in proptest::collection::vec((0usize..400, 0usize..80), 0..12),
+            fill in "[a-cA-C0-2_.=/ -]{0,40}",
+        ) {
+            let leaks = Leaks::new(Vec::new());
+            let all: Vec<_> = leaks.rules.iter().flat_map(|rule| rule.prefixes.clone())
+                .chain(positives().map(|(_, token)| token)).collect();
+            let text: String = pieces.iter().map(|(piece, length)| {
+                let start: String = all[piece % all.len()].chars().take(*length).collect();
+                start + &fill[..fill.len().min(*length)]
+            }).collect();
+            let mut masked = text.clone();
+            leaks.redact(&mut masked);
+            prop_assert_eq!(masked, masked_plainly(&leaks.rules, &text));
+        }
+
         #[test]
         fn spans_are_in_order_and_within_the_text(pieces in proptest::collection::vec(0usize..200, 0..40), noise in "[ -~é]{0,20}") {
             let leaks = Leaks::new(Vec::new());

@@ -7,6 +7,8 @@
 
 mod call;
 mod encodings;
+mod fingerprint;
+mod leak_rules;
 mod leaks;
 mod placeholder;
 mod redact;
@@ -16,6 +18,7 @@ mod source;
 mod value;
 
 pub use call::{CallSecrets, Prepared};
+pub use fingerprint::{Fingerprint, FingerprintError};
 pub use leaks::{AllowedLeak, Leak, Leaks, OnAnswer, OnRequest};
 pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};

@@ -5,6 +5,7 @@ use std::fmt;
 use kitbag_contract::text::shown;
 use kitbag_policy::SecretName;
 
+use crate::fingerprint::Fingerprint;
 use crate::source::ReadError;
 
 /// A request before it is sent.
@@ -65,7 +66,7 @@ pub enum SecretRefusal {
         /// The rule that found it.
         rule: String,
         /// By which the user can allow it.
-        fingerprint: String,
+        fingerprint: Fingerprint,
     },
     /// It holds the value of a secret of the tool, which no tool is given.
     #[error("{part} holds the value of a secret")]
