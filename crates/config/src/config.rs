@@ -11,6 +11,7 @@ use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
     SecretSource,
 };
+use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -72,6 +73,8 @@ pub struct Config {
     pub secrets: BTreeMap<SecretName, Secret>,
     /// What keeps the values of secrets.
     pub secret_store: SecretStore,
+    /// What looks like a key or a token and is none, as the user says. Default: nothing.
+    pub allowed_leaks: Sourced<Vec<LeakAllowance>>,
     /// What a server may take altogether. Default 2 GiB.
     pub server_memory: Sourced<ByteSize>,
     /// What `[toolsets]` says.
@@ -261,6 +264,15 @@ pub struct SecretStore {
     /// The program that writes its passphrase, and that program's arguments. `None`: the
     /// variable `KITBAG_PASSPHRASE` has it.
     pub passphrase_command: Option<Sourced<Vec<String>>>,
+}
+
+/// Something that looks like a key or a token and is none, as the user says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeakAllowance {
+    /// What is meant.
+    pub leak: AllowedLeak,
+    /// Why it is none; not empty.
+    pub reason: String,
 }
 
 /// How a store is opened.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::config::ParameterType;
 use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
+use crate::resolve::allowed_leaks::AllowedLeakConfig;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
 use crate::resolve::network::NetworkConfig;
@@ -55,6 +56,10 @@ pub(crate) struct ConfigFile {
     /// has this table.
     #[schemars(title = "Store of secrets")]
     pub(crate) secret_store: Option<SecretStoreConfig>,
+    /// What looks like a key or a token and is none: requests may hold it, and answers show it.
+    /// Only your own file has this key.
+    #[schemars(extend("default" = []))]
+    pub(crate) allow_leak: Option<Written<Vec<Written<AllowedLeakConfig>>>>,
     /// Files that look like secrets, by their names: no tool opens, changes, moves or links
     /// them unless its grant includes them.
     #[schemars(title = "Files that look like secrets")]

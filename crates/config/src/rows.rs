@@ -2,10 +2,12 @@
 
 use kitbag_contract::{ByteSize, format_duration};
 use kitbag_policy::{Placement, SecretPlace, SecretSource};
+use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants, ToolSource, Topic,
+    Config, LeakAllowance, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants,
+    ToolSource, Topic,
 };
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
@@ -66,6 +68,9 @@ impl Config {
         rows.add(secret_files.key("names"), &self.secret_files.names, globs);
         rows.add(secret_files.key("except"), &self.secret_files.except, globs);
         rows.secrets(root, self);
+        rows.add(root.key("allow_leak"), &self.allowed_leaks, |allowed| {
+            allowed.iter().map(allowed_leak).collect()
+        });
         rows.size(root.key("serve").key("memory"), &self.server_memory);
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
@@ -86,6 +91,16 @@ impl Config {
             rows.topic(&knowledge.key(id), topic);
         }
         rows.0
+    }
+}
+
+/// An allowed leak, as it would be typed.
+fn allowed_leak(LeakAllowance { leak, reason }: &LeakAllowance) -> Value {
+    match leak {
+        AllowedLeak::Fingerprint(digits) => {
+            json!({ "fingerprint": digits.to_string(), "reason": reason })
+        }
+        AllowedLeak::Rule(rule) => json!({ "rule": rule, "reason": reason }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From what a person typed to what is in effect: the layers merged, the
 //! defaults filled in, and everything checked.
 
+pub(crate) mod allowed_leaks;
 mod ceiling;
 mod fit;
 pub(crate) mod grants;
@@ -91,6 +92,7 @@ pub(crate) fn resolve(
     resolver.own_secrets = resolver.secrets(&configs);
     let network = resolver.network(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
+    let allowed_leaks = resolver.allowed_leaks(&configs);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
         ..component.clone()
@@ -125,6 +127,7 @@ pub(crate) fn resolve(
         secret_files,
         secrets,
         secret_store,
+        allowed_leaks,
         server_memory,
         toolsets,
         tools,

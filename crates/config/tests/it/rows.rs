@@ -29,6 +29,7 @@ limits.requests = 50 # default
 limits.compile = "1m" # default
 secret_files.names = [] # default
 secret_files.except = [] # default
+allow_leak = [] # default
 serve.memory = "2 GiB" # default
 toolsets.write = false # default
 tools.learn.source = "builtin" # default

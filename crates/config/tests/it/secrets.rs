@@ -205,3 +205,54 @@ fn a_variable_with_a_secret_has_both_names() {
     check("[\"A\", { name = \"A\", secret = \"github\" }]", "`A` is listed twice");
     check("[1]", "`tools.learn.grants.env[0]` takes a string or a table");
 }
+
+#[test]
+fn a_false_positive_is_allowed_by_fingerprint_or_rule_with_its_reason() {
+    let fixture = user(
+        "[[allow_leak]]\nfingerprint = \"9F86d081884c7d65\"\nreason = \" a public token \"\n\
+         [[allow_leak]]\nrule = \"json-web-token\"\nreason = \"every tool logs in\"\n",
+    );
+    check_rows(
+        &fixture,
+        "allow_leak",
+        &[concat!(
+            r#"allow_leak = [{"fingerprint":"9f86d081884c7d65","reason":"a public token"},"#,
+            r#"{"rule":"json-web-token","reason":"every tool logs in"}] # /t/h/config.toml:1:1"#
+        )],
+    );
+}
+
+#[test]
+fn an_allowed_leak_says_what_it_means_and_why() {
+    let check = |entry: &str, expected: &str| {
+        let fixture = user(&format!("[[allow_leak]]\n{entry}\n"));
+        check_problems_of(&fixture, &[&format!("/t/h/config.toml:{expected}")]);
+    };
+    let reason = "an allowed leak has a `reason`, which is not empty: why it is no key or token";
+    let one = "an allowed leak has one of `fingerprint` and `rule`";
+    check("fingerprint = \"9f86d081884c7d65\"", &format!("1:1: {reason}"));
+    check("fingerprint = \"9f86d081884c7d65\"\nreason = \" \"", &format!("1:1: {reason}"));
+    check("reason = \"a\"", &format!("1:1: {one}"));
+    let both = "fingerprint = \"9f86d081884c7d65\"\nrule = \"npm-token\"\nreason = \"a\"";
+    check(both, &format!("1:1: {one}"));
+    check(
+        "fingerprint = \"9f86\"\nreason = \"a\"",
+        "2:15: a fingerprint is the 16 digits that the message about the finding names it by",
+    );
+    check(
+        "rule = \"npm-tokens\"\nreason = \"a\"",
+        "2:8: `npm-tokens` is no rule of leak detection; a message about a finding names its \
+         rule; did you mean `npm-token`?",
+    );
+}
+
+#[test]
+fn a_workspace_allows_no_leak() {
+    let fixture =
+        Fixture::new("[[allow_leak]]\nfingerprint = \"9f86d081884c7d65\"\nreason = \"trust me\"\n");
+    check_problems_of(
+        &fixture,
+        &["C:1:3: `allow_leak` has no place in a workspace's file: only your own \
+           `/t/h/config.toml` may hold it; remove it"],
+    );
+}
