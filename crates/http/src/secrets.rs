@@ -50,7 +50,7 @@ fn prepare_now(
         headers: headers.iter().map(pair).collect(),
         body: had_body.then(|| body.to_vec()),
     };
-    let prepared = secrets.prepare(outgoing, |grant| grant.goes_to(request));
+    let prepared = secrets.prepare(outgoing, |grant| grant.relation(request));
     let prepared = prepared.map_err(|refusal| refused(request, &refusal))?;
     let Outgoing { path, query, headers: fields, body, .. } = prepared.request;
     let path = query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"));

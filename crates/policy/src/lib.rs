@@ -29,7 +29,7 @@ pub use kind::{Effects, Kind, KindRequest, Reach};
 pub use rate::{ParseRatesError, Period, Rate, Rates, Spent, UsedUp};
 pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
-    SecretPlaceError, SecretRequest, SecretSource,
+    SecretPlaceError, SecretRelation, SecretRequest, SecretSource,
 };
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 

@@ -173,6 +173,28 @@ impl SecretGrant {
             && self.to.iter().any(|place| place.0.matches(request))
             && self.within.as_ref().is_none_or(is_within)
     }
+
+    /// What a request has to do with the secret.
+    pub fn relation(&self, request: &HttpRequest) -> SecretRelation {
+        let is_host = |place: &SecretPlace| place.0.host().matches_widely(request.host());
+        match self.goes_to(request) {
+            true => SecretRelation::Bound,
+            false if self.to.iter().any(is_host) => SecretRelation::SameHost,
+            false => SecretRelation::Elsewhere,
+        }
+    }
+}
+
+/// What a request has to do with a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretRelation {
+    /// It goes where the secret does.
+    Bound,
+    /// It goes to the host of a place of the secret, by another path, port or scheme. The server
+    /// may know the value, which other calls sent.
+    SameHost,
+    /// It goes to a server that has the value from no one here.
+    Elsewhere,
 }
 
 /// That a secret is added to requests of the tool, or that it finds the placeholder.
@@ -594,6 +616,32 @@ mod tests {
         check(&grant(&["https://api.github.com/**"], Some(&[])), "https://api.github.com/", false);
         check(&grant(&[], None), "https://api.github.com/", false);
     }
+    #[test]
+    fn a_request_to_the_host_of_a_place_may_meet_the_value() {
+        let check = |to: &str, url: &str, expected: SecretRelation| {
+            let grant = SecretGrant {
+                name: SecretName::new("github").unwrap(),
+                to: vec![SecretPlace::new(to, true).unwrap()],
+                within: Some(vec!["https://api.github.com/repos/**".parse().unwrap()]),
+                added: Some(Placement::Bearer),
+                variables: Vec::new(),
+                in_query: false,
+                in_body: false,
+            };
+            let relation = grant.relation(&HttpRequest::get(url).unwrap());
+            assert_eq!(relation, expected, "{url}");
+        };
+        let api = "https://api.github.com/repos/**";
+        check(api, "https://api.github.com/repos/a", SecretRelation::Bound);
+        for url in ["https://api.github.com/user", "http://api.github.com:8080/repos/a"] {
+            check(api, url, SecretRelation::SameHost);
+        }
+        check(api, "https://github.com/repos/a", SecretRelation::Elsewhere);
+        // Where the workspace narrowed it away, another tool may have sent it.
+        check("https://*.github.com/**", "https://uploads.github.com/", SecretRelation::SameHost);
+        check("https://*.github.com/**", "https://github.com/", SecretRelation::SameHost);
+    }
+
     #[test]
     fn a_narrower_grant_of_a_secret_is_held_by_a_wider_one() {
         let grant = |within: Option<&[&str]>, added: bool| SecretGrant {

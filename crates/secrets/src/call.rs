@@ -1,11 +1,11 @@
 //! The secrets of one call, and what becomes of its requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use kitbag_policy::{Placement, SecretGrant, SecretName, VariableName};
+use kitbag_policy::{Placement, SecretGrant, SecretName, SecretRelation, VariableName};
 use memchr::memmem;
 
 use crate::leaks::{Leak, OnAnswer, OnRequest};
@@ -24,23 +24,25 @@ static PLACEHOLDERS: LazyLock<Redactor> = LazyLock::new(|| Redactor::of_texts([P
 
 /// The secrets of one call: their placeholders, and their values once a request goes out.
 ///
-/// All values are read before the first request, also those that it does not need: what
-/// comes back may show any of them. Reading may take time, since it may start a program.
+/// A value is read before the first request to the host of one of its places, also by a path
+/// where it does not go, and not before: reading may start a program that asks its user. From
+/// then on no request of the call may hold it, and it is masked in all that comes back.
+///
+/// That is enough. A server gets a value from here at one of its places only, so that a response
+/// which shows it, because this call or an earlier one sent it there, comes from a host that was
+/// asked after it was read. What a guest holds of a value before that it has from somewhere
+/// else, such as a file or its arguments, and could pass on by other ways than a request.
 pub struct CallSecrets {
     secrets: Vec<Secret>,
     source: Arc<Secrets>,
-    read: OnceLock<Read>,
+    /// What masks the values that were read, and how many those are.
+    redactor: Mutex<(usize, Arc<Redactor>)>,
 }
 
 struct Secret {
     grant: SecretGrant,
     placeholder: Placeholder,
-}
-
-/// The values, by the names of their secrets.
-struct Read {
-    values: BTreeMap<SecretName, Result<SecretValue, ReadError>>,
-    redactor: Arc<Redactor>,
+    value: OnceLock<Result<SecretValue, ReadError>>,
 }
 
 /// A request as it is sent, and what was noticed on it.
@@ -63,9 +65,10 @@ impl CallSecrets {
         grants: impl IntoIterator<Item = SecretGrant>,
         source: Arc<Secrets>,
     ) -> Result<Self, getrandom::Error> {
-        let secret = |grant| Ok(Secret { grant, placeholder: Placeholder::new()? });
+        let secret =
+            |grant| Ok(Secret { grant, placeholder: Placeholder::new()?, value: OnceLock::new() });
         let secrets = grants.into_iter().map(secret).collect::<Result<_, _>>()?;
-        Ok(Self { secrets, source, read: OnceLock::new() })
+        Ok(Self { secrets, source, redactor: Mutex::default() })
     }
 
     /// The placeholder of a secret, which a guest reads in its place.
@@ -76,7 +79,8 @@ impl CallSecrets {
 
     /// What masks the values of this call, as far as they were read.
     pub fn redactor(&self) -> Arc<Redactor> {
-        self.read.get().map(|read| read.redactor.clone()).unwrap_or_default()
+        let redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
+        redactor.1.clone()
     }
 
     /// The variables of a tool that hold a placeholder, each with its text.
@@ -89,9 +93,7 @@ impl CallSecrets {
     /// Masks, in a text that a call gives, the values that it has read and what looks like a
     /// key or a token. Returns a line for the log for each of the latter.
     pub fn mask(&self, text: &mut String) -> Vec<String> {
-        if let Some(read) = self.read.get() {
-            read.redactor.redact_text(text);
-        }
+        self.redactor().redact_text(text);
         let note = |leak: Leak<'_>| {
             let Leak { what, rule, fingerprint, on_answer, .. } = leak;
             let masked = match on_answer {
@@ -108,14 +110,12 @@ impl CallSecrets {
 
     /// Masks, in bytes that a call gives, the values that it has read.
     pub fn mask_bytes(&self, bytes: &mut [u8]) {
-        if let Some(read) = self.read.get() {
-            read.redactor.redact(bytes);
-        }
+        self.redactor().redact(bytes);
     }
 
     /// Looks through a request, replaces its placeholders and adds what the host adds.
     ///
-    /// `is_bound` tells which secrets go to the request's place.
+    /// `relation` tells which secrets go to the request's place, and which its server may know.
     ///
     /// # Errors
     ///
@@ -123,10 +123,19 @@ impl CallSecrets {
     pub fn prepare(
         &self,
         mut request: Outgoing,
-        is_bound: impl Fn(&SecretGrant) -> bool,
+        relation: impl Fn(&SecretGrant) -> SecretRelation,
     ) -> Result<Prepared, SecretRefusal> {
-        let warnings = self.scan(&request)?;
-        let bound: Vec<_> = self.secrets.iter().filter(|secret| is_bound(&secret.grant)).collect();
+        let mut bound = Vec::new();
+        for secret in &self.secrets {
+            let relation = relation(&secret.grant);
+            if relation != SecretRelation::Elsewhere {
+                secret.value.get_or_init(|| self.source.read(&secret.grant.name));
+            }
+            if relation == SecretRelation::Bound {
+                bound.push(secret);
+            }
+        }
+        let warnings = self.scan(&request, &self.redactor_of_all())?;
         let mut sent = Vec::new();
         let replaced = self.replace(&mut request, &bound, &mut sent)?;
         if let Some(part) = parts(&request).find(|(_, text)| PLACEHOLDERS.finds(text)) {
@@ -138,8 +147,7 @@ impl CallSecrets {
 
     /// Refuses a request that holds a value, or what looks like one. Returns what only
     /// looks like one and is sent all the same.
-    fn scan(&self, request: &Outgoing) -> Result<Vec<String>, SecretRefusal> {
-        let redactor = &self.read().redactor;
+    fn scan(&self, request: &Outgoing, redactor: &Redactor) -> Result<Vec<String>, SecretRefusal> {
         let mut warnings = Vec::new();
         for (part, text) in parts(request) {
             if redactor.finds(text) {
@@ -307,22 +315,23 @@ impl CallSecrets {
     /// The value of a secret of this call.
     fn value(&self, name: &SecretName) -> Result<&SecretValue, SecretRefusal> {
         let unreadable = |error| SecretRefusal::Unreadable { secret: name.clone(), error };
-        match self.read().values.get(name) {
+        let secret = self.secrets.iter().find(|secret| secret.grant.name == *name);
+        match secret.and_then(|secret| secret.value.get()) {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(unreadable(error.clone())),
             None => Err(unreadable(ReadError::Missing)),
         }
     }
 
-    /// Reads all values, once.
-    fn read(&self) -> &Read {
-        self.read.get_or_init(|| {
-            let names = self.secrets.iter().map(|secret| &secret.grant.name);
-            let values: BTreeMap<_, _> =
-                names.map(|name| (name.clone(), self.source.read(name))).collect();
-            let redactor = Redactor::new(values.values().flatten());
-            Read { values, redactor: redactor.into() }
-        })
+    /// The redactor, which is made anew where a value was read since.
+    fn redactor_of_all(&self) -> Arc<Redactor> {
+        let mut redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = || self.secrets.iter().filter_map(|secret| secret.value.get()?.as_ref().ok());
+        let count = values().count();
+        if redactor.0 != count {
+            *redactor = (count, Redactor::new(values()).into());
+        }
+        redactor.1.clone()
     }
 }
 
@@ -475,7 +484,11 @@ mod tests {
 
     /// The request as it is sent, in lines.
     fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
-        match call.prepare(request, |_| is_bound) {
+        let relation = match is_bound {
+            true => SecretRelation::Bound,
+            false => SecretRelation::Elsewhere,
+        };
+        match call.prepare(request, |_| relation) {
             Err(error) => error.to_string(),
             Ok(Prepared { request, .. }) => {
                 let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
@@ -672,5 +685,46 @@ mod tests {
         let mut text = format!("it says {TOKEN}");
         assert!(call.redactor().redact_text(&mut text));
         assert_eq!(text, "it says **************");
+    }
+
+    /// Reads, and remembers what.
+    #[derive(Default)]
+    struct Noting(Mutex<Vec<String>>);
+
+    impl ReadSecret for Noting {
+        fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
+            self.0.lock().unwrap().push(name.to_string());
+            Values.read(name)
+        }
+    }
+
+    #[test]
+    fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
+        let noting = Arc::new(Noting::default());
+        let grants = [grant("github", Some(Placement::Bearer)), grant("mail", None)];
+        let leaks = Arc::new(Leaks::new(Vec::new()));
+        let call = CallSecrets::new(grants, noting.clone(), leaks).unwrap();
+        let prepare = |request: Outgoing, github: SecretRelation| {
+            let relation = |grant: &SecretGrant| match grant.name.as_str() {
+                "github" => github,
+                _ => SecretRelation::Elsewhere,
+            };
+            call.prepare(request, relation).map(|prepared| prepared.sent)
+        };
+        let read = || noting.0.lock().unwrap().clone();
+        let with_value = || with("x-key", TOKEN);
+        let shown = || call.redactor().finds(TOKEN.as_bytes());
+        // What a guest has from somewhere else is not known yet.
+        assert!(prepare(with_value(), SecretRelation::Elsewhere).unwrap().is_empty());
+        assert!(read().is_empty() && !shown());
+        // The server may know it, though this request does not bring it.
+        assert!(prepare(request(), SecretRelation::SameHost).unwrap().is_empty());
+        assert!(read() == ["github"] && shown());
+        assert_eq!(prepare(request(), SecretRelation::Bound).unwrap(), [name("github")]);
+        for relation in [SecretRelation::Elsewhere, SecretRelation::SameHost] {
+            let refused = prepare(with_value(), relation).unwrap_err();
+            assert!(matches!(refused, SecretRefusal::Value { .. }));
+        }
+        assert_eq!(read(), ["github"]);
     }
 }

@@ -79,6 +79,17 @@ fn a_placeholder_is_replaced_at_its_places_and_refused_elsewhere() {
 }
 
 #[test]
+fn a_value_that_another_call_sent_is_masked_wherever_its_server_shows_it() {
+    let server = Server::start(Behaviour::Answer(Answer::new(200, VALUE)));
+    let secrets = secrets(&[&format!("{}/api/**", server.url())], Some(Placement::Bearer));
+    let caller = caller(vec![any_method(&server.url())], &secrets);
+    // It does not go there, and nothing was read before.
+    let got = caller.get(&format!("{}/debug", server.url())).unwrap();
+    assert_eq!(server.seen().requests[0].header("authorization"), None);
+    assert_eq!(got.body, "*".repeat(VALUE.len()));
+}
+
+#[test]
 fn a_redirect_takes_no_secret_along() {
     let (server, other) = (Server::start(Behaviour::Redirects), Server::start(Behaviour::Echo));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
