@@ -78,6 +78,7 @@ fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
         | SecretRefusal::Value { part }
         | SecretRefusal::Placeholder { part }
         | SecretRefusal::OwnCredentials { part, .. }
+        | SecretRefusal::Range { part, .. }
         | SecretRefusal::Two { part, .. } => match part {
             Part::Host => RefusalKind::Host,
             Part::Path | Part::Query => RefusalKind::Path,

@@ -19,6 +19,10 @@ use crate::value::SecretValue;
 /// What a header `Authorization` starts with where it holds a user and a password.
 const BASIC: &[u8] = b"basic ";
 
+/// Headers that ask for a part of a response. Some servers still know the second one, which is
+/// older than the first.
+const RANGES: [&str; 2] = ["range", "request-range"];
+
 /// Finds placeholders of any call, in every spelling.
 static PLACEHOLDERS: LazyLock<Redactor> = LazyLock::new(|| Redactor::of_texts([PREFIX.as_bytes()]));
 
@@ -129,6 +133,12 @@ impl CallSecrets {
         for secret in &self.secrets {
             let relation = relation(&secret.grant);
             if relation != SecretRelation::Elsewhere {
+                // Each response is masked by itself.
+                let range = request.headers.iter().find(|(name, _)| RANGES.contains(&&**name));
+                if let Some((header, _)) = range {
+                    let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
+                    return Err(SecretRefusal::Range { part, secret });
+                }
                 secret.value.get_or_init(|| self.source.read(&secret.grant.name));
             }
             if relation == SecretRelation::Bound {
@@ -636,6 +646,19 @@ mod tests {
         let query = |own: &str| Outgoing { query: Some(format!("key={own}")), ..request() };
         let expected = "/repos?key=T0ken%2Fof%2Bada%3D%3D";
         check(Placement::query("key").unwrap(), &query, expected);
+    }
+
+    #[test]
+    fn no_part_of_a_response_is_asked_for_where_a_secret_is_known() {
+        let call = call(vec![grant("github", Some(Placement::Bearer))]);
+        let range = || with("range", "bytes=0-6");
+        let expected = "the header `range` asks for a part of a response, of which two could show \
+                        the secret `github` half each; leave it out";
+        assert_eq!(sent(&call, range(), true), expected);
+        let error = call.prepare(range(), |_| SecretRelation::SameHost).err().unwrap();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(sent(&call, range(), false), "/repos\nrange: bytes=0-6");
+        assert!(sent(&call, with("request-range", "bytes=0-6"), true).contains("leave it out"));
     }
 
     #[test]

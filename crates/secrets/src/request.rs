@@ -91,6 +91,17 @@ pub enum SecretRefusal {
         /// The secret that is bound to the place.
         secret: SecretName,
     },
+    /// It asks for a part of a response, from a server that may know a secret.
+    #[error(
+        "{part} asks for a part of a response, of which two could show the secret `{secret}` half \
+         each; leave it out"
+    )]
+    Range {
+        /// The header.
+        part: Part,
+        /// The secret.
+        secret: SecretName,
+    },
     /// Two secrets would stand in one place.
     #[error("{part} would hold two secrets, `{one}` and `{other}`")]
     Two {

@@ -90,6 +90,27 @@ fn a_value_that_another_call_sent_is_masked_wherever_its_server_shows_it() {
 }
 
 #[test]
+fn a_value_is_not_fetched_in_parts() {
+    let (start, end) = VALUE.split_at(7);
+    let answers = |half: &str| Server::start(Behaviour::Answer(Answer::new(206, half)));
+    for (server, range) in [(answers(start), "bytes=0-6"), (answers(end), "bytes=7-")] {
+        let to = server.url_as("localhost");
+        let secrets = secrets(&[&format!("{to}/api/**")], Some(Placement::Bearer));
+        let caller = caller(vec![any_method(&to), any_method(&server.url())], &secrets);
+        for url in [format!("{to}/api/me"), format!("{to}/debug")] {
+            let refused = caller.send("GET", &url).header("Range", range).refused();
+            assert_eq!(refused.0, RefusalKind::Header);
+            let text = "the header `range` asks for a part of a response";
+            assert!(refused.1.contains(text), "{}", refused.1);
+        }
+        assert!(server.seen().is_nothing());
+        // A server that has no secret from here gives parts.
+        let elsewhere = caller.send("GET", &server.url()).header("Range", range).whole().unwrap();
+        assert_eq!(elsewhere.status, StatusCode::PARTIAL_CONTENT);
+    }
+}
+
+#[test]
 fn a_redirect_takes_no_secret_along() {
     let (server, other) = (Server::start(Behaviour::Redirects), Server::start(Behaviour::Echo));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
