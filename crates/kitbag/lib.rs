@@ -541,7 +541,8 @@ impl Builder {
                 },
             })
         });
-        let secrets = Secrets::new(secret_sources(&config), Vec::new());
+        let allowed = config.allowed_leaks.value.iter().map(|it| it.leak.clone()).collect();
+        let secrets = Secrets::new(secret_sources(&config), allowed);
         let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into());
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretRelation, VariableName};
 use memchr::memmem;
 
+use crate::encodings::{Escapes, decode};
 use crate::leaks::{Leak, OnAnswer, OnRequest};
 use crate::placeholder::{PREFIX, Placeholder};
 use crate::redact::Redactor;
@@ -392,7 +393,7 @@ fn has_parameter(query: Option<&str>, name: &str, value: &str) -> Parameter {
     // Some servers take `;` for `&`.
     for pair in query.unwrap_or_default().split(['&', ';']) {
         let (own, its) = pair.split_once('=').unwrap_or((pair, ""));
-        let own = crate::encodings::decode(own.as_bytes()).map_or(own.into(), |own| own.bytes);
+        let own = decode(own.as_bytes(), Escapes::Both).map_or(own.into(), |own| own.bytes);
         if own == name.as_bytes() {
             match found {
                 Parameter::Absent if its == value => found = Parameter::Same,

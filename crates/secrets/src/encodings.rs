@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// How a text is spelled: itself, in hex, and in base64 wherever it starts within what was
 /// encoded. Each is at least as long as the text.
@@ -50,9 +50,31 @@ struct Place {
     source: Range<usize>,
 }
 
-/// Takes percent and JSON escapes away. `None`, where there are none.
-pub(crate) fn decode(source: &[u8]) -> Option<Decoded> {
-    let mut next = memchr2(b'%', b'\\', source)?;
+/// Which escapes are taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// Of percent and of JSON.
+    Both,
+    /// A backslash stays one.
+    Percent,
+    /// A percent sign stays one.
+    Json,
+}
+
+impl Escapes {
+    /// The next one in some bytes.
+    fn next(self, source: &[u8]) -> Option<usize> {
+        match self {
+            Self::Both => memchr2(b'%', b'\\', source),
+            Self::Percent => memchr(b'%', source),
+            Self::Json => memchr(b'\\', source),
+        }
+    }
+}
+
+/// Takes escapes away. `None`, where there are none.
+pub(crate) fn decode(source: &[u8], escapes: Escapes) -> Option<Decoded> {
+    let mut next = escapes.next(source)?;
     let mut decoded = Decoded { bytes: Vec::with_capacity(source.len()), ..Decoded::default() };
     let (mut at, mut open) = (0, None);
     loop {
@@ -81,7 +103,7 @@ pub(crate) fn decode(source: &[u8]) -> Option<Decoded> {
             let bytes = start..decoded.bytes.len();
             decoded.escapes.push(Place { bytes, source: next..at });
         }
-        match memchr2(b'%', b'\\', &source[at..]) {
+        match escapes.next(&source[at..]) {
             Some(offset) => next = at + offset,
             None => break,
         }
@@ -184,7 +206,7 @@ mod tests {
     #[test]
     fn escapes_are_decoded_with_their_places() {
         let check = |source: &str, expected: &str, open: Option<usize>| {
-            let decoded = decode(source.as_bytes()).unwrap();
+            let decoded = decode(source.as_bytes(), Escapes::Both).unwrap();
             assert_eq!(String::from_utf8_lossy(&decoded.bytes), expected, "{source}");
             let open = open.unwrap_or(source.len());
             assert_eq!(decoded.source(decoded.whole).start, open, "{source}");
@@ -207,6 +229,6 @@ mod tests {
         check(r"\", r"\", Some(0));
         check(r"a\u00", r"a\u00", Some(1));
         check(r"a\ud83d\ude0", r"a\ud83d\ude0", Some(1));
-        assert!(decode(b"nothing escaped").is_none());
+        assert!(decode(b"nothing escaped", Escapes::Both).is_none());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use crate::encodings::{decode, spellings};
+use crate::encodings::{Escapes, decode, spellings};
 use crate::value::SecretValue;
 
 /// What stands in place of each byte of a value. The length stays, and with it what counts
@@ -24,6 +24,9 @@ pub struct Redactor {
     /// Absent where there is nothing to find.
     automaton: Option<AhoCorasick>,
     spellings: Vec<Vec<u8>>,
+    /// Which escapes are taken away, each time anew: a value that holds a percent sign or a
+    /// backslash may stand as it is where only the others are escapes.
+    escapes: Vec<Escapes>,
 }
 
 /// Masks the values in bytes that come in pieces, wherever those are cut.
@@ -47,9 +50,14 @@ impl Redactor {
         let mut all: Vec<_> = texts.into_iter().flat_map(spellings).collect();
         all.sort();
         all.dedup();
+        let has = |byte: &u8| all.iter().any(|text| text.contains(byte));
+        let escapes =
+            [(Escapes::Both, true), (Escapes::Json, has(&b'%')), (Escapes::Percent, has(&b'\\'))];
+        let escapes = escapes.into_iter().filter(|(_, is_looked_for)| *is_looked_for);
+        let escapes = escapes.map(|(escapes, _)| escapes).collect();
         // It fails above two billion states, of which the values are far.
         let automaton = (!all.is_empty()).then(|| AhoCorasick::new(&all)).and_then(Result::ok);
-        Self { automaton, spellings: all }
+        Self { automaton, spellings: all, escapes }
     }
 
     /// Whether there is nothing to find.
@@ -61,7 +69,9 @@ impl Redactor {
     pub fn finds(&self, bytes: &[u8]) -> bool {
         let Some(automaton) = &self.automaton else { return false };
         automaton.is_match(bytes)
-            || decode(bytes).is_some_and(|decoded| automaton.is_match(&decoded.bytes))
+            || self.escapes.iter().any(|escapes| {
+                decode(bytes, *escapes).is_some_and(|decoded| automaton.is_match(&decoded.bytes))
+            })
     }
 
     /// Masks the values in there. Returns whether there were any.
@@ -98,7 +108,7 @@ impl Redactor {
         let found = automaton.find_overlapping_iter(bytes).map(|found| found.range());
         looked.spans.extend(found);
         looked.open -= self.open_end(bytes);
-        if let Some(decoded) = decode(bytes) {
+        for decoded in self.escapes.iter().filter_map(|escapes| decode(bytes, *escapes)) {
             let found = automaton.find_overlapping_iter(&decoded.bytes);
             looked.spans.extend(found.map(|found| {
                 decoded.source(found.start()).start..decoded.source(found.end() - 1).end
@@ -217,6 +227,20 @@ mod tests {
             for escaped in [encoded.replace('/', "\\/"), encoded.replace('/', "%2F")] {
                 assert!(redacted(&[secret], &escaped).contains("*********"), "{escaped}");
             }
+        }
+    }
+
+    #[test]
+    fn a_value_that_looks_escaped_itself_is_masked_where_it_is_escaped() {
+        for (secret, text) in [
+            ("p%41ss/word/1", r"p%41ss\/word\/1"),
+            ("p%41ss\"word", r#"p%41ss\"word"#),
+            (r"p\nss word", r"p\nss%20word"),
+            (r"p\nss word", r"p\\nss word"),
+            ("p%41ss word", "p%2541ss%20word"),
+            ("0\"%aaAA0", r#"0\"%aaAA0"#),
+        ] {
+            assert_eq!(redacted(&[secret], text), "*".repeat(text.len()), "{text}");
         }
     }
 
