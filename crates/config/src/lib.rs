@@ -68,9 +68,9 @@ mod trust;
 mod written;
 
 pub use config::{
-    BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network, Parameter, ParameterType,
-    Parameters, RootFile, Secret, SecretStore, SecretStoreKind, Tool, ToolGrants, ToolSource, Topic,
-    Trust,
+    BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network, Parameter,
+    ParameterType, Parameters, RootFile, Secret, SecretStore, SecretStoreKind, Tool, ToolGrants,
+    ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

@@ -90,7 +90,7 @@ impl CallSecrets {
 
     /// The variables of a tool that hold a placeholder, each with its text.
     pub fn variables(&self) -> impl Iterator<Item = (&VariableName, &str)> {
-        self.secrets.iter().flat_map(|Secret { grant, placeholder }| {
+        self.secrets.iter().flat_map(|Secret { grant, placeholder, .. }| {
             grant.variables.iter().map(|variable| (variable, placeholder.as_str()))
         })
     }
@@ -715,7 +715,7 @@ mod tests {
     #[derive(Default)]
     struct Noting(Mutex<Vec<String>>);
 
-    impl ReadSecret for Noting {
+    impl ReadSecret for Arc<Noting> {
         fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
             self.0.lock().unwrap().push(name.to_string());
             Values.read(name)
@@ -726,8 +726,8 @@ mod tests {
     fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
         let noting = Arc::new(Noting::default());
         let grants = [grant("github", Some(Placement::Bearer)), grant("mail", None)];
-        let leaks = Arc::new(Leaks::new(Vec::new()));
-        let call = CallSecrets::new(grants, noting.clone(), leaks).unwrap();
+        let source = Secrets::new(Arc::clone(&noting), Vec::new());
+        let call = CallSecrets::new(grants, Arc::new(source)).unwrap();
         let prepare = |request: Outgoing, github: SecretRelation| {
             let relation = |grant: &SecretGrant| match grant.name.as_str() {
                 "github" => github,

@@ -8,7 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use kitbag_policy::{SecretGrant, SecretName, SecretRelation};
 use kitbag_secrets::{
-    CallSecrets, Secrets, MASK, Outgoing, ReadError, ReadSecret, Redactor, SecretRefusal, SecretValue,
+    CallSecrets, MASK, Outgoing, ReadError, ReadSecret, Redactor, SecretRefusal, SecretValue,
+    Secrets,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
