@@ -89,6 +89,7 @@ fn kitbag(calls: usize) -> Kitbag {
         output: Some(ByteSize::mib(128)),
         written: None,
         fuel: None,
+        requests: None,
         compile: None,
     };
     let calls = NonZeroUsize::new(calls).unwrap();
