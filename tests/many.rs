@@ -162,14 +162,20 @@ fn calls_on_two_threads_do_not_wait_for_each_other() {
     let call = || kitbag.call_blocking("probe", echo("x"), &Cancellation::default());
     call().unwrap();
     let waits = || getrusage(UsageWho::RUSAGE_SELF).unwrap().voluntary_context_switches();
-    let before = waits();
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| (0..CALLS).for_each(|_| drop(call().unwrap())));
-        }
-    });
-    let waited = waits() - before;
-    assert!(waited < CALLS as i64 / 2, "{waited} times in {} calls", 2 * CALLS);
+    let waited = || {
+        let before = waits();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..CALLS).for_each(|_| drop(call().unwrap())));
+            }
+        });
+        waits() - before
+    };
+    // Where other processes have the processors, a thread of these waits in the kernel, too;
+    // for a lock it would each time.
+    let waited: Vec<_> = (0..5).map(|_| waited()).collect();
+    let is_few = |waited: &i64| *waited < CALLS as i64 / 2;
+    assert!(waited.iter().any(is_few), "{waited:?} times in {} calls", 2 * CALLS);
 }
 
 #[test]
