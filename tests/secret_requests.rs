@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kitbag_test_servers::{Answer, Behaviour, Server};
+use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
 use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;
@@ -92,6 +92,29 @@ fn a_secret_is_added_for_its_places_and_seen_by_the_server_alone() {
 }
 
 #[test]
+fn a_secret_goes_over_tls_to_a_server_of_an_authority_of_the_users() {
+    let authority = Authority::new();
+    let server = Server::start_tls(Behaviour::Echo, &authority.local());
+    let to = format!("{}/**", server.url_as("localhost"));
+    let grants = format!("http = [{to:?}]\nsecrets = {{ github = {{}} }}");
+    let arguments = json!({ "url": server.url_as("localhost") });
+    let workspace = workspace(&[to], &grants);
+    let done = run(&workspace, &arguments);
+    assert!(done.stdout.contains("TlsCertificateError"), "{}", done.shown());
+    assert!(server.seen().requests.is_empty());
+
+    let roots = workspace.home().join("authority.pem");
+    fs::write(&roots, authority.pem()).unwrap();
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    let network = format!("{own}[network]\nroots = [{roots:?}]\n");
+    fs::write(workspace.own_config_file(), network).unwrap();
+    let done = run(&workspace, &arguments);
+    assert_eq!(done.code, 0, "{}", done.shown());
+    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+    check_hidden(&done.shown());
+}
+
+#[test]
 fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
     let (server, other) = (echoing(), echoing());
     let variable = "env = [{ name = \"TOKEN\", secret = \"github\" }]";
@@ -109,6 +132,23 @@ fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
         "the header `authorization` holds the placeholder of a secret that does not go there";
     assert!(done.stderr.contains(refused), "{}", done.shown());
     assert!(other.seen().requests.is_empty());
+}
+
+#[test]
+fn a_tool_sees_whether_it_has_a_secret_by_its_variable() {
+    let workspace = Workspace::new();
+    let wasm = guest("settings");
+    let shown = |secrets: &str| {
+        workspace.own_config(&format!(
+            "{secrets}[tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n\
+             grants.env = [{{ name = \"TOKEN\", secret = \"github\" }}]\n"
+        ));
+        workspace.run_with(&["run", "settings"], "", &ENV).success()
+    };
+    assert_eq!(shown(""), "");
+    let shown = shown("[secrets.github]\nvariable = \"OF_THE_HOST\"\n");
+    assert!(shown.starts_with("env TOKEN=kitbag_placeholder_"), "{shown}");
+    check_hidden(&shown);
 }
 
 #[test]

@@ -11,7 +11,9 @@ fn workspace() -> Workspace {
     workspace.own_config(
         "deny = [\"https://api.example/admin\"]\n\
          [tools.learn.grants]\nhttp = [\n\"https://api.example/**\",\n\
-         { url = \"http://10.0.0.1:8080/*\", methods = [\"POST\"] },\n]\n",
+         { url = \"http://10.0.0.1:8080/*\", methods = [\"POST\"] },\n]\n\
+         secrets = { github = {} }\n\
+         [secrets.github]\nto = [\"https://api.example/**\"]\n",
     );
     workspace
 }
@@ -32,6 +34,8 @@ fn it_says_what_allows_a_request_or_what_would() {
         (&["learn", "POST", "http://10.0.0.1:8080/x"], 0),
         (&["learn", "ftp://api.example/"], 6),
         (&["learn", "env", "LANG"], 6),
+        (&["learn", "secret", "github"], 0),
+        (&["learn", "secret", "mail"], 6),
         (&["learn", "tool", "search"], 6),
         (&["probe", "docs/a.md"], 0),
         (&["probe", "/workspace/docs/a.md", "--write"], 6),

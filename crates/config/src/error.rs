@@ -102,6 +102,14 @@ impl Report {
             .push((rank, Diagnostic { origin, problem: problem.into(), excerpt, hint }));
     }
 
+    /// As [`at`](Self::at), without the line, in which a password may stand.
+    pub(crate) fn at_secret<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
+        self.at(at, problem);
+        if let Some((_, diagnostic)) = self.diagnostics.last_mut() {
+            diagnostic.excerpt = None;
+        }
+    }
+
     /// Takes down what is wrong with something that has no lines.
     pub(crate) fn origin(
         &mut self,

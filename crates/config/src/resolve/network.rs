@@ -87,7 +87,7 @@ impl Resolver<'_> {
         match (table.proxy.as_ref().map(|proxy| proxy.at(file)), direct) {
             (Some(at), _) => match at.value.parse::<Proxy>() {
                 Ok(proxy) => network.proxy = Some(at.sourced(proxy.with_direct(named))),
-                Err(error) => self.report.at(at, NetworkProblem::from(error)),
+                Err(error) => self.report.at_secret(at, NetworkProblem::from(error)),
             },
             (None, Some(direct)) => self.report.at(direct, NetworkProblem::NoProxy),
             (None, None) => {}

@@ -107,6 +107,14 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
 }
 
 #[test]
+fn an_error_shows_no_password_of_a_proxy() {
+    let errors = user("[network]\nproxy = \"htp://ada:hunter2@proxy.example.com:3128\"\n");
+    let shown = errors.try_load().unwrap_err().to_string();
+    assert!(shown.contains("config.toml:2:9: a proxy is written as"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
 fn a_file_that_others_can_write_is_trusted_for_nothing() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = user("[network]\nroots = [\"~/ca.pem\"]\n").file("h/ca.pem", AUTHORITY);
