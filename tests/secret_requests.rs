@@ -182,27 +182,36 @@ fn a_secret_that_cannot_be_read_is_said_without_a_request() {
 
 #[test]
 fn a_server_of_mcp_shows_no_secret_in_answers_log_or_metrics() {
-    let server = echoing();
+    let authority = Authority::new();
+    // By HTTP/2, whose crate tells much of what it does.
+    let server = Server::start_tls(Behaviour::Echo, &authority.local());
     let workspace = Workspace::new();
     let wasm = guest("request");
+    let roots = workspace.home().join("authority.pem");
+    fs::write(&roots, authority.pem()).unwrap();
     // What a password manager would print.
     workspace.own_config(&format!(
-        "[secrets.github]\ncommand = [\"/bin/echo\", \"{VALUE}\"]\nto = [\"{to}\"]\n\
+        "[network]\nroots = [{roots:?}]\n\
+         [secrets.github]\ncommand = [\"/bin/echo\", \"{VALUE}\"]\nto = [\"{to}\"]\n\
+         as = {{ header = \"x-key\" }}\n\
          [tools.request]\nsource = \"local\"\nwasm = {wasm:?}\n\
          [tools.request.grants]\nhttp = [\"{to}\"]\nsecrets = {{ github = {{}} }}\n",
-        to = all(&server)
+        to = format!("{}/**", server.url_as("localhost"))
     ));
-    let mut host = HttpServer::start(&workspace, &["--no-token", "--log", "debug"]);
-    let arguments = json!({ "name": "request", "arguments": { "url": server.url() } });
+    let mut host = HttpServer::start(&workspace, &["--no-token", "--log", "trace"]);
+    let url = server.url_as("localhost");
+    let arguments = json!({ "name": "request", "arguments": { "url": url } });
     let answer = host.message("", "tools/call", arguments);
-    assert!(answer.body.contains("echo *****"), "{answer:?}");
+    assert!(answer.body.contains("******"), "{answer:?}");
     check_hidden(&answer.body);
     let metrics = host.send("GET", "/metrics", "", "");
     assert!(metrics.body.contains("request"), "{metrics:?}");
     check_hidden(&metrics.body);
     host.child.kill().unwrap();
-    check_hidden(&host.rest());
-    assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));
+    let log = host.rest();
+    assert!(log.contains("kitbag"), "{log}");
+    check_hidden(&log);
+    assert_eq!(seen(&server, "x-key").unwrap(), VALUE);
 }
 
 /// The memory of a process: each part that it can write, whether a large part that it

@@ -54,14 +54,16 @@ fn prepare_now(
     let prepared = prepared.map_err(|refusal| refused(request, &refusal))?;
     let Outgoing { path, query, headers: fields, body, .. } = prepared.request;
     let path = query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
-    let mut headers = HeaderMap::new();
+    let (mut headers, redactor) = (HeaderMap::new(), secrets.redactor());
     for (name, value) in fields {
         let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
         let (name, mut value) = field.ok_or_else(|| {
             let reason = format!("the secret for the header `{name}` has a line break in it");
             RequestError::from(HttpRefusal::new(RefusalKind::Header, reason))
         })?;
-        value.set_sensitive(name == header::AUTHORIZATION);
+        // It is in no log of the crates below, and in no table of HTTP/2.
+        let has_secret = redactor.finds(value.as_bytes());
+        value.set_sensitive(has_secret || name == header::AUTHORIZATION);
         headers.append(name, value);
     }
     let body = Bytes::from(body.unwrap_or_default());
