@@ -70,6 +70,7 @@ impl<S, T, N, F> LimitSet<S, T, N, F> {
     }
 
     /// Puts what another set knows of each limit beside what this one knows.
+    #[expect(clippy::type_complexity, reason = "it is each parameter twice")]
     pub(crate) fn zip<S2, T2, N2, F2>(
         self,
         other: LimitSet<S2, T2, N2, F2>,
