@@ -64,13 +64,15 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
         "[network]\nproxy = \"https://proxy.example.com\"\n\
          no_proxy = [\"http://a.example.com\", \"10.0.0.1/8\", 1]\n\
          roots = [\n\"ca.pem\",\n\"~/none.pem\",\n\"~\",\n\"~/key.pem\",\n\"~/broken.pem\",\n\
-         \"~/empty.pem\",\n]\nroot = 1\n",
+         \"~/empty.pem\",\n\"~/fifo\",\n]\nroot = 1\n",
     );
     let broken =
         format!("{AUTHORITY}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     let fixture =
         fixture.file("h/key.pem", key).file("h/broken.pem", broken).file("h/empty.pem", "");
+    let fifo = fixture.path("h/fifo");
+    assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     let no_certificate =
         "holds no certificate in PEM, which begins with `-----BEGIN CERTIFICATE-----`";
     check_problems_of(
@@ -95,7 +97,8 @@ fn what_connections_cannot_be_made_with_is_an_error_at_its_place() {
             "/t/h/config.toml:9:1: certificate 2 in `/t/h/broken.pem` cannot be used: \
              TrailingData(SignedData)",
             &format!("/t/h/config.toml:10:1: `/t/h/empty.pem` {no_certificate}"),
-            "/t/h/config.toml:12:1: unknown key `root` in `network`; did you mean `roots`?",
+            "/t/h/config.toml:11:1: the certificates in `/t/h/fifo` cannot be used: is not a regular file",
+            "/t/h/config.toml:13:1: unknown key `root` in `network`; did you mean `roots`?",
         ],
     );
     check_problems_of(
