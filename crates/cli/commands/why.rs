@@ -206,7 +206,7 @@ impl Places {
             },
             _ => false,
         };
-        let has_ceiling = matches!(*key, "http" | "env" | "secrets") && is_of_workspace;
+        let has_ceiling = matches!(*key, "http" | "env") && is_of_workspace;
         Self {
             entry: entry.clone(),
             list: format!("tools.{}.grants.{key}", tool.name),

@@ -373,6 +373,15 @@ impl Texts {
         }
     }
 
+    /// Whether a link leads to this file from the workspace to somewhere else.
+    fn is_outside(&self, path: &Path) -> bool {
+        match (path.canonicalize(), self.root.canonicalize()) {
+            (Ok(path), Ok(root)) => !path.starts_with(root),
+            // What leads nowhere is not read.
+            _ => false,
+        }
+    }
+
     /// Reads a file that was opened.
     fn read(
         &mut self,
@@ -387,13 +396,18 @@ impl Texts {
                 return None;
             }
         };
+        let is_outside = layer != Layer::User && self.is_outside(&path);
+        let source = |text: String| {
+            let file = SourceFile::new(path, &self.root, layer, text);
+            if is_outside { file.unquoted() } else { file }
+        };
         match String::from_utf8(bytes) {
-            Ok(text) => Some(SourceFile::new(path, &self.root, layer, text)),
+            Ok(text) => Some(source(text)),
             Err(error) => {
                 // Only the part that is text can be shown, and counted.
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
-                let file = SourceFile::new(path, &self.root, layer, text);
+                let file = source(text);
                 self.report.span(&file, Span::from(end..end), Problem::NotUtf8, None);
                 self.is_complete = false;
                 None

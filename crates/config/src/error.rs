@@ -96,10 +96,15 @@ impl Report {
         hint: Option<String>,
     ) {
         let origin = file.origin(span.start);
-        let excerpt = Some(Excerpt::new(file.text(), span));
         let rank = (file.layer() as u8, file.shown().clone(), span.start);
-        self.diagnostics
-            .push((rank, Diagnostic { origin, problem: problem.into(), excerpt, hint }));
+        let diagnostic = match file.is_quoted() {
+            true => {
+                let excerpt = Some(Excerpt::new(file.text(), span));
+                Diagnostic { origin, problem: problem.into(), excerpt, hint }
+            }
+            false => Diagnostic { origin, problem: Problem::Outside, excerpt: None, hint: None },
+        };
+        self.diagnostics.push((rank, diagnostic));
     }
 
     /// As [`at`](Self::at), without the line, in which a password may stand.

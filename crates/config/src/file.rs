@@ -24,6 +24,7 @@ pub struct SourceFile {
     layer: Layer,
     text: String,
     lines: Lines,
+    is_quoted: bool,
 }
 
 /// Whose file it is, from the weakest to the strongest.
@@ -70,7 +71,18 @@ impl SourceFile {
     /// the path is shown relative.
     pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
         let lines = Lines::new(&text);
-        Self { shown: relative(&path, root), path, layer, text, lines }
+        Self { shown: relative(&path, root), path, layer, text, lines, is_quoted: true }
+    }
+
+    /// The same file, of which no message shows anything: a link of a workspace leads to it, and
+    /// it may be a private key.
+    pub(crate) fn unquoted(self) -> Self {
+        Self { is_quoted: false, ..self }
+    }
+
+    /// Whether messages show what is in it.
+    pub(crate) fn is_quoted(&self) -> bool {
+        self.is_quoted
     }
 
     /// The path as it is shown.

@@ -371,6 +371,12 @@ pub enum Problem {
         /// Where the user's own grants stand.
         own: Box<Origin>,
     },
+    /// A mistake in a file outside of the workspace, to which a link of the workspace leads.
+    #[error(
+        "there is a mistake here, and nothing of this file is shown, since a link leads to it from \
+         the workspace; put a copy into the workspace to see it"
+    )]
+    Outside,
     /// A tool names a secret that the user does not have.
     #[error(
         "there is no secret `{name}`; keep one with `kitbag secret set {name} --to 'https://…'`"

@@ -67,7 +67,9 @@ pub(crate) async fn run(
         let (response, lease) =
             in_time(&allowed, hop(&shared, &mut outgoing, &allowed, times)).await?;
         if redirect::is_one(&response, &outgoing) && allowed.follows(followed) {
-            let url = redirect::next(&response, &mut outgoing, allowed.request())?;
+            let redactor = allowed.call().redactor();
+            let url = redirect::next(&response, &mut outgoing, allowed.request(), &redactor)
+                .inspect_err(|error| allowed.call().failed(error))?;
             followed += 1;
             allowed = allowed.call().authorise(&url, &outgoing, allowed.start())?;
             continue;
@@ -108,11 +110,12 @@ async fn hop(
     let body = match &call.secrets {
         None => body,
         Some(secrets) => {
-            looked::ask(&mut headers);
             if !body.is_end_stream() {
                 _whole = Some(call.whole.acquire().await.map_err(|_| RequestError::Ended)?);
             }
             let whole = body.collect().await.map_err(RequestError::of_body)?.to_bytes();
+            // A body that was opened and left empty can be sent again.
+            outgoing.is_empty |= whole.is_empty();
             let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
             let prepared = prepared.inspect_err(|error| {
                 call.failed(error);
@@ -120,6 +123,9 @@ async fn hop(
             })?;
             call.warned(prepared.warnings);
             (path, headers) = (prepared.path, prepared.headers);
+            if !secrets.redactor().is_empty() {
+                looked::ask(&mut headers);
+            }
             Counted::sent(prepared.body, allowed.clone())
         }
     };
@@ -222,11 +228,9 @@ fn finish(
     let (mut parts, body) = response.into_parts();
     parts.extensions.clear();
     let mut body = body.map_err(|error| RequestError::of_hyper(&error)).boxed_unsync();
-    if let Some(secrets) = &allowed.call().secrets {
-        let redactor = secrets.redactor();
-        if !redactor.is_empty() {
-            body = Looked::new(body, &mut parts.headers, redactor, allowed.clone())?.boxed_unsync();
-        }
+    let redactor = allowed.call().redactor();
+    if !redactor.is_empty() {
+        body = Looked::new(body, &mut parts.headers, redactor, allowed.clone())?.boxed_unsync();
     }
     Ok(Response::from_parts(parts, IncomingBody::new(body, allowed, times.between_bytes, lease)))
 }

@@ -3,7 +3,7 @@
 //! Which names a tool may send is decided by its grants; here is how many, and which of
 //! them belong to what.
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use kitbag_policy::http::{HttpRefusal, RefusalKind};
 
 /// Header fields of one request. Servers take a hundred as a rule.
@@ -12,8 +12,19 @@ const MOST_FIELDS: usize = 100;
 /// All names and values of one request's header fields.
 const MOST_BYTES: usize = 32 << 10;
 
-/// What says who asks: it goes to the origin that it was meant for.
-pub(crate) const CREDENTIALS: [HeaderName; 2] = [header::AUTHORIZATION, header::COOKIE];
+/// What a request takes along to another origin. Any other field may say who asks, and goes to
+/// the origin that it was meant for.
+const FOR_EVERY_ORIGIN: [HeaderName; 9] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::RANGE,
+    header::USER_AGENT,
+];
 
 /// What says something of a body.
 pub(crate) const OF_BODY: [HeaderName; 5] = [
@@ -23,6 +34,12 @@ pub(crate) const OF_BODY: [HeaderName; 5] = [
     header::CONTENT_LOCATION,
     header::CONTENT_TYPE,
 ];
+
+/// Leaves what goes to another origin, too.
+pub(crate) fn for_another_origin(headers: &HeaderMap) -> HeaderMap {
+    let is_for_all = |(name, _): &(&HeaderName, &HeaderValue)| FOR_EVERY_ORIGIN.contains(name);
+    headers.iter().filter(is_for_all).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
 
 /// Checks how many header fields there are, and how long they are together.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), HttpRefusal> {

@@ -1,7 +1,8 @@
 //! Where a redirect leads, and what of a request goes there.
 
 use http::{Method, Response, StatusCode, header};
-use kitbag_policy::http::HttpRequest;
+use kitbag_policy::http::{HttpRefusal, HttpRequest, RefusalKind};
+use kitbag_secrets::Redactor;
 use url::Url;
 
 use crate::error::RequestError;
@@ -40,15 +41,25 @@ pub(crate) fn next<B>(
     response: &Response<B>,
     outgoing: &mut Outgoing,
     from: &HttpRequest,
+    redactor: &Redactor,
 ) -> Result<String, RequestError> {
     let invalid = || RequestError::Protocol("it redirects to something that is no URL".to_owned());
     let location = response.headers().get(header::LOCATION).ok_or_else(invalid)?;
+    // An error of the request that it leads to would show it, whatever becomes of its case.
+    if redactor.finds(location.as_bytes()) {
+        let reason = "it is redirected to a URL that holds the value of a secret";
+        return Err(HttpRefusal::new(RefusalKind::Path, reason).into());
+    }
     let location = location.to_str().map_err(|_| invalid())?;
+    // It is not tidied up either, as programs for people do.
+    if location.bytes().any(|byte| byte <= b' ' || byte == b'\\') {
+        return Err(invalid());
+    }
     let base = Url::parse(&url_of(from)).map_err(|_| invalid())?;
     let mut to = base.join(location).map_err(|_| invalid())?;
     to.set_fragment(None);
     if to.origin() != base.origin() {
-        headers::CREDENTIALS.iter().for_each(|name| drop(outgoing.headers.remove(name)));
+        outgoing.headers = headers::for_another_origin(&outgoing.headers);
     }
     if becomes_get(response.status(), &outgoing.method) {
         outgoing.method = Method::GET;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Request, Response};
 use kitbag_policy::http::{AllowedRequest, HttpGrants, HttpRefusal, HttpRequest, RefusalKind};
-use kitbag_secrets::CallSecrets;
+use kitbag_secrets::{CallSecrets, Redactor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -214,6 +214,11 @@ impl Call {
             return Err(HttpRefusal::new(RefusalKind::Rate, reason));
         }
         Ok(allowed)
+    }
+
+    /// What masks the values that the call has read.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        self.secrets.as_ref().map(|secrets| secrets.redactor()).unwrap_or_default()
     }
 
     /// Notes an error that is a refusal.

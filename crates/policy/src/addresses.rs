@@ -33,6 +33,14 @@ const SPECIAL_V4: [(Ipv4Addr, u8); 16] = [
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
+/// The addresses of this machine for itself.
+///
+/// Source: RFC 6890, and RFC 4291, 2.5.3.
+pub(crate) const LOOPBACK: [Block; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
+];
+
 /// The one block of IPv6 that is global unicast.
 ///
 /// Source: <https://www.iana.org/assignments/ipv6-address-space>.
@@ -114,6 +122,8 @@ fn held(address: Ipv6Addr) -> Held {
         [0x2001, 0, server_high, server_low, _, _, high, low] => {
             Held::Two(v4(server_high, server_low), v4(!high, !low))
         }
+        // ISATAP: RFC 5214, 6.1.
+        [.., 0 | 0x200, 0x5efe, high, low] => Held::One(v4(high, low)),
         _ => Held::Nothing,
     }
 }

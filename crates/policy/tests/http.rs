@@ -236,6 +236,10 @@ fn a_denied_address_holds_for_names_that_lead_to_it() {
     check("https://8.8.8.8/y", &["8.8.8.8"], false);
     check("https://8.8.8.8:444", &["8.8.8.8"], false);
     check("https://b.example", &["8.8.8.8"], false);
+    check("http://localhost", &["127.0.0.1"], true);
+    check("http://localhost", &["127.8.8.8"], true);
+    check("http://localhost", &["8.8.8.8", "::1"], true);
+    check("http://localhost", &["8.8.8.8"], false);
 }
 
 #[test]
@@ -309,6 +313,13 @@ fn header_fields_of_the_connection_are_refused_and_those_that_override_must_be_n
     }
     check(all, &["X-HTTP-Method-Override"], false);
     check(all, &["X-Original-URL"], false);
+    // In the spelling that a server takes for the same, and others that some servers obey.
+    for name in ["x_original_url", "X-HTTP_Method-Override", "X.HTTP.Method.Override", "x_a"] {
+        check(all, &[name], false);
+    }
+    for name in ["X-Forwarded-Uri", "X-Original-URI", "X-HTTP-Verb", "x-middleware-subrequest"] {
+        check(all, &[name], false);
+    }
     check(named, &["X-HTTP-Method-Override", "x-a", "content-type"], true);
     check(named, &["x-b"], false);
 }

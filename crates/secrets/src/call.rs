@@ -337,10 +337,20 @@ impl CallSecrets {
     /// The redactor, which is made anew where a value was read since.
     fn redactor_of_all(&self) -> Arc<Redactor> {
         let mut redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
-        let values = || self.secrets.iter().filter_map(|secret| secret.value.get()?.as_ref().ok());
-        let count = values().count();
+        let is_read = |secret: &&Secret| matches!(secret.value.get(), Some(Ok(_)));
+        let count = self.secrets.iter().filter(is_read).count();
         if redactor.0 != count {
-            *redactor = (count, Redactor::new(values()).into());
+            let texts = self.secrets.iter().flat_map(|secret| {
+                let value = secret.value.get().and_then(|value| value.as_ref().ok());
+                let value = value.map(SecretValue::reveal);
+                // Of a user and a password the password is one by itself.
+                let is_pair = secret.grant.added == Some(Placement::Basic { user: None });
+                let password = value.filter(|_| is_pair).and_then(|value| value.split_once(':'));
+                let password = password.map(|(_, password)| password);
+                let long = |text: &&str| text.len() >= SecretValue::LEAST_BYTES;
+                [value, password.filter(long)].into_iter().flatten().map(str::as_bytes)
+            });
+            *redactor = (count, Redactor::of_texts(texts).into());
         }
         redactor.1.clone()
     }
@@ -660,6 +670,17 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         assert_eq!(sent(&call, range(), false), "/repos\nrange: bytes=0-6");
         assert!(sent(&call, with("request-range", "bytes=0-6"), true).contains("leave it out"));
+    }
+
+    #[test]
+    fn the_password_of_a_pair_is_a_secret_by_itself() {
+        let call = call(vec![grant("mail", Placement::basic(None).ok())]);
+        assert!(sent(&call, request(), true).contains("authorization: Basic "));
+        let mut text = "password=of-the-mail".to_owned();
+        call.mask(&mut text);
+        assert_eq!(text, "password=***********");
+        let own = with("x-key", "of-the-mail");
+        assert_eq!(sent(&call, own, true), "the header `x-key` holds the value of a secret");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -114,8 +115,12 @@ pub fn read_variable(name: &str) -> Result<SecretValue, ReadError> {
 /// [`ReadError`], where it fails, takes too long, or writes no value.
 pub fn read_command(command: &[String], time: Duration) -> Result<SecretValue, ReadError> {
     let program = command.first().cloned().unwrap_or_default();
+    // Not where kitbag was started, which may be a workspace: some programs read its files.
+    let directory = std::env::home_dir().filter(|home| home.is_dir());
     let mut child = Command::new(&program)
         .args(command.iter().skip(1))
+        .current_dir(directory.as_deref().unwrap_or(Path::new("/")))
+        .env_remove("KITBAG_PASSPHRASE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

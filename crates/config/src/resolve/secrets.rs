@@ -103,6 +103,9 @@ enum SecretProblem {
     /// It would come from nothing.
     #[error("`{0}` is empty")]
     Empty(&'static str),
+    /// A program whose path depends on the workspace.
+    #[error("a program is found by its name alone, or has an absolute path")]
+    RelativeProgram,
     /// A path that depends on the workspace.
     #[error("`{0}` is relative; write an absolute path, or one that starts with `~/`")]
     Relative(String),
@@ -180,6 +183,13 @@ impl Resolver<'_> {
     fn words(&mut self, at: At<'_, Vec<Written<String>>>, key: &'static str) -> Vec<String> {
         if at.value.first().is_none_or(|program| program.value.is_empty()) {
             self.report.at(at, SecretProblem::Empty(key));
+        }
+        // One that is found by its name alone is not one of the workspace.
+        if let Some(program) = at.value.first()
+            && program.value.contains('/')
+            && !program.value.starts_with('/')
+        {
+            self.report.at(program.at(at.file), SecretProblem::RelativeProgram);
         }
         at.value.iter().map(|word| word.value.clone()).collect()
     }

@@ -63,3 +63,21 @@ fn the_directory_of_tools_must_be_one() {
     let fixture = Fixture::empty().file("w/.kitbag/tools", "");
     check_problems_of(&fixture, &[".kitbag/tools: is not a directory"]);
 }
+
+#[test]
+fn nothing_is_shown_of_a_file_that_a_link_of_the_workspace_leads_to() {
+    let key = "AGE-SECRET-KEY-1NOTAREALONE";
+    for link in ["w/.kitbag/config.toml", "w/.kitbag/tools/x.toml"] {
+        let fixture = Fixture::empty()
+            .file("h/secrets.key", key)
+            .file("w/.kitbag/tools/x.wasm", "")
+            .link(link, "/t/h/secrets.key");
+        let target = fixture.path("h/secrets.key");
+        let at = fixture.path(link);
+        std::fs::remove_file(&at).unwrap();
+        std::os::unix::fs::symlink(&target, &at).unwrap();
+        let errors = fixture.try_load().unwrap_err().to_string();
+        assert!(errors.contains(":1:28: there is a mistake here"), "{errors}");
+        assert!(!errors.contains(key), "{errors}");
+    }
+}

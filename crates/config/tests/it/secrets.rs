@@ -256,3 +256,33 @@ fn a_workspace_allows_no_leak() {
            `/t/h/config.toml` may hold it; remove it"],
     );
 }
+
+#[test]
+fn a_program_of_the_workspace_gives_no_secret() {
+    let check = |program: &str, is_fine: bool| {
+        let own = format!("[secrets.s]\ncommand = [\"{program}\"]\n");
+        let loaded = Fixture::empty().user(&own).try_load();
+        assert_eq!(loaded.is_ok(), is_fine, "{program}");
+    };
+    check("pass", true);
+    check("/usr/bin/pass", true);
+    check("./pass", false);
+    check("tools/pass", false);
+}
+
+#[test]
+fn a_place_that_the_secret_does_not_have_is_left_out_with_a_warning() {
+    let fixture = Fixture::new("").user(
+        "[secrets.s]\nvariable = \"S\"\nto = [\"https://a.example/x/**\"]\n\
+         [tools.learn.grants.secrets.s]\nto = [\"https://a.example/x/y\", \"https://b.example/**\"]\n",
+    );
+    let config = fixture.load();
+    let grants = &config.tools["learn"].grants;
+    let within = grants.value.secrets[0].within.as_ref().unwrap();
+    assert_eq!(
+        within.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["https://a.example/x/y"]
+    );
+    let warnings: Vec<_> = grants.warnings.iter().map(|it| it.value.to_string()).collect();
+    assert!(warnings[0].contains("does not go to `https://b.example/**`"), "{warnings:?}");
+}

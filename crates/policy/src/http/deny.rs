@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::addresses::is_within;
+use crate::addresses::{Block, LOOPBACK, is_within};
 use crate::http::host::{Host, HostPattern};
 use crate::http::pattern::UrlPattern;
 use crate::http::refusal::{HttpRefusal, RefusalKind};
@@ -10,7 +10,8 @@ use crate::http::request::HttpRequest;
 
 /// What is denied. It has the grammar of the grants and reads it widely: every method, both
 /// schemes, every port where none is written, the host itself below `*.`, and every path that
-/// some server could take for one of these. An address holds for names that lead to it.
+/// some server could take for one of these. An address holds for names that lead to it, and
+/// `localhost` for all addresses of the loopback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deny {
     patterns: Vec<UrlPattern>,
@@ -45,9 +46,12 @@ impl Deny {
         addresses: &[IpAddr],
     ) -> Result<(), HttpRefusal> {
         for pattern in &self.patterns {
-            let HostPattern::One(Host::Address(denied)) = pattern.host() else { continue };
-            let block = [denied.to_canonical().into()];
-            let denied = addresses.iter().find(|address| is_within(**address, &block));
+            let block: &[Block] = match pattern.host() {
+                HostPattern::One(Host::Address(denied)) => &[denied.to_canonical().into()],
+                HostPattern::One(Host::Name(name)) if name == "localhost" => &LOOPBACK,
+                HostPattern::One(_) | HostPattern::Any | HostPattern::Below(_) => continue,
+            };
+            let denied = addresses.iter().find(|address| is_within(**address, block));
             if let Some(address) = denied
                 && pattern.matches_port_and_path_widely(request)
             {

@@ -22,18 +22,25 @@ const NEVER: [&str; 12] = [
     "upgrade",
 ];
 
-/// What makes some servers take a request for another one than was decided on: another
-/// method, path or host. A tool sends them only where its grant names them.
-const OVERRIDES: [&str; 9] = [
+/// Names with one of these in them make some servers take a request for another one than was
+/// decided on: another method, path or host. A tool sends them only where its grant names
+/// them.
+const OVERRIDES: [&str; 15] = [
+    "backend-host",
+    "destinationurl",
     "forwarded",
-    "x-forwarded-host",
-    "x-forwarded-path",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-    "x-original-host",
-    "x-original-url",
-    "x-rewrite-url",
+    "http-host",
+    "method",
+    "middleware",
+    "original-",
+    "override",
+    "replaced-path",
+    "request-uri",
+    "rewrite",
+    "verb",
+    "x-host",
+    "x-path",
+    "x-url",
 ];
 
 /// What every client sends: allowed besides those that a grant names.
@@ -90,7 +97,10 @@ impl Headers {
         let is_one_of = |names: &[&str]| names.contains(&&*name);
         match self {
             _ if is_one_of(&NEVER) => false,
-            Self::Usual => !is_one_of(&OVERRIDES),
+            // Many servers take `_` and `.` for `-`.
+            Self::Usual => {
+                !name.contains(['_', '.']) && !OVERRIDES.iter().any(|part| name.contains(part))
+            }
             Self::These(names) => names.contains(&name) || is_one_of(&USUAL),
         }
     }

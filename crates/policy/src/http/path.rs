@@ -3,6 +3,7 @@
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode_byte};
+use unicode_normalization::UnicodeNormalization;
 
 use crate::http::glob::glob;
 
@@ -86,7 +87,14 @@ pub(crate) fn check(path: &str) -> Result<(), PathError> {
     if decoded.iter().any(u8::is_ascii_control) || decoded.contains(&b'\\') {
         return Err(PathError::Character);
     }
-    let is_dots = |segment: &[u8]| matches!(without_parameters(segment), b"." | b"..");
+    // Some servers take bytes that are no UTF-8, or wider forms of a dot, for a dot.
+    let Ok(text) = str::from_utf8(&decoded) else { return Err(PathError::Character) };
+    let folded: String = text.nfkc().collect();
+    let is_dots =
+        |segment: &[u8]| matches!(without_parameters(segment).trim_ascii_end(), b"." | b"..");
+    if folded.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots) {
+        return Err(PathError::Dots);
+    }
     match decoded.split(|byte| *byte == b'/').any(is_dots) {
         true => Err(PathError::Dots),
         false => Ok(()),
@@ -106,11 +114,20 @@ impl Segments {
     }
 
     /// The segments as the most lenient server reads them: without case, without empty
-    /// ones and parameters, and decoded as often as there is something to decode.
+    /// ones and parameters, and decoded as often as there is something to decode; in the one
+    /// form of characters that look alike, and without what Windows leaves out of a name.
     fn widely(path: &str) -> Self {
-        let decoded = decode_wholly(path.bytes()).to_ascii_lowercase();
-        let segments = decoded.split(|byte| *byte == b'/').map(without_parameters);
-        Self(segments.filter(|segment| !segment.is_empty()).map(<[u8]>::to_vec).collect())
+        let decoded = decode_wholly(path.bytes());
+        let text = String::from_utf8_lossy(&decoded);
+        let folded: String = text.nfkc().flat_map(char::to_lowercase).nfkc().collect();
+        // What a server that decodes once more takes for the end of the path.
+        let folded = folded.split(['?', '#']).next().unwrap_or_default();
+        let name = |segment: &str| {
+            let segment = segment.split([';', ':']).next().unwrap_or_default();
+            segment.trim_end_matches(['.', ' ']).as_bytes().to_vec()
+        };
+        let segments = folded.split(['/', '\\']).map(name);
+        Self(segments.filter(|segment| !segment.is_empty()).collect())
     }
 }
 

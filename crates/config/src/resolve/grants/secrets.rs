@@ -82,7 +82,19 @@ impl Resolver<'_> {
             let is_within = ceiling.iter().chain(&own_grants).any(|bound| bound.names(&named));
             let SecretGrant { name, within, .. } = named;
             match self.secret_grant(&name, at, code, is_within) {
-                Ok(grant) => granted.push(SecretGrant { within, ..grant }),
+                Ok(grant) => {
+                    let (within, beyond) = inside(&grant, within);
+                    let warning = |pattern: UrlPattern| {
+                        let reason = format!(
+                            "the secret `{name}` does not go to `{pattern}`: no place that your own \
+                             file has for it holds that"
+                        );
+                        at.sourced(Problem::Grant { kind: SecretGrant::KEY, reason })
+                    };
+                    let warnings = beyond.into_iter().map(warning);
+                    grants.warnings.extend(warnings.filter(|_| is_enabled));
+                    granted.push(SecretGrant { within, ..grant });
+                }
                 Err(problem) => {
                     all_count &= !matches!(problem.value, Problem::BeyondGrantCeiling { .. });
                     grants.warnings.extend(is_enabled.then_some(problem));
@@ -175,6 +187,18 @@ impl Resolver<'_> {
         }
         patterns
     }
+}
+
+/// Which of these patterns are places of a secret, and which are not.
+fn inside(
+    grant: &SecretGrant,
+    within: Option<Vec<UrlPattern>>,
+) -> (Option<Vec<UrlPattern>>, Vec<UrlPattern>) {
+    let Some(within) = within else { return (None, Vec::new()) };
+    let is_place =
+        |pattern: &UrlPattern| grant.to.iter().any(|place| place.pattern().holds(pattern));
+    let (inside, beyond) = within.into_iter().partition(is_place);
+    (Some(inside), beyond)
 }
 
 impl From<SecretNameError> for Problem {
