@@ -100,6 +100,17 @@ fn a_body_goes_out_and_comes_back() {
 }
 
 #[test]
+fn a_redirect_is_followed_where_a_grant_says_so() {
+    let server = Server::start(Behaviour::Redirects);
+    let follow =
+        HttpGrant { follow: 3, ..HttpGrant::new(format!("{}/**", server.url()).parse().unwrap()) };
+    // The client opens the body of a request and leaves it empty.
+    let got = request(vec![follow], json!({ "url": format!("{}/302/2", server.url()) }));
+    assert_eq!(got["status"], 200, "{got}");
+    assert_eq!(server.seen().requests.len(), 3);
+}
+
+#[test]
 fn without_a_grant_no_server_is_reached() {
     let server = Server::start_tls(Behaviour::Echo, &AUTHORITY.local());
     let got = request(Vec::new(), json!({ "url": server.url_as("localhost") }));

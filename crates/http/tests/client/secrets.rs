@@ -127,6 +127,15 @@ fn a_redirect_takes_no_secret_along() {
 }
 
 #[test]
+fn a_response_comes_as_the_tool_asked_for_it_where_no_secret_goes() {
+    let (server, elsewhere) = (Server::start(Behaviour::Echo), "https://a.example/**");
+    let secrets = secrets(&[elsewhere], Some(Placement::Bearer));
+    let caller = caller(vec![any_method(&server.url())], &secrets);
+    caller.send("GET", &server.url()).header("accept-encoding", "br").whole().unwrap();
+    assert_eq!(server.seen().requests[0].header("accept-encoding").unwrap(), "br");
+}
+
+#[test]
 fn a_redirect_that_holds_a_value_is_refused_without_showing_it() {
     let to = |start: &'static str| {
         Server::start(Behaviour::respond(move |request| {
