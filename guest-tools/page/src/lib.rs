@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod content;
+mod image;
 mod parse;
 mod table;
 
@@ -83,6 +84,7 @@ impl Page {
         };
         let converter = HtmlToMarkdown::builder()
             .options(options)
+            .add_handler(vec!["img"], image::image)
             .add_handler(vec!["table"], table::table)
             .add_handler(vec!["sup", "sub"], |handlers: &dyn Handlers, element: Element| {
                 // Markdown has no other form, and without one 10<sup>6</sup> would be 106.

@@ -46,6 +46,19 @@ fn pages_become_markdown() {
 }
 
 #[test]
+fn the_text_of_an_image_ends_where_it_ends() {
+    let check = |image: &str, expected: &str| assert_eq!(markdown(image).trim(), expected);
+    check(
+        "<p><img src='a.png' alt='](https://x.example/) [click'></p>",
+        r"![\](https://x.example/) \[click](a.png)",
+    );
+    check("<p><img src='a.png' alt='one\n\n# two'></p>", "![one # two](a.png)");
+    check("<p><img src='a.png' title='t\" [b](c)'></p>", r#"![](a.png "t\" [b](c)")"#);
+    check("<p><img src='a b)[c](d.png' alt=x></p>", "![x](a%20b%29[c]%28d.png)");
+    check("<p><img alt='nothing to show'></p>", "");
+}
+
+#[test]
 fn differences_are_a_unified_diff() {
     check("diff_text.txt");
 }
