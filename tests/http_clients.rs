@@ -34,6 +34,10 @@ fn read(pattern: &str) -> Vec<HttpGrant> {
 
 /// What the guest answers, with these grants.
 fn request(grants: Vec<HttpGrant>, arguments: Value) -> Value {
+    request_within(Limits::default(), grants, arguments)
+}
+
+fn request_within(limits: Limits, grants: Vec<HttpGrant>, arguments: Value) -> Value {
     let call = Call {
         name: "request".into(),
         action: Action::Run,
@@ -42,7 +46,7 @@ fn request(grants: Vec<HttpGrant>, arguments: Value) -> Value {
         grants: Grants { http: grants.into(), ..Grants::default() },
         guard: Default::default(),
         secrets: Default::default(),
-        limits: Limits::default(),
+        limits,
     };
     let (host, component) = &*REQUEST;
     match host.call_blocking(component, &call, &RunContext::default()).result {
@@ -125,4 +129,16 @@ fn a_server_whose_authority_is_unknown_gets_no_request() {
     let got = request(read(&format!("{url}/**")), json!({ "url": url }));
     assert_eq!(got, json!({ "error": "ErrorCode::TlsCertificateError" }));
     assert_eq!(server.seen().requests, []);
+}
+
+/// A request with options takes as many handles as one without: none once it is answered.
+#[test]
+fn a_thousand_requests_with_options_fit_into_a_call() {
+    let server = Server::start(Behaviour::Echo);
+    let limits = Limits { requests: 1000, ..Limits::default() };
+    let arguments = json!({ "url": server.url(), "times": 1000, "timeout_ms": 60_000 });
+    let got = request_within(limits, read(&format!("{}/**", server.url())), arguments);
+    let answers = got.as_array().unwrap();
+    assert_eq!(answers.len(), 1000);
+    assert!(answers.iter().all(|answer| answer["status"] == 200), "{:?}", answers.last());
 }

@@ -5,7 +5,7 @@
 mod http;
 mod secrets;
 
-pub(crate) use http::HTTP_BYTES;
+pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
 
 use std::sync::Arc;

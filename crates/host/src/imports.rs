@@ -21,6 +21,7 @@ use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::filesystem::GuardedFilesystem;
+use crate::grants::add_handler_to_linker;
 use crate::random::BoundedRandom;
 use crate::report::Reporting;
 use crate::state::State;
@@ -83,9 +84,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:filesystem/types", "files in granted directories", |l| {
         filesystem::types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
     }),
-    ("wasi:http/outgoing-handler", "requests that a grant allows", |l| {
-        http::outgoing_handler::add_to_linker::<_, WasiHttp>(l, State::http)
-    }),
+    ("wasi:http/outgoing-handler", "requests that a grant allows", add_handler_to_linker),
     ("wasi:http/types", "requests that a grant allows", |l| {
         let options = http::types::LinkOptions::default();
         http::types::add_to_linker::<_, WasiHttp>(l, &options, State::http)

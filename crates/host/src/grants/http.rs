@@ -3,6 +3,10 @@
 //! The interface is offered to every component, so that one which merely links it runs.
 //! Each request is put to the grants by [`kitbag_http`].
 
+mod handler;
+
+pub(crate) use handler::add_handler_to_linker;
+
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
