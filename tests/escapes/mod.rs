@@ -13,6 +13,7 @@ mod data;
 mod environment;
 mod files;
 mod guarded;
+mod http;
 mod links;
 mod parties;
 mod reports;

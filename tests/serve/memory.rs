@@ -9,13 +9,14 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
 
 use super::http::{TYPES, begin, in_session};
 use super::texts;
 use crate::support::http::HttpServer;
 use crate::support::mcp::{Client, meta};
-use crate::support::{Workspace, peak_mib};
+use crate::support::{Workspace, guest, peak_mib};
 
 /// How long a test waits for what it waits for. Nothing is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,15 +32,19 @@ const CLIENTS: usize = 16;
 struct Attacked {
     server: HttpServer,
     workspace: Workspace,
+    total_mib: u64,
 }
 
 impl Attacked {
     fn start() -> Self {
-        let workspace = Workspace::with_probe("");
+        Self::start_in(Workspace::with_probe(""), TOTAL_MIB)
+    }
+
+    fn start_in(workspace: Workspace, total_mib: u64) -> Self {
         workspace.run(&["run", "probe", "do=echo", "text=compiled"]).success();
-        let total = format!("{TOTAL_MIB}MiB");
+        let total = format!("{total_mib}MiB");
         let server = HttpServer::start(&workspace, &["--no-token", "--total-memory", &total]);
-        Self { server, workspace }
+        Self { server, workspace, total_mib }
     }
 
     fn request(&self, arguments: &Value) -> String {
@@ -84,7 +89,7 @@ impl Attacked {
             }
         });
         let peak = peak_mib(self.server.child.id());
-        assert!(peak < TOTAL_MIB, "{name}: {peak} of {TOTAL_MIB} MiB");
+        assert!(peak < self.total_mib, "{name}: {peak} of {} MiB", self.total_mib);
         assert!(peak > 20, "{name}: {peak} MiB are not those of a server");
         let honest = json!({ "name": "probe", "arguments": { "do": "echo", "text": "honest" } });
         let answer = (0..100).map(|_| self.server.message("", "tools/call", honest.clone()));
@@ -125,6 +130,35 @@ fn a_server_stays_within_its_memory_while_calls_attack_it() {
     check("escapes", json!({ "do": "echo", "text": "\u{1}".repeat(160_000) }));
     check("beyond", json!({ "do": "echo", "text": "x".repeat(3_100_000) }));
     check("values", json!({ "do": "echo", "more": vec![[0]; 80_000] }));
+}
+
+#[test]
+fn a_server_stays_within_its_memory_while_a_hundred_calls_send_a_thousand_requests() {
+    const CALLS: usize = 100;
+    const REQUESTS: usize = 10;
+    let server = Server::start(Behaviour::Echo);
+    let workspace = Workspace::with_probe("");
+    workspace.own_config(&format!(
+        "[tools.request]\nsource = \"local\"\nwasm = {:?}\n\
+         [tools.request.grants]\nhttp = [{{ url = \"{}/**\", methods = [\"POST\"] }}]\n",
+        guest("request"),
+        server.url()
+    ));
+    // So that several of the calls run at once.
+    let attacked = Attacked::start_in(workspace, 1024);
+    let arguments = json!({
+        "url": server.url(), "method": "POST", "body": "0123456789", "repeat": 10_000,
+        "times": REQUESTS, "at_once": true,
+    });
+    let params = json!({ "name": "request", "arguments": arguments });
+    attacked.check("requests", CALLS, |attacked| {
+        let answer = attacked.server.message("", "tools/call", params.clone());
+        // The end of a long answer is cut, and each says that it was answered at its begin.
+        assert!(answer.body.contains("\\\"status\\\":200"), "{answer:?}");
+        true
+    });
+    let seen = server.seen();
+    assert!(seen.requests.len() >= CALLS * REQUESTS, "{}", seen.requests.len());
 }
 
 #[test]

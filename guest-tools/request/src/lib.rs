@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::rc::Rc;
+
 use kitbag_sdk::serde_json::{Value, json};
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use serde::Deserialize;
@@ -35,9 +37,12 @@ struct Arguments {
     /// How often the body is sent, one after the other.
     #[serde(default = "once")]
     repeat: usize,
-    /// How many such requests are sent, one after the other.
+    /// How many such requests are sent.
     #[serde(default = "once")]
     times: usize,
+    /// Whether they are sent all at once, instead of one after the other.
+    #[serde(default)]
+    at_once: bool,
     /// A variable whose value is sent as the header `authorization`, as `Bearer`.
     token: Option<String>,
     /// For the first byte of the answer.
@@ -64,6 +69,7 @@ impl Tool for Requests {
                 "body": { "type": "string" },
                 "repeat": { "type": "integer", "minimum": 0 },
                 "times": { "type": "integer", "minimum": 1 },
+                "at_once": { "type": "boolean" },
                 "token": { "type": "string" },
                 "timeout_ms": { "type": "integer", "minimum": 1 },
             }),
@@ -72,10 +78,21 @@ impl Tool for Requests {
     }
 
     fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {
+        let at_once = arguments.at_once;
         wstd::runtime::block_on(async {
+            let arguments = Rc::new(arguments);
             let mut answers = Vec::new();
+            let mut sent = Vec::new();
             for _ in 0..arguments.times {
-                answers.push(send(&arguments).await?);
+                let arguments = Rc::clone(&arguments);
+                let request = async move { send(&arguments).await };
+                match at_once {
+                    true => sent.push(wstd::runtime::spawn(request)),
+                    false => answers.push(request.await?),
+                }
+            }
+            for request in sent {
+                answers.push(request.await?);
             }
             Ok(match answers.len() {
                 1 => answers.remove(0),
