@@ -45,6 +45,19 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
+/// Whether a character is left out where names are compared without case: a code point that
+/// some file systems ignore.
+///
+/// Source: `Default_Ignorable_Code_Point` of Unicode 16.
+pub fn is_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// Joins words as `` `a`, `b` or `c` ``, at most ten of them.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     const MOST: usize = 10;

@@ -1,6 +1,7 @@
 //! Names that mean something to other programs, in every spelling that some
 //! file system takes for them.
 
+use kitbag_contract::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Names that no tool changes at any depth: the hooks and the configuration in
@@ -22,10 +23,10 @@ pub fn fold(name: &str) -> String {
     let folded = match name.is_ascii() {
         true => name.to_ascii_lowercase(),
         false => {
-            let visible = name.chars().filter(|c| !is_ignored(*c)).nfkc();
+            let visible = name.chars().filter(|c| !is_ignorable(*c)).nfkc();
             // Both ways: `ſ` has no lower case and `ı` no upper one that comes back.
             let folded = visible.collect::<String>().to_uppercase().to_lowercase();
-            folded.nfkc().filter(|c| !is_ignored(*c)).collect()
+            folded.nfkc().filter(|c| !is_ignorable(*c)).collect()
         }
     };
     match folded.trim_end_matches(['.', ' ']) {
@@ -62,17 +63,6 @@ pub(crate) fn is_short_name(folded: &str, long: &str) -> bool {
     is_start(long.len())
         || room > 1 && is_start(room.min(long.len()))
         || checksum.is_some_and(is_checksum)
-}
-
-/// Default_Ignorable_Code_Point of Unicode 16, which file systems that fold
-/// names leave out.
-fn is_ignored(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -22,25 +22,51 @@ const NEVER: [&str; 12] = [
     "upgrade",
 ];
 
-/// Names with one of these in them make some servers take a request for another one than was
-/// decided on: another method, path or host. A tool sends them only where its grant names
-/// them.
-const OVERRIDES: [&str; 15] = [
-    "backend-host",
-    "destinationurl",
-    "forwarded",
-    "http-host",
+/// Names with one of these in them, where `-` stands before the name too, make some servers
+/// take a request for another one than was decided on: another method, path, host or client. A
+/// tool sends them only where its grant names them.
+///
+/// `tests/http/overrides.txt` has the fields in full.
+const OVERRIDES: [&str; 27] = [
+    // The method. Source: `method-override` of Express, which names those of Google,
+    // Microsoft and IBM.
     "method",
-    "middleware",
-    "original-",
     "override",
-    "replaced-path",
-    "request-uri",
-    "rewrite",
     "verb",
-    "x-host",
-    "x-path",
-    "x-url",
+    // The path, as a proxy has changed it. Source: CVE-2018-14773 (Symfony, Zend),
+    // CVE-2025-29927 (Next.js), ingress-nginx, `x-envoy-original-path`, `X-Replaced-Path` of
+    // Traefik, and the list of PortSwigger's Param Miner.
+    "-original-",
+    "-path",
+    "-uri",
+    "-url",
+    "middleware",
+    "rewrite",
+    "script-name",
+    // Its host and scheme. Source: RFC 7239, and what was there before it; `Front-End-Https` of
+    // Microsoft, and HTTP Host header attacks of PortSwigger.
+    "-host",
+    "-https",
+    "-scheme",
+    "forwarded",
+    // The client. Source: the same, `ngx_http_realip_module`, `True-Client-IP` of Akamai, and
+    // `CF-Connecting-IP` of Cloudflare.
+    "client-ip",
+    "connecting-ip",
+    "originating-ip",
+    "real-ip",
+    "remote-addr",
+    "remote-ip",
+    // A second path, which the method reads or writes. Source: RFC 4918, section 10.3; S3
+    // (`x-amz-copy-source`), Azure (`x-ms-copy-source`), OpenStack (`X-Copy-From`).
+    "copy-from",
+    "copy-source",
+    "destination",
+    "rename-source",
+    // Another file than that of the path. Source: `Rack::Sendfile`, CVE-2025-61780.
+    "accel-mapping",
+    "accel-redirect",
+    "sendfile",
 ];
 
 /// What every client sends: allowed besides those that a grant names.
@@ -99,6 +125,7 @@ impl Headers {
             _ if is_one_of(&NEVER) => false,
             // Many servers take `_` and `.` for `-`.
             Self::Usual => {
+                let name = format!("-{name}");
                 !name.contains(['_', '.']) && !OVERRIDES.iter().any(|part| name.contains(part))
             }
             Self::These(names) => names.contains(&name) || is_one_of(&USUAL),

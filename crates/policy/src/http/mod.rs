@@ -16,6 +16,7 @@ mod pattern;
 mod proxy;
 mod refusal;
 mod request;
+mod wide;
 
 pub use deny::Deny;
 pub use grant::{HttpGrant, MAX_FOLLOW};

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode_byte};
-use unicode_normalization::UnicodeNormalization;
 
 use crate::http::glob::glob;
+use crate::http::wide::{self, decode_wholly};
 
 /// What a byte of a pattern is written as by itself: RFC 3986, `pchar` without `*`.
 const WRITTEN_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -89,10 +89,14 @@ pub(crate) fn check(path: &str) -> Result<(), PathError> {
     }
     // Some servers take bytes that are no UTF-8, or wider forms of a dot, for a dot.
     let Ok(text) = str::from_utf8(&decoded) else { return Err(PathError::Character) };
-    let folded: String = text.nfkc().collect();
-    let is_dots =
-        |segment: &[u8]| matches!(without_parameters(segment).trim_ascii_end(), b"." | b"..");
-    if folded.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots) {
+    let visible = wide::visible(text);
+    // Some take `+` for a space, and leave spaces out at the end of a name.
+    let is_dots = |segment: &[u8]| {
+        let name = without_parameters(segment);
+        let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'+'));
+        matches!(&name[..end.map_or(0, |end| end + 1)], b"." | b"..")
+    };
+    if visible.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots) {
         return Err(PathError::Dots);
     }
     match decoded.split(|byte| *byte == b'/').any(is_dots) {
@@ -111,23 +115,6 @@ impl Segments {
     /// Whether a segment holds an encoded slash.
     pub(crate) fn has_encoded_slash(&self) -> bool {
         self.0.iter().any(|segment| decode_wholly(segment.iter().copied()).contains(&b'/'))
-    }
-
-    /// The segments as the most lenient server reads them: without case, without empty
-    /// ones and parameters, and decoded as often as there is something to decode; in the one
-    /// form of characters that look alike, and without what Windows leaves out of a name.
-    fn widely(path: &str) -> Self {
-        let decoded = decode_wholly(path.bytes());
-        let text = String::from_utf8_lossy(&decoded);
-        let folded: String = text.nfkc().flat_map(char::to_lowercase).nfkc().collect();
-        // What a server that decodes once more takes for the end of the path.
-        let folded = folded.split(['?', '#']).next().unwrap_or_default();
-        let name = |segment: &str| {
-            let segment = segment.split([';', ':']).next().unwrap_or_default();
-            segment.trim_end_matches(['.', ' ']).as_bytes().to_vec()
-        };
-        let segments = folded.split(['/', '\\']).map(name);
-        Self(segments.filter(|segment| !segment.is_empty()).collect())
     }
 }
 
@@ -175,37 +162,22 @@ impl PathPattern {
     }
 
     pub(crate) fn matches(&self, path: &Segments) -> bool {
-        glob(&self.0, &path.0, SegmentPattern::is_any, |pattern, segment| match pattern {
-            SegmentPattern::Any => false,
-            // `*` stands for no empty segment: `/repos/*` is not `/repos/`.
-            SegmentPattern::One(parts) => {
-                parts.is_empty() == segment.is_empty()
-                    && glob(
-                        parts,
-                        segment,
-                        |part| *part == Part::Star,
-                        |part, byte| *part == Part::Byte(*byte),
-                    )
-            }
-        })
+        glob(&self.0, &path.0, SegmentPattern::is_any, |pattern, segment| pattern.matches(segment))
     }
 
     /// Whether some server could take a path that was checked for one of these.
     pub(crate) fn matches_widely(&self, path: &str) -> bool {
-        let narrow = |segment: &SegmentPattern| match segment {
-            SegmentPattern::Any => Some(SegmentPattern::Any),
-            SegmentPattern::One(parts) => {
-                let end = parts.iter().position(|part| *part == Part::Byte(b';'));
-                let parts = &parts[..end.unwrap_or(parts.len())];
-                let lower = |part: &Part| match part {
-                    Part::Byte(byte) => Part::Byte(byte.to_ascii_lowercase()),
-                    Part::Star => Part::Star,
-                };
-                (!parts.is_empty()).then(|| SegmentPattern::One(parts.iter().map(lower).collect()))
-            }
-        };
-        self.matches(&Segments::new(path))
-            || Self(self.0.iter().filter_map(narrow).collect()).matches(&Segments::widely(path))
+        if self.matches(&Segments::new(path)) {
+            return true;
+        }
+        let own: Vec<_> = self.0.iter().flat_map(SegmentPattern::widely).collect();
+        wide::paths(path).iter().any(|path| {
+            let is_any =
+                |readings: &Vec<SegmentPattern>| readings.iter().any(SegmentPattern::is_any);
+            glob(&own, path, is_any, |own, segment| {
+                own.iter().any(|own| segment.iter().any(|it| own.matches(it.as_bytes())))
+            })
+        })
     }
 
     /// Whether it matches everything that the other one does. Where this cannot be seen
@@ -230,6 +202,42 @@ impl SegmentPattern {
     fn is_any(&self) -> bool {
         *self == Self::Any
     }
+
+    /// Whether it matches one segment.
+    fn matches(&self, segment: &[u8]) -> bool {
+        let Self::One(parts) = self else { return false };
+        let is_byte = |part: &Part, byte: &u8| *part == Part::Byte(*byte);
+        // `*` stands for no empty segment: `/repos/*` is not `/repos/`.
+        parts.is_empty() == segment.is_empty()
+            && glob(parts, segment, |part| *part == Part::Star, is_byte)
+    }
+
+    /// The segments that a lenient server takes it for, each in its own readings: without
+    /// case, with `+` for a space, and without parameters.
+    fn widely(&self) -> Vec<Vec<Self>> {
+        let Self::One(parts) = self else { return vec![vec![Self::Any]] };
+        let byte = |part: &Part| match part {
+            Part::Byte(byte) => Some(*byte),
+            Part::Star => None,
+        };
+        let runs = parts.split(|part| *part == Part::Star).map(|run| {
+            let decoded = decode_wholly(run.iter().filter_map(byte));
+            let folded = wide::fold(&String::from_utf8_lossy(&decoded));
+            folded.bytes().map(Part::Byte).collect::<Vec<_>>()
+        });
+        let folded = runs.collect::<Vec<_>>().join(&Part::Star);
+        let segments = folded.split(|part| *part == Part::Byte(b'/'));
+        let readings = |parts: &[Part]| {
+            let spaced = parts.iter().map(|part| match part {
+                Part::Byte(b'+') => Part::Byte(b' '),
+                part => *part,
+            });
+            let cut = parts.split(|part| *part == Part::Byte(b';')).next().unwrap_or_default();
+            let readings = [parts.to_vec(), spaced.collect(), cut.to_vec()].into_iter();
+            readings.filter(|parts| !parts.is_empty()).map(Self::One).collect()
+        };
+        segments.filter(|parts| !parts.is_empty()).map(readings).collect()
+    }
 }
 
 fn parts(text: &str) -> Vec<Part> {
@@ -240,22 +248,6 @@ fn parts(text: &str) -> Vec<Part> {
 
 fn without_parameters(segment: &[u8]) -> &[u8] {
     segment.split(|byte| *byte == b';').next().unwrap_or_default()
-}
-
-/// A text with `%xx` decoded, and what that results in again, until there is none.
-fn decode_wholly(text: impl IntoIterator<Item = u8>) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut decoded = Vec::new();
-    for byte in text {
-        decoded.push(byte);
-        while let [.., b'%', high, low] = *decoded
-            && let (Some(high), Some(low)) = (digit(high), digit(low))
-        {
-            decoded.truncate(decoded.len() - 3);
-            decoded.push(high << 4 | low);
-        }
-    }
-    decoded
 }
 
 impl fmt::Display for PathPattern {
