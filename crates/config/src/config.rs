@@ -140,10 +140,22 @@ pub struct Tool {
     pub grants: ToolGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
-    /// How often each caller may call it. `None`: as often as they like.
-    pub rate: Option<Sourced<Rates>>,
+    /// How often each caller may call it: its own rate first, then those of the user's own
+    /// file for other names of the same tool. All have to allow a call. Default: as often as
+    /// they like.
+    pub rates: Vec<ToolRate>,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
+}
+
+/// How often a tool may be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRate {
+    /// The rates, which hold together.
+    pub rates: Sourced<Rates>,
+    /// The tool whose calls they count: the tool itself, or another name for it that the
+    /// user's own file limits.
+    pub counted_as: ToolName,
 }
 
 /// What the name of a tool stands for.
@@ -449,7 +461,7 @@ impl Tool {
             description: None,
             grants: ToolGrants::default(),
             limits,
-            rate: None,
+            rates: Vec::new(),
             answers: BTreeMap::new(),
         }
     }

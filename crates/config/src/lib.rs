@@ -70,7 +70,7 @@ mod written;
 pub use config::{
     BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network, Parameter,
     ParameterType, Parameters, RootFile, Secret, SecretStore, SecretStoreKind, Tool, ToolGrants,
-    ToolSource, Topic, Trust,
+    ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

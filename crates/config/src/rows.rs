@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::config::{
     Config, LeakAllowance, Parameter, Parameters, RootFile, SecretStoreKind, Tool, ToolGrants,
-    ToolSource, Topic,
+    ToolRate, ToolSource, Topic,
 };
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
@@ -196,8 +196,11 @@ impl Rows {
         let is_builtin = matches!(source.value, ToolSource::Builtin { .. });
         self.grants(&key.key("grants"), &tool.grants, is_builtin);
         self.limits(&key.key("limits"), &tool.limits);
-        if let Some(rate) = &tool.rate {
-            self.add(key.key("rate"), rate, |rate| rate.to_string().into());
+        for ToolRate { rates, counted_as } in &tool.rates {
+            // That of another name stands there.
+            if *counted_as == tool.name {
+                self.add(key.key("rate"), rates, |rates| rates.to_string().into());
+            }
         }
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);

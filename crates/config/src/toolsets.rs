@@ -104,6 +104,15 @@ pub enum Disabled {
         /// Where the patterns stand.
         origin: Origin,
     },
+    /// It is another name, which the user's own file does not give, for a tool that this file
+    /// turns off.
+    #[error("disabled: it is another name for `{other}`, which is {reason}")]
+    Alias {
+        /// The name in the user's own file.
+        other: ToolName,
+        /// Why that one is off.
+        reason: Box<Disabled>,
+    },
     /// It changes files, which it cannot in this workspace.
     #[error("disabled: it changes files, and {reason}")]
     NeverWritable {

@@ -62,10 +62,10 @@ impl CountsFile {
 
     /// Changes what the file holds while no other process does. Where `change` fails, the
     /// file stays as it is.
-    pub(crate) fn change<E: Into<TakeError>>(
+    pub(crate) fn change(
         &self,
-        change: impl FnOnce(&mut Entries) -> Result<(), E>,
-    ) -> Result<Result<(), TakeError>, CountsError> {
+        change: impl FnOnce(&mut Entries) -> Result<(), TakeError>,
+    ) -> Result<(), TakeError> {
         let directories = self.directories();
         for directory in directories {
             make_private(directory).map_err(|reason| failed(directory, reason))?;
@@ -75,12 +75,10 @@ impl CountsFile {
         // It is locked until this is dropped.
         let _lock = locked(&lock).map_err(|reason| failed(&lock, reason))?;
         let mut entries = read(&path).map_err(|reason| failed(&path, reason))?;
-        if let Err(error) = change(&mut entries) {
-            return Ok(Err(error.into()));
-        }
+        change(&mut entries)?;
         let partial = directory.join(".rates.json");
         write(&partial, &path, entries).map_err(|error| failed(&path, error.to_string()))?;
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

@@ -40,12 +40,26 @@ enum Place {
 #[serde(transparent)]
 struct Entries(BTreeMap<String, Spent>);
 
+/// Rates of a call, and the tool whose calls they count.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// The rates.
+    pub rates: &'a Rates,
+    /// The tool. Calls by another name for it count, too.
+    pub tool: &'a str,
+}
+
 /// A call that is not counted.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     /// A rate does not allow it now.
-    #[error("the rate `{}` is used up", .0.rate)]
-    UsedUp(UsedUp),
+    #[error("the rate `{}` is used up", used_up.rate)]
+    UsedUp {
+        /// Of the rates that were to be counted, the position of those that allow a call last.
+        at: usize,
+        /// The rate, and when all of them allow a call again.
+        used_up: UsedUp,
+    },
     /// The counts cannot be read or written.
     #[error(transparent)]
     Counts(#[from] CountsError),
@@ -81,51 +95,64 @@ impl Counts {
         matches!(self.place, Place::Memory(_))
     }
 
-    /// Counts a call of a tool, where its rates allow it. They hold for each caller by
-    /// itself.
+    /// Counts a call, where all of its rates allow it. They hold for each caller by itself.
+    /// No tool stands twice in `counted`.
     ///
     /// # Errors
     ///
     /// [`TakeError::UsedUp`] where a rate does not allow it now; then nothing is counted.
     /// [`TakeError::Counts`] where the counts cannot be kept: without them no call is allowed.
-    pub fn take(&self, rates: &Rates, tool: &str, caller: &str) -> Result<(), TakeError> {
-        self.take_at(rates, tool, caller, now())
+    pub fn take(&self, counted: &[Counted<'_>], caller: &str) -> Result<(), TakeError> {
+        self.take_at(counted, caller, now())
     }
 
     /// As [`take`](Self::take), at a time in nanoseconds since 1970.
-    fn take_at(&self, rates: &Rates, tool: &str, caller: &str, now: u64) -> Result<(), TakeError> {
-        let key = key(tool, caller);
+    fn take_at(&self, counted: &[Counted<'_>], caller: &str, now: u64) -> Result<(), TakeError> {
+        let counted: Vec<_> = counted.iter().map(|it| (it.rates, key(it.tool, caller))).collect();
         match &self.place {
             Place::Memory(entries) => {
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-                entries.take(rates, &key, now, MOST_ENTRIES).map_err(TakeError::UsedUp)
+                entries.take(&counted, now, MOST_ENTRIES)
             }
-            Place::File(file) => {
-                file.change(|entries| entries.take(rates, &key, now, MOST_ENTRIES))?
-            }
+            Place::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
         }
     }
 }
 
 impl Entries {
-    /// Counts a call and keeps at most so many entries.
-    fn take(&mut self, rates: &Rates, key: &str, now: u64, most: usize) -> Result<(), UsedUp> {
-        let mut spent = self.0.get(key).cloned().unwrap_or_default();
-        rates.take(&mut spent, now)?;
-        self.0.retain(|_, spent| !spent.is_over(now));
-        while self.0.len() >= most && !self.0.contains_key(key) {
-            let first = self.0.iter().min_by_key(|(_, spent)| spent.over_at());
-            let Some(first) = first.map(|(key, _)| key.clone()) else { break };
-            self.0.remove(&first);
+    /// Counts a call by all of these keys, or by none, and keeps at most so many entries.
+    fn take(
+        &mut self,
+        counted: &[(&Rates, String)],
+        now: u64,
+        most: usize,
+    ) -> Result<(), TakeError> {
+        let mut taken = Vec::new();
+        let mut refused: Option<(usize, UsedUp)> = None;
+        for (at, (rates, key)) in counted.iter().enumerate() {
+            let mut spent = self.0.get(key).cloned().unwrap_or_default();
+            match rates.take(&mut spent, now) {
+                Ok(()) => taken.push((key, spent)),
+                Err(used_up) => {
+                    let is_later =
+                        refused.is_none_or(|(_, other)| other.retry_after < used_up.retry_after);
+                    refused = if is_later { Some((at, used_up)) } else { refused };
+                }
+            }
         }
-        self.0.insert(key.to_owned(), spent);
+        if let Some((at, used_up)) = refused {
+            return Err(TakeError::UsedUp { at, used_up });
+        }
+        self.0.retain(|_, spent| !spent.is_over(now));
+        for (key, spent) in taken {
+            while self.0.len() >= most && !self.0.contains_key(key) {
+                let first = self.0.iter().min_by_key(|(_, spent)| spent.over_at());
+                let Some(first) = first.map(|(key, _)| key.clone()) else { break };
+                self.0.remove(&first);
+            }
+            self.0.insert(key.clone(), spent);
+        }
         Ok(())
-    }
-}
-
-impl From<UsedUp> for TakeError {
-    fn from(used_up: UsedUp) -> Self {
-        Self::UsedUp(used_up)
     }
 }
 

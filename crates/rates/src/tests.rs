@@ -13,6 +13,10 @@ fn rates(text: &str) -> Rates {
     text.parse().unwrap()
 }
 
+fn counted<'a>(rates: &'a Rates, tool: &'a str) -> Counted<'a> {
+    Counted { rates, tool }
+}
+
 /// A state directory that does not exist yet, and the counts of a workspace in it.
 fn state() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -31,12 +35,12 @@ fn part(state: &Path) -> PathBuf {
 
 /// How many of 20 calls pass.
 fn passed(counts: &Counts, rates: &Rates, tool: &str, caller: &str, now: u64) -> usize {
-    (0..20).filter(|_| counts.take_at(rates, tool, caller, now).is_ok()).count()
+    (0..20).filter(|_| counts.take_at(&[Counted { rates, tool }], caller, now).is_ok()).count()
 }
 
 #[track_caller]
 fn refused(counts: &Counts) -> String {
-    let error = counts.take_at(&rates("1/min"), "t", "c", START).unwrap_err();
+    let error = counts.take_at(&[counted(&rates("1/min"), "t")], "c", START).unwrap_err();
     assert!(matches!(error, TakeError::Counts(_)), "{error}");
     error.to_string()
 }
@@ -53,6 +57,32 @@ fn each_tool_and_each_caller_has_counts_of_its_own() {
         assert_eq!(passed(&counts, &rates, "ab", "", START), 3);
         assert_eq!(passed(&counts, &rates, "", "ab", START), 3);
         assert_eq!(passed(&counts, &rates, "a", "x", START + 20 * SECOND), 1);
+    }
+}
+
+#[test]
+fn calls_by_several_names_count_together_and_a_refused_one_counts_nowhere() {
+    let (_directory, state) = state();
+    for counts in [Counts::in_memory(), counts(&state)] {
+        let (shared, own) = (rates("3/min"), rates("2/h"));
+        let by_name = || counts.take_at(&[counted(&shared, "fetch")], "c", START);
+        let by_alias = || {
+            let both = [counted(&own, "get"), counted(&shared, "fetch")];
+            counts.take_at(&both, "c", START)
+        };
+        let refused = |taken: Result<(), TakeError>| match taken.unwrap_err() {
+            TakeError::UsedUp { at, used_up } => (at, used_up.rate.to_string()),
+            error => panic!("{error}"),
+        };
+        by_alias().unwrap();
+        by_alias().unwrap();
+        // Its own rate is used up, and nothing of the shared one is taken by that.
+        assert_eq!(refused(by_alias()), (0, "2/h".into()));
+        by_name().unwrap();
+        assert_eq!(refused(by_name()), (0, "3/min".into()));
+        let other = [counted(&own, "other"), counted(&shared, "fetch")];
+        assert_eq!(refused(counts.take_at(&other, "c", START)), (1, "3/min".into()));
+        assert_eq!(passed(&counts, &own, "other", "c", START), 2);
     }
 }
 
@@ -78,11 +108,11 @@ fn nothing_is_written_before_a_call_counts_and_nothing_of_what_is_over_is_kept()
     let (_directory, state) = state();
     let counts = counts(&state);
     assert!(!state.exists());
-    counts.take_at(&rates("1/s"), "t", "c", START).unwrap();
+    counts.take_at(&[counted(&rates("1/s"), "t")], "c", START).unwrap();
     let text = || fs::read_to_string(part(&state).join("rates.json")).unwrap();
     assert!(text().contains("\"s\":"), "{}", text());
     assert!(!text().contains("\"c\""), "no caller is named");
-    counts.take_at(&rates("1/min"), "other", "c", START + SECOND).unwrap();
+    counts.take_at(&[counted(&rates("1/min"), "other")], "c", START + SECOND).unwrap();
     assert!(!text().contains("\"s\":"), "{}", text());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&state), mode(&part(&state))), (0o700, 0o700));
@@ -96,7 +126,7 @@ fn many_processes_and_threads_lose_no_count() {
     if let Some(state) = std::env::var_os(CHILD) {
         // One of the processes below.
         let counts = counts(Path::new(&state));
-        let taken = (0..20).filter(|_| counts.take(&rates, "t", "c").is_ok()).count();
+        let taken = (0..20).filter(|_| counts.take(&[counted(&rates, "t")], "c").is_ok()).count();
         fs::write(
             Path::new(&state).join(format!("taken-{}", std::process::id())),
             taken.to_string(),
@@ -118,7 +148,7 @@ fn many_processes_and_threads_lose_no_count() {
             .map(|_| {
                 scope.spawn(|| {
                     let counts = counts(&state);
-                    (0..20).filter(|_| counts.take(&rates, "t", "c").is_ok()).count()
+                    (0..20).filter(|_| counts.take(&[counted(&rates, "t")], "c").is_ok()).count()
                 })
             })
             .collect();
@@ -138,7 +168,7 @@ fn many_processes_and_threads_lose_no_count() {
 #[test]
 fn a_file_that_was_not_written_whole_is_not_seen() {
     let (_directory, state) = state();
-    counts(&state).take_at(&rates("2/min"), "t", "c", START).unwrap();
+    counts(&state).take_at(&[counted(&rates("2/min"), "t")], "c", START).unwrap();
     // As a process leaves it that was killed while it wrote.
     fs::write(part(&state).join(".rates.json"), "{\"ver").unwrap();
     assert_eq!(passed(&counts(&state), &rates("2/min"), "t", "c", START), 1);
@@ -147,7 +177,7 @@ fn a_file_that_was_not_written_whole_is_not_seen() {
 #[test]
 fn counts_that_cannot_be_read_allow_no_call() {
     let (_directory, state) = state();
-    counts(&state).take_at(&rates("2/min"), "t", "c", START).unwrap();
+    counts(&state).take_at(&[counted(&rates("2/min"), "t")], "c", START).unwrap();
     let file = part(&state).join("rates.json");
     let check = |content: &str, expected: &str| {
         fs::write(&file, content).unwrap();
@@ -170,7 +200,7 @@ fn what_others_could_change_is_not_used() {
     let error = refused(&counts(&state));
     assert!(error.contains("open to others (mode 755); close it with `chmod go= "), "{error}");
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
-    counts(&state).take_at(&rates("2/min"), "t", "c", START).unwrap();
+    counts(&state).take_at(&[counted(&rates("2/min"), "t")], "c", START).unwrap();
     let file = part(&state).join("rates.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(refused(&counts(&state)).contains("open to others (mode 666)"));
@@ -187,8 +217,8 @@ fn what_others_could_change_is_not_used() {
 fn so_many_entries_are_kept_and_the_first_to_be_over_is_forgotten() {
     let (mut entries, rates) = (Entries::default(), rates("1/d"));
     for caller in 0..7_u64 {
-        entries.take(&rates, &caller.to_string(), START + caller, 5).unwrap();
+        entries.take(&[(&rates, caller.to_string())], START + caller, 5).unwrap();
     }
     assert_eq!(entries.0.keys().collect::<Vec<_>>(), ["2", "3", "4", "5", "6"]);
-    assert!(entries.take(&rates, "6", START + SECOND, 5).is_err());
+    assert!(entries.take(&[(&rates, "6".into())], START + SECOND, 5).is_err());
 }

@@ -1,6 +1,7 @@
 //! From what a person typed to what is in effect: the layers merged, the
 //! defaults filled in, and everything checked.
 
+mod aliases;
 pub(crate) mod allowed_leaks;
 mod ceiling;
 mod fit;

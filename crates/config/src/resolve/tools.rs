@@ -14,7 +14,7 @@ use super::grants::ceiling::Code;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::value::json;
-use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolSource};
+use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolRate, ToolSource};
 use crate::discover::FoundTool;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -85,6 +85,7 @@ impl<'a> Resolver<'a> {
         }
         self.check_replaced_once(&tools);
         self.add_builtins(&mut tools, limits);
+        self.aliases(configs, &mut tools);
         tools
     }
 
@@ -196,6 +197,7 @@ impl<'a> Resolver<'a> {
             .collect();
         let limits = self.limits(&path.key("limits"), &layers, limits);
         let rate = self.rate(parts);
+        let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
         Some(Tool {
             name: (*name).clone(),
@@ -207,7 +209,7 @@ impl<'a> Resolver<'a> {
             description: copied(parts, |tool| tool.description.as_ref()),
             grants,
             limits: limits.under(self.overrides),
-            rate,
+            rates: rate.map(counted).into_iter().collect(),
             answers,
         })
     }

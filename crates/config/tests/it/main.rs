@@ -1,5 +1,6 @@
 //! Everything through [`kitbag_config::load`], on directories that exist.
 
+mod aliases;
 mod ceilings;
 mod diagnostics;
 mod discovery;
