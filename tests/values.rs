@@ -273,6 +273,19 @@ fn a_workspace_lowers_a_rate_and_does_not_raise_it() {
 }
 
 #[test]
+fn a_name_that_a_workspace_gives_a_tool_counts_for_the_rate_of_the_users_own_file() {
+    let workspace = workspace("rate = \"1/d\"\n");
+    let wasm = guest("settings");
+    workspace.config(&format!("[tools.free]\nsource = \"local\"\nwasm = {wasm:?}\n"));
+    run(&workspace, &["key=a"]).success();
+    let refused = workspace.run_with(&["run", "free", "key=a"], "", &ENV);
+    assert_eq!(refused.code, 9, "{}", refused.shown());
+    let start = "error: the rate of `free`, `1/d` (";
+    assert!(refused.stderr.starts_with(start), "{}", refused.shown());
+    assert!(refused.stderr.contains("), counted as `settings`, is used up"), "{}", refused.shown());
+}
+
+#[test]
 fn each_workspace_has_its_own_counts_in_a_private_directory() {
     use std::os::unix::fs::PermissionsExt;
     let workspace = workspace("rate = \"1/d\"\n");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kitbag::Tool;
-use kitbag::config::{Origin, Sourced, ToolSource};
+use kitbag::config::{Origin, Sourced, ToolRate, ToolSource};
 use kitbag::contract::format_duration;
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::Kind;
@@ -102,8 +102,12 @@ fn as_text(tool: &Tool) -> String {
         let compile = &limits.compile;
         section("Compile time", &compile.origin, &format_duration(compile.value).to_string());
     }
-    if let Some(rate) = &tool.rate {
-        section("Rate", &rate.origin, &rate.value.to_string());
+    for ToolRate { rates, counted_as } in &tool.rates {
+        let counted = match *counted_as == tool.name {
+            true => String::new(),
+            false => format!(", counted as `{counted_as}`"),
+        };
+        section("Rate", &rates.origin, &format!("{}{counted}", rates.value));
     }
     for (question, answer) in &tool.answers {
         section(
@@ -124,6 +128,11 @@ fn as_json(tool: &Tool) -> Value {
     let kind = |kind: &dyn Kind| {
         let origin = tool.grants.origin_of(kind.key());
         (kind.key().to_owned(), sourced(kind.to_json(), origin))
+    };
+    let rate = |ToolRate { rates, counted_as }: &ToolRate| {
+        let mut rate = sourced(rates.value.to_string().into(), &rates.origin);
+        rate["countedAs"] = json!(counted_as);
+        rate
     };
     let grants: serde_json::Map<_, _> = tool.grants.kinds().map(kind).collect();
     let limits = &tool.limits;
@@ -147,7 +156,7 @@ fn as_json(tool: &Tool) -> Value {
         "annotations": tool.annotations,
         "grants": grants,
         "wouldLike": tool.requested_grants,
-        "rate": tool.rate.as_ref().map(|rate| sourced(rate.value.to_string().into(), &rate.origin)),
+        "rates": tool.rates.iter().map(rate).collect::<Vec<_>>(),
         "limits": {
             "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),
             "time": sourced(format_duration(limits.time.value).to_string().into(), &limits.time.origin),

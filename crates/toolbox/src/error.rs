@@ -126,12 +126,16 @@ pub enum ToolboxError {
     },
     /// The caller calls the tool more often than its rate allows.
     #[error(
-        "the rate of `{tool}`, `{rate}` ({origin}), is used up; try again in {} s",
+        "the rate of `{tool}`, `{rate}` ({origin}){}, is used up; try again in {} s",
+        counted_as.as_ref().map(|name| format!(", counted as `{name}`")).unwrap_or_default(),
         seconds(*retry_after)
     )]
     Rate {
         /// The tool.
         tool: String,
+        /// The other name for it that the user's own file limits, where its calls count as
+        /// calls of that.
+        counted_as: Option<String>,
         /// The rate.
         rate: Rate,
         /// Who set it.

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_config::{Origin, Sourced, ToolRate, ToolSource};
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
 use kitbag_files::Guard;
 use kitbag_host::{Call, CallError, Completion, Component, LoadError, Metering, RunContext};
 use kitbag_policy::{Grants, UsedUp};
-use kitbag_rates::TakeError;
+use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -322,7 +322,8 @@ fn authorise(
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
 }
 
-/// Counts the call where its tool has a rate, for its caller: also one that goes on with an
+/// Counts the call where its tool has a rate, for its caller, and as a call of each other name
+/// of the tool whose rate holds for it: also one that goes on with an
 /// answer, since the tool runs again. Rendering a call counts as none, and so does what the
 /// host itself asks a built-in.
 ///
@@ -336,18 +337,22 @@ fn count(
     caller: &Caller,
 ) -> Result<(), ToolboxError> {
     let tool = &resolved.tool;
-    let (Some(rates), Action::Run, true) = (&tool.rate, action, resolved.is_granted) else {
+    if tool.rates.is_empty() || action != Action::Run || !resolved.is_granted {
         return Ok(());
-    };
-    let taken = inner.counts.take(&rates.value, tool.name.as_str(), &caller.to_string());
+    }
+    let counted = tool.rates.iter();
+    let counted =
+        counted.map(|it| Counted { rates: &it.rates.value, tool: it.counted_as.as_str() });
+    let counted: Vec<_> = counted.collect();
+    let taken = inner.counts.take(&counted, &caller.to_string());
     taken.map_err(|error| match error {
         TakeError::Counts(error) => ToolboxError::Counts(error),
-        TakeError::UsedUp(UsedUp { rate, retry_after }) => ToolboxError::Rate {
-            tool: tool.name.to_string(),
-            rate,
-            origin: rates.origin.clone(),
-            retry_after,
-        },
+        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } } => {
+            let ToolRate { rates, counted_as } = &tool.rates[at];
+            let counted_as = (*counted_as != tool.name).then(|| counted_as.to_string());
+            let (tool, origin) = (tool.name.to_string(), rates.origin.clone());
+            ToolboxError::Rate { tool, counted_as, rate, origin, retry_after }
+        }
     })
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{
-    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolGrants, ToolSource,
+    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolGrants, ToolRate,
+    ToolSource,
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
@@ -12,8 +13,8 @@ use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, Rates, RefusedSecret,
-    Request, RequestedGrants,
+    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
+    RequestedGrants,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
@@ -70,8 +71,9 @@ pub struct Tool {
     pub requested_grants: RequestedGrants,
     /// What one call may use up.
     pub limits: EffectiveLimits,
-    /// How often each caller may call it. `None`: as often as they like.
-    pub rate: Option<Sourced<Rates>>,
+    /// How often each caller may call it; all have to allow a call. Default: as often as
+    /// they like.
+    pub rates: Vec<ToolRate>,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
     /// What was wrong with the disk cache when the tool was loaded for this.
@@ -513,7 +515,7 @@ fn with(
         grants: tool.grants.clone(),
         requested_grants: requested,
         limits: tool.limits.clone(),
-        rate: tool.rate.clone(),
+        rates: tool.rates.clone(),
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
         description_problem: None,
