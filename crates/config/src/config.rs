@@ -392,12 +392,32 @@ impl Config {
             }
         }
         paths.files.extend(self.network.roots.iter().map(|roots| roots.value.path.clone()));
+        paths.files.extend(self.programs());
         paths.files.extend_from_slice(&self.tool_links);
         paths.granted.push(self.root.value.clone());
         paths.granted.sort();
         paths.granted.dedup();
         let SecretFiles { names, except } = &self.secret_files;
         Guard::new(paths).with_secrets(SecretNames::new(&names.value, &except.value))
+    }
+
+    /// What the host runs for secrets, as far as it has an absolute path: programs, and the
+    /// files that are their arguments, such as a script. A program without one is found by
+    /// `PATH`, where the user keeps what they run themselves.
+    fn programs(&self) -> impl Iterator<Item = PathBuf> {
+        let commands = self.secrets.values().filter_map(|secret| match &secret.source.value {
+            SecretSource::Command(command) => Some(command),
+            SecretSource::Variable(_) | SecretSource::Store => None,
+        });
+        let of_store = self.secret_store.passphrase_command.iter().map(|command| &command.value);
+        commands.chain(of_store).flat_map(|command| {
+            let words = command.iter().map(PathBuf::from).enumerate();
+            let is_run = |(at, path): &(usize, PathBuf)| {
+                // A directory as an argument is worked in.
+                path.is_absolute() && (*at == 0 || path.is_file())
+            };
+            words.filter(is_run).map(|(_, path)| path)
+        })
     }
 
     /// A tool whose component the embedding program brings and of which no configuration

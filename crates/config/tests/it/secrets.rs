@@ -1,5 +1,7 @@
 //! Secrets and their store, in the user's own file.
 
+use kitbag_files::{Change, locate};
+
 use crate::support::{Fixture, check_problems_of, check_rows};
 
 fn user(config: &str) -> Fixture {
@@ -285,4 +287,42 @@ fn a_place_that_the_secret_does_not_have_is_left_out_with_a_warning() {
     );
     let warnings: Vec<_> = grants.warnings.iter().map(|it| it.value.to_string()).collect();
     assert!(warnings[0].contains("does not go to `https://b.example/**`"), "{warnings:?}");
+}
+
+#[test]
+fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
+    let fixture = Fixture::empty()
+        .file("w/bin/get-token", "")
+        .file("w/bin/script", "")
+        .file("w/bin/other", "")
+        .directory("w/data")
+        .link("w/bin/pass", "get-pass")
+        .file("w/bin/get-pass", "");
+    let at = |path: &str| format!("{:?}", fixture.path(path));
+    let user = format!(
+        "[secrets.a]\ncommand = [{}, \"other\"]\n\
+         [secrets.b]\ncommand = [\"sh\", {}, {}, \"/nowhere\"]\n\
+         [secret_store]\nkind = \"passphrase\"\npassphrase_command = [{}]\n",
+        at("w/bin/get-token"),
+        at("w/bin/script"),
+        at("w/data"),
+        at("w/bin/pass"),
+    );
+    let fixture = fixture.user(&user);
+    let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
+    let table = fixture.load().guard().table(&[(fixture.path("w"), id("w"))]);
+    let check = |parent: &str, name: &str, expected: [bool; 3]| {
+        let found = Some(id(&format!("{parent}/{name}")));
+        let changes = [Change::Put, Change::Remove, Change::Content];
+        let forbidden = changes.map(|change| table.forbids(id(parent), name, found, change));
+        assert_eq!(forbidden, expected, "{parent}/{name}");
+    };
+    check("w/bin", "get-token", [true; 3]);
+    check("w/bin", "get-pass", [true; 3]);
+    check("w/bin", "pass", [true; 3]);
+    check("w/bin", "script", [true; 3]);
+    check("w", "bin", [true, true, false]);
+    check("w/bin", "other", [false; 3]);
+    // A directory that is an argument is not sealed.
+    check("w", "data", [false; 3]);
 }
