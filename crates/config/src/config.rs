@@ -83,6 +83,9 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.
     pub topics: BTreeMap<String, Topic>,
+    /// What no tool reads: what the caller named, the state directory, the store of secrets
+    /// and its key; absolute.
+    pub private: Vec<PathBuf>,
     /// What the caller named that no tool may change; absolute.
     pub protected: Vec<PathBuf>,
     /// The links in `.kitbag/tools` that are named like a part of a tool, also those that
@@ -377,6 +380,7 @@ impl Config {
                 &self.root.value,
                 self.protected.iter().chain(self.state.as_ref().map(|state| &state.value)),
             ),
+            private: self.private.clone(),
             files: self.files.iter().map(|file| file.path().to_owned()).collect(),
             topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
             granted: self.trust.directories.value.clone(),

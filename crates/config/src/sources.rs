@@ -72,6 +72,10 @@ pub struct Sources<'a> {
     /// The tools that a server offers, by names or globs, and by what. Instead of what is
     /// configured.
     pub served_tools: Option<Sourced<Vec<String>>>,
+    /// Files and directories of the caller's own secrets, which no tool reads or changes:
+    /// absolute, and they need not exist. The state directory, the store of secrets and its
+    /// key need not be named.
+    pub private: Vec<PathBuf>,
     /// Directories and files that no tool may change, such as the compile cache
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use kitbag_contract::FileId;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
-use crate::kept::{files_in, places_of_account, program, sealed_links};
+use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, OpenAs, canonical, open, resolve};
 use crate::secrets::SecretNames;
@@ -26,6 +26,9 @@ pub struct GuardedPaths {
     /// Directories of kitbag's own, such as the cache: nothing in them is
     /// changed. A file among them is one too.
     pub own: Vec<PathBuf>,
+    /// What no tool reads either: kitbag's own secrets. Directories with all in them, and
+    /// files.
+    pub private: Vec<PathBuf>,
     /// Files that are not changed: configuration, manifests, components.
     pub files: Vec<PathBuf>,
     /// Directories of documents that others read, changed only by a tool that
@@ -47,6 +50,8 @@ pub struct Guard {
     /// What is kitbag's own, with the usual places of the account; as written, and its
     /// canonical form.
     own: OnceLock<[Vec<PathBuf>; 2]>,
+    /// The same of what no tool reads.
+    private: OnceLock<[Vec<PathBuf>; 2]>,
     /// The links with sealed names below a directory that some tool may write; found once.
     links: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
 }
@@ -73,6 +78,10 @@ pub struct GuardTable {
     own: Vec<PathBuf>,
     kept: OnceLock<Option<HashSet<FileId>>>,
 }
+
+/// What no tool reads as one call meets it, with the identities of that moment.
+#[derive(Debug, Default)]
+pub struct PrivateTable(GuardTable);
 
 /// What lies at a path.
 #[derive(Clone, Debug)]
@@ -129,6 +138,23 @@ impl Guard {
         }
     }
 
+    /// What a file or directory is or lies in that no tool reads, if so; by its canonical path
+    /// alone.
+    pub fn private_above(&self, path: &Path) -> Option<PathBuf> {
+        let [_, private] = self.private_paths();
+        private.iter().find(|private| path.starts_with(private)).cloned()
+    }
+
+    /// Looks up what no call reads.
+    pub fn private(&self) -> PrivateTable {
+        let [private, canonical_private] = self.private_paths();
+        let mut table = GuardTable::default();
+        private.iter().for_each(|path| table.name(path, true));
+        table.own.clone_from(canonical_private);
+        table.known.clear();
+        PrivateTable(table)
+    }
+
     /// The first of these links that a tool could have made, since it lies in
     /// what some tool may write.
     pub fn writable_link<'a>(&self, links: &'a [Link]) -> Option<&'a Link> {
@@ -144,13 +170,14 @@ impl Guard {
     /// that it may write: canonical path and identity.
     pub fn table(&self, writable: &[(PathBuf, FileId)]) -> GuardTable {
         let mut table = GuardTable::default();
-        let GuardedPaths { own: _, files, topics, granted, writable: _ } = &self.paths;
+        let GuardedPaths { own: _, private: _, files, topics, granted, writable: _ } = &self.paths;
         let [own, canonical_own] = self.own();
+        let [private, canonical_private] = self.private_paths();
         let (program, program_id) = program();
-        for path in own.iter().chain(files).chain(&program) {
+        for path in own.iter().chain(private).chain(files).chain(&program) {
             table.name(path, true);
         }
-        table.own.clone_from(canonical_own);
+        table.own = canonical_own.iter().chain(canonical_private).cloned().collect();
         table.sealed.extend(program_id);
         for (top, _) in writable {
             self.links(top).iter().for_each(|link| table.name(link, true));
@@ -177,17 +204,49 @@ impl Guard {
 
     /// What is kitbag's own: as written, and its canonical form.
     fn own(&self) -> &[Vec<PathBuf>; 2] {
-        self.own.get_or_init(|| {
-            let own: Vec<_> = self.paths.own.iter().cloned().chain(places_of_account()).collect();
-            let canonical = own.iter().map(|own| canonical(own)).collect();
-            [own, canonical]
-        })
+        self.own.get_or_init(|| with_canonical(&self.paths.own, places_of_account()))
+    }
+
+    /// The same of what no tool reads.
+    fn private_paths(&self) -> &[Vec<PathBuf>; 2] {
+        let private = || with_canonical(&self.paths.private, private_places_of_account());
+        self.private.get_or_init(private)
     }
 
     /// The links with sealed names below a directory.
     fn links(&self, top: &Path) -> Arc<[PathBuf]> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(links.entry(top.to_owned()).or_insert_with(|| sealed_links(top).into()))
+    }
+}
+
+/// Paths of a configuration and of the account: as written, and in their canonical form.
+fn with_canonical(paths: &[PathBuf], of_account: Vec<PathBuf>) -> [Vec<PathBuf>; 2] {
+    let paths: Vec<_> = paths.iter().cloned().chain(of_account).collect();
+    let canonical = paths.iter().map(|path| canonical(path)).collect();
+    [paths, canonical]
+}
+
+impl PrivateTable {
+    /// Whether an entry of a directory is one that no tool reads: by its name, by what it is,
+    /// and as a further name of a private file. `found` is what is there now, where that is
+    /// known.
+    pub fn hides(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
+        let Self(table) = self;
+        let named = table.entries.get(&directory).and_then(|names| names.get(&fold(name)));
+        named == Some(&true) || found.is_some_and(|found| self.has(found))
+    }
+
+    /// Whether no tool reads what is there, for what it is.
+    pub fn has(&self, found: &Stat) -> bool {
+        let Self(table) = self;
+        table.sealed.contains(&id_of(found)) || table.is_kept(found)
+    }
+
+    /// Whether a directory is there by now without which what it holds could not be
+    /// looked up.
+    pub fn is_outdated(&self) -> bool {
+        self.0.is_outdated()
     }
 }
 
@@ -330,132 +389,4 @@ fn looks_like_repository(directory: impl AsFd) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-    use crate::open::locate;
-
-    fn id_at(path: &Path) -> FileId {
-        locate(path).unwrap().id()
-    }
-
-    #[test]
-    fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinned() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("build/out")).unwrap();
-        fs::create_dir_all(root.join("cache")).unwrap();
-        fs::write(root.join("build/out/tool.wasm"), "").unwrap();
-        symlink("out", root.join("build/current")).unwrap();
-        let guard = Guard::new(GuardedPaths {
-            own: vec![root.join("cache")],
-            files: vec![root.join("build/current/tool.wasm"), root.join("missing/later.wasm")],
-            ..GuardedPaths::default()
-        });
-        let table = guard.table(&[(root.clone(), id_at(&root))]);
-        let check = |parent: &str, name: &str, entry: bool, content: bool| {
-            let parent = root.join(parent);
-            let found = locate(&parent.join(name)).ok().map(|found| found.id());
-            for (change, expected) in
-                [(Change::Put, entry), (Change::Remove, entry), (Change::Content, content)]
-            {
-                let found = table.forbids(id_at(&parent), name, found, change);
-                assert_eq!(found, expected, "{parent:?} {name} {change:?}");
-            }
-        };
-        check("", "build", true, false);
-        check("", "BUILD", true, false);
-        check("build", "out", true, false);
-        check("build", "current", true, false);
-        check("build/out", "tool.wasm", true, true);
-        check("build/out", "Tool.WASM", true, true);
-        check("build/out", "other", false, false);
-        check("", "cache", true, true);
-        check("", "missing", true, false);
-        check("", "other", false, false);
-        check("build", ".git", true, true);
-        assert!(table.is_root(id_at(&root)) && !table.is_root(id_at(&root.join("build"))));
-        let cache = locate(&root.join("cache")).unwrap();
-        assert!(table.seals(&cache.handle, cache.id()));
-    }
-
-    #[test]
-    fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        let guard = Guard::new(GuardedPaths {
-            own: vec![root.join("config/kitbag")],
-            files: vec![root.join("config/kitbag/config.toml")],
-            ..GuardedPaths::default()
-        });
-        let table = || guard.table(&[(root.clone(), id_at(&root))]);
-        let check = |table: &GuardTable, parent: &str, name: &str, expected: [bool; 2]| {
-            let parent = id_at(&root.join(parent));
-            let changes = [Change::NewDirectory, Change::Put];
-            let forbidden = changes.map(|change| table.forbids(parent, name, None, change));
-            assert_eq!(forbidden, expected, "{name}");
-        };
-        let before = table();
-        check(&before, "", "config", [false, true]);
-        check(&before, "", "CONFIG", [false, true]);
-        assert!(!before.is_outdated());
-        fs::create_dir(root.join("config")).unwrap();
-        assert!(before.is_outdated());
-        let after = table();
-        assert!(!after.is_outdated());
-        check(&after, "config", "kitbag", [true, true]);
-        check(&after, "config", "other", [false, false]);
-        // A link that leads nowhere is as if nothing were there.
-        fs::remove_dir(root.join("config")).unwrap();
-        symlink("elsewhere", root.join("config")).unwrap();
-        let dangling = table();
-        assert!(!dangling.is_outdated());
-        fs::create_dir(root.join("elsewhere")).unwrap();
-        assert!(dangling.is_outdated());
-        check(&table(), "elsewhere", "kitbag", [true, true]);
-    }
-
-    #[test]
-    fn a_topic_is_sealed_but_for_a_tool_that_it_is_granted_to() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("notes/in")).unwrap();
-        let guard = Guard::new(GuardedPaths {
-            topics: vec![root.join("notes")],
-            ..GuardedPaths::default()
-        });
-        let check = |granted: &str, expected: bool| {
-            let granted = root.join(granted);
-            let table = guard.table(&[(granted.clone(), id_at(&granted))]);
-            let notes = locate(&root.join("notes")).unwrap();
-            assert_eq!(table.seals(&notes.handle, notes.id()), expected, "{granted:?}");
-        };
-        check("", true);
-        check("notes", false);
-        check("notes/in", false);
-    }
-
-    #[test]
-    fn a_link_is_a_tools_where_some_tool_may_write_and_its_directory_has_no_guarded_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("open/.kitbag")).unwrap();
-        fs::create_dir_all(root.join("closed")).unwrap();
-        for link in ["open/link", "open/.kitbag/link", "closed/link"] {
-            symlink("..", root.join(link)).unwrap();
-        }
-        let writable = vec![id_at(&root.join("open"))];
-        let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
-        let check = |path: &str, expected: Option<&str>| {
-            let links = locate(&root.join(path)).unwrap().links;
-            let found = guard.writable_link(&links).map(|link| link.path.clone());
-            assert_eq!(found, expected.map(|link| root.join(link)), "{path}");
-        };
-        check("open/link", Some("open/link"));
-        check("open/.kitbag/link", None);
-        check("open/.kitbag/link/link", Some("open/link"));
-        check("closed/link", None);
-        check("closed/link/open/link", Some("open/link"));
-    }
-}
+mod tests;

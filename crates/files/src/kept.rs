@@ -18,13 +18,25 @@ use crate::sys::{id_of, id_of_metadata};
 pub const USUAL_PLACES: [&str; 4] =
     [".config/kitbag", ".config/kitbag/config.toml", ".cache/kitbag", ".local/state/kitbag"];
 
+/// What of these no tool reads: counts and the encrypted store of secrets, and its key.
+const PRIVATE_PLACES: [&str; 2] = [".local/state/kitbag", ".config/kitbag/secrets.key"];
+
 /// The usual places below the home directory that `/etc/passwd` has for the effective
 /// user. The variable `HOME` may name another one.
 pub(crate) fn places_of_account() -> Vec<PathBuf> {
+    below_home(&USUAL_PLACES)
+}
+
+/// Those of them that no tool reads.
+pub(crate) fn private_places_of_account() -> Vec<PathBuf> {
+    below_home(&PRIVATE_PLACES)
+}
+
+fn below_home(places: &[&str]) -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let accounts = read_system_file("/etc/passwd").unwrap_or_default();
     let homes = accounts.lines().filter_map(|line| home(line, user)).filter(|home| home.has_root());
-    homes.flat_map(|home| USUAL_PLACES.map(|place| home.join(place))).collect()
+    homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
 }
 
 /// The program that runs: its path, and what it is by now, also where it was moved.

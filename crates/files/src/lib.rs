@@ -13,7 +13,7 @@ mod owner;
 mod secrets;
 mod sys;
 
-pub use guard::{Change, Guard, GuardTable, GuardedPaths, repository_above};
+pub use guard::{Change, Guard, GuardTable, GuardedPaths, PrivateTable, repository_above};
 pub use kept::USUAL_PLACES;
 pub use names::{fold, is_guarded, is_part_of_repository};
 pub use open::{Link, Located, OpenAs, OpenError, canonical, check_file_system, locate, open};

@@ -1,7 +1,11 @@
 //! Names of files that look like secrets: the one list, and what a configuration changes of
 //! it.
 
-use kitbag_glob::Glob;
+use std::cell::Cell;
+use std::iter;
+use std::path::Path;
+
+use kitbag_glob::{Glob, Include};
 
 use crate::names::{fold, is_short_name};
 
@@ -118,6 +122,42 @@ impl SecretNames {
             names.any(|stored| stored == folded || is_short_file(&folded, stored)).then_some(())
         };
         self.matches(name) || stored().is_some()
+    }
+
+    /// Whether one of the names on a path looks like a secret.
+    pub fn are_on(&self, path: &str) -> bool {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        let above = iter::once(None).chain(names.clone().map(Some));
+        above.zip(names).any(|(above, name)| self.matches_in(above, name))
+    }
+
+    /// Whether a grant of a directory opens what lies at an absolute path although names on
+    /// it look like secrets: the grant includes them, or its directory looks like a secret
+    /// itself, or lies in one that does. Then all in it is meant.
+    pub fn are_let_in(
+        &self,
+        granted: &Path,
+        include: &Include,
+        path: &Path,
+        is_directory: bool,
+    ) -> bool {
+        let Some(path) = path.strip_prefix(granted).ok().and_then(Path::to_str) else {
+            return false;
+        };
+        // It is asked for each name, in their order.
+        let passed = Cell::new(0);
+        let keeps_out = |name: &str, _| {
+            let above = path[..passed.get()].rsplit('/').nth(1);
+            passed.set(passed.get() + name.len() + 1);
+            self.matches_in(above, name)
+        };
+        self.are_in_store(granted) || include.lets_in(path, is_directory, keeps_out)
+    }
+
+    /// Whether a directory looks like a secret itself, or lies in a directory that does: a
+    /// grant of it is deliberate, and opens what is in it.
+    pub fn are_in_store(&self, granted: &Path) -> bool {
+        granted.iter().any(|name| self.matches(&name.to_string_lossy()))
     }
 
     /// The names of the files that hold secrets in a directory of this name, and would not

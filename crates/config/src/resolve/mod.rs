@@ -19,6 +19,7 @@ mod topics;
 mod value;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 
 pub(crate) use limits::{Overrides, overrides};
 
@@ -28,7 +29,7 @@ use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
 use toolsets::{Switches, WorkspacePlace};
 
-use crate::config::{Config, own_directories};
+use crate::config::{Config, SecretStore, own_directories};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::key::KeyPath;
@@ -70,13 +71,7 @@ pub(crate) fn resolve(
         owners: owners(exists.then_some(&*root.value), sources.home.as_deref(), &trust),
         is_ignored: ignored.is_some(),
         directories: HashMap::new(),
-        guard: Guard::new(GuardedPaths {
-            own: own_directories(
-                &root.value,
-                sources.protected.iter().chain(sources.state.as_ref().map(|state| &state.value)),
-            ),
-            ..GuardedPaths::default()
-        }),
+        guard: Guard::default(),
         linked: Vec::new(),
         own_secrets: BTreeMap::new(),
         switches,
@@ -93,6 +88,15 @@ pub(crate) fn resolve(
     resolver.own_secrets = resolver.secrets(&configs);
     let network = resolver.network(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
+    let private = private(sources, &secret_store);
+    resolver.guard = Guard::new(GuardedPaths {
+        own: own_directories(
+            &root.value,
+            sources.protected.iter().chain(sources.state.as_ref().map(|state| &state.value)),
+        ),
+        private: private.clone(),
+        ..GuardedPaths::default()
+    });
     let allowed_leaks = resolver.allowed_leaks(&configs);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: settled(&sources.start.join(&component.wasm)),
@@ -133,8 +137,16 @@ pub(crate) fn resolve(
         toolsets,
         tools,
         topics,
+        private,
         protected,
         tool_links,
         home: sources.home.clone(),
     }
+}
+
+/// What no tool reads: kitbag's own secrets and counts.
+fn private(sources: &Sources<'_>, store: &SecretStore) -> Vec<PathBuf> {
+    let state = sources.state.as_ref();
+    let own = [state, store.file.as_ref(), store.key_file.as_ref()].into_iter().flatten();
+    own.map(|path| path.value.clone()).chain(sources.private.iter().cloned()).collect()
 }

@@ -350,15 +350,44 @@ fn a_built_in_reads_the_workspace_where_its_declaration_says_so_and_writes_it_wh
 }
 
 #[test]
-fn the_state_directory_is_never_granted_for_writing() {
-    let fixture = Fixture::new(
-        "[tools.t]\nsource = \"local\"\nwasm = \"t.wasm\"\n\
-         grants.filesystem = [{ host = \"../state/in\", guest = \"/in\", mode = \"rw\" }]\n",
-    )
-    .directory("state/in");
-    let with = |state| load(&Sources { state, ..fixture.sources() });
-    assert!(with(None).is_ok());
-    let state = Sourced::default(fixture.path("state"));
-    let error = fixture.redact(&with(Some(state)).unwrap_err().to_string());
-    assert!(error.contains("no tool may change `/t/state`"), "{error}");
+fn no_tool_is_granted_a_directory_of_kitbags_own_secrets() {
+    let grants = r#"[{ host = "../s", guest = "/a" }, { host = "../link/deep", guest = "/b" }, { host = "../keys", guest = "/c", mode = "rw" }, { host = "..", guest = "/d" }]"#;
+    let fixture = fixture(grants)
+        .directory("s/deep")
+        .directory("keys/in")
+        .link("link", "s")
+        .user("[secret_store]\nkind = \"key-file\"\nkey_file = \"/nowhere/key\"\n");
+    let state = Some(Sourced::default(fixture.path("s")));
+    let sources = Sources { state, private: vec![fixture.path("keys")], ..fixture.sources() };
+    let problems = problems(&load(&sources), &fixture);
+    let refused = |at: &str, host: &str, private: &str| {
+        format!(
+            ".kitbag/config.toml:4:{at}: `{host}` cannot be granted: no tool reads `{private}`, \
+             where kitbag keeps secrets; grant another directory\n"
+        )
+    };
+    let expected = [
+        refused("31", "/t/s", "/t/s"),
+        refused("64", "/t/s/deep", "/t/s"),
+        refused("105", "/t/keys", "/t/keys"),
+    ];
+    assert_eq!(problems, expected.concat());
+}
+
+#[test]
+fn what_holds_kitbags_own_secrets_is_granted_without_them() {
+    let fixture = fixture(r#"[{ host = "..", guest = "/d" }]"#)
+        .file("s/secrets.age", "")
+        .file("h/store.age", "")
+        .file("h/secrets.key", "")
+        .file("h/other", "")
+        .user("[secret_store]\nkind = \"key-file\"\nfile = \"~/store.age\"\n");
+    let state = Some(Sourced::default(fixture.path("s")));
+    let config = load(&Sources { state, ..fixture.sources() }).unwrap();
+    let guard = config.guard();
+    let is_private = |path: &str| guard.private_above(&fixture.path(path)).is_some();
+    assert!(
+        is_private("s/secrets.age") && is_private("h/store.age") && is_private("h/secrets.key")
+    );
+    assert!(!is_private("h/other") && !is_private("h/config.toml"));
 }

@@ -16,6 +16,7 @@ mod layers;
 mod limits;
 mod network;
 mod parameters;
+mod path_refusal;
 mod rates;
 mod rows;
 mod secret_files;

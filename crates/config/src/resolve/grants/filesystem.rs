@@ -133,6 +133,19 @@ enum DirectoryProblem {
         /// What must not be changed.
         guarded: PathBuf,
     },
+    /// kitbag's own secrets are there.
+    #[error(
+        "`{}` cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant another \
+         directory",
+        shown_path(host),
+        shown_path(private)
+    )]
+    NeverReadable {
+        /// The directory that is to be granted; absolute.
+        host: PathBuf,
+        /// What no tool reads.
+        private: PathBuf,
+    },
     /// A grant would let a tool write a repository, or in one, that has no working
     /// tree.
     #[error(
@@ -280,6 +293,11 @@ impl Resolver<'_> {
                 }
             };
             let canonical = directory.path;
+            if let Some(private) = self.guard.private_above(&canonical) {
+                let problem = DirectoryProblem::NeverReadable { host: canonical, private };
+                self.report.at(host, problem);
+                return None;
+            }
             if access == Access::ReadWrite
                 && let Some(problem) = self.never_writable(&canonical)
             {

@@ -1,0 +1,112 @@
+//! What a tool does not get of a directory that it is granted.
+
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::FileId;
+use kitbag_files::{Change, Located, OpenAs, canonical, locate, open};
+use kitbag_glob::Include;
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedSecret};
+
+use crate::config::{Config, Tool};
+use crate::text::shown_path;
+
+/// Why a path in a granted directory is refused, whatever the grant allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathRefusal {
+    /// kitbag keeps secrets there.
+    #[error("no tool reads `{}`, where kitbag keeps secrets", shown_path(path))]
+    Private {
+        /// What it is or lies in; absolute.
+        path: PathBuf,
+    },
+    /// Its name looks like a secret, and no grant includes it.
+    #[error(
+        "`{}` looks like a secret, which a tool opens and changes only where its grant includes it",
+        kitbag_contract::text::shown(&secret.guest())
+    )]
+    Secret {
+        /// The file, and the glob that would include it.
+        secret: RefusedSecret,
+    },
+    /// It decides what a tool may do, or what others run or read.
+    #[error("no tool changes `{}`", shown_path(path))]
+    Guarded {
+        /// The file or directory; absolute.
+        path: PathBuf,
+    },
+}
+
+impl Config {
+    /// Why a tool is refused a path that a grant of a directory allows: by the same rules as
+    /// in a call, on what is there now. `None`: it is not refused, or no grant allows it.
+    pub fn path_refusal(&self, tool: &Tool, request: &PathRequest) -> Option<PathRefusal> {
+        let grants = &tool.grants.value.directories;
+        let allows = |grant: &&DirectoryGrant| {
+            grant.guest.contains(&request.guest) && grant.access.includes(request.access)
+        };
+        let grant = grants.iter().filter(allows).max_by_key(|grant| grant.guest.as_str().len())?;
+        let host = grant.host.join(below(&grant.guest, &request.guest));
+        let located = locate(&host).ok();
+        let path = located.as_ref().map_or_else(|| canonical(&host), |it| it.path.clone());
+        let guard = self.guard();
+        if let Some(path) = guard.private_above(&path) {
+            return Some(PathRefusal::Private { path });
+        }
+        if located.as_ref().is_some_and(|located| guard.private().has(&located.stat)) {
+            return Some(PathRefusal::Private { path });
+        }
+        let is_directory = located.as_ref().is_some_and(Located::is_directory);
+        let secrets = guard.secrets();
+        let inner = path.strip_prefix(&grant.host).ok().and_then(Path::to_str).unwrap_or_default();
+        if secrets.are_on(inner)
+            && !grants.iter().any(|grant| {
+                Include::new(&grant.include).is_ok_and(|include| {
+                    secrets.are_let_in(&grant.host, &include, &path, is_directory)
+                })
+            })
+        {
+            let (directory, path) = (grant.guest.clone(), inner.to_owned());
+            return Some(PathRefusal::Secret { secret: RefusedSecret { directory, path } });
+        }
+        match request.access {
+            Access::ReadOnly => None,
+            Access::ReadWrite => self.unchanged(grants, &path, located.as_ref()),
+        }
+    }
+
+    /// What no tool with these grants changes where it would change a path.
+    fn unchanged(
+        &self,
+        grants: &[DirectoryGrant],
+        path: &Path,
+        located: Option<&Located>,
+    ) -> Option<PathRefusal> {
+        let guard = self.guard();
+        if let Some(path) = guard.guarded_above(path) {
+            return Some(PathRefusal::Guarded { path });
+        }
+        let writable = grants.iter().filter(|grant| grant.access == Access::ReadWrite);
+        let writable: Vec<(PathBuf, FileId)> = writable
+            .filter_map(|grant| Some((grant.host.clone(), locate(&grant.host).ok()?.id())))
+            .collect();
+        let table = guard.table(&writable);
+        let seals = |directory: &&Path| {
+            open(directory, OpenAs::Directory)
+                .is_ok_and(|(handle, stat)| table.seals(&handle, kitbag_files::id_of(&stat)))
+        };
+        if let Some(sealed) = path.ancestors().find(seals) {
+            return Some(PathRefusal::Guarded { path: sealed.to_owned() });
+        }
+        let parent = path.parent().and_then(|parent| locate(parent).ok())?;
+        let name = path.file_name()?.to_string_lossy();
+        let change = if located.is_some() { Change::Content } else { Change::Put };
+        let is_forbidden = table.forbids(parent.id(), &name, located.map(Located::id), change)
+            || located.is_some_and(|located| table.is_kept(&located.stat));
+        is_forbidden.then(|| PathRefusal::Guarded { path: path.to_owned() })
+    }
+}
+
+/// A path inside the guest, from the one that holds it.
+fn below<'a>(outer: &GuestPath, inner: &'a GuestPath) -> &'a str {
+    inner.as_str().strip_prefix(outer.as_str()).unwrap_or_default().trim_start_matches('/')
+}
