@@ -92,6 +92,7 @@ pub struct Builder {
     places: Places,
     cache: CachePlace,
     protected: Vec<PathBuf>,
+    private: Vec<PathBuf>,
     call_grants: Option<CallGrants>,
     limits: LimitFlags,
     is_single_call: bool,
@@ -315,6 +316,14 @@ impl Builder {
         self
     }
 
+    /// Files and directories of the program's own secrets that no tool reads or changes,
+    /// whatever it is granted: absolute paths, which need not exist.
+    #[must_use]
+    pub fn private(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.private.extend(paths);
+        self
+    }
+
     /// What one tool is granted besides what is configured, each as `KIND=GRANT`, such as
     /// `http=https://api.github.com/**`. Where the user's own file has a ceiling of the kind
     /// it lies within that.
@@ -518,6 +527,7 @@ impl Builder {
                 .collect(),
             is_server: self.is_server,
             served_tools: self.served_tools.clone(),
+            private: self.private.clone(),
             protected: self.places.own().into_iter().chain(self.protected.clone()).collect(),
         }
     }

@@ -324,3 +324,47 @@ fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
         ),
     );
 }
+
+#[test]
+fn no_tool_reads_what_kitbag_keeps_secrets_in() {
+    let workspace = Workspace::with_probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \"..\", guest = \"/all\", mode = \"rw\", \
+         include = [\"**\"] }]\n",
+    );
+    let (state, own) = (".local/state/kitbag", ".config/kitbag");
+    let home = workspace.home();
+    for (directory, file) in [(state, "secrets.age"), (own, "secrets.key"), (own, "notes")] {
+        fs::create_dir_all(home.join(directory)).unwrap();
+        fs::write(home.join(directory).join(file), SECRET).unwrap();
+    }
+    fs::hard_link(home.join(state).join("secrets.age"), workspace.path("store")).unwrap();
+    fs::hard_link(home.join(own).join("secrets.key"), workspace.path("key")).unwrap();
+    let here = workspace.root().file_name().unwrap().to_str().unwrap().to_owned();
+    symlink("../home/.local/state/kitbag/secrets.age", workspace.path("link")).unwrap();
+    symlink("../home/.local/state", workspace.path("above")).unwrap();
+    let run = |action: &str, path: &str| {
+        let arguments = json!({ "do": action, "preopen": "/all", "path": path, "must": true });
+        workspace.run(&["run", "probe", "--args", &arguments.to_string()])
+    };
+    assert!(run("read", "home/.config/kitbag/notes").shown().contains("1234"));
+    for path in [
+        "home/.local/state/kitbag/secrets.age",
+        "home/.local/state/KITBAG/../kitbag/secrets.age",
+        "home/.config/kitbag/secrets.key",
+        &format!("{here}/store"),
+        &format!("{here}/key"),
+        &format!("{here}/link"),
+        &format!("{here}/above/kitbag/secrets.age"),
+    ] {
+        let refused = run("read", path);
+        assert!(!refused.shown().contains("1234"), "{path}: {}", refused.shown());
+        assert_ne!(refused.code, 0, "{path}: {}", refused.shown());
+    }
+    for path in ["home/.local/state/kitbag", &format!("{here}/above/kitbag")] {
+        let refused = run("list", path);
+        assert!(!refused.stdout.contains("secrets.age"), "{path}: {}", refused.shown());
+    }
+    let why = workspace.run(&["why", "probe", "/all/home/.config/kitbag/secrets.key"]);
+    assert_eq!(why.code, 6, "{}", why.shown());
+    assert!(why.stdout.contains("where kitbag keeps secrets"), "{}", why.shown());
+}

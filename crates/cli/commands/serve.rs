@@ -140,7 +140,7 @@ impl Args {
         let tools = (!self.tools.is_empty())
             .then(|| Sourced { value: self.tools.clone(), origin: Origin::flag("--tools") });
         let begin = move || {
-            let builder = global.builder().limits(limits.into()).protect(secrets.clone()).server();
+            let builder = global.builder().limits(limits.into()).private(secrets.clone()).server();
             match &tools {
                 Some(tools) => builder.served_tools(tools.clone()),
                 None => builder,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kitbag::config::{Config, Disabled, Origin, Tool, ToolSource};
+use kitbag::config::{Config, Disabled, Origin, PathRefusal, Tool, ToolSource};
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::{
@@ -138,6 +138,11 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             };
         }
     };
+    if let Request::Path(path) = request
+        && let Some(refusal) = config.path_refusal(tool, path)
+    {
+        return refused_path(tool, request, &refusal);
+    }
     match decide(&tool.grants.value, request) {
         Decision::Allowed { by } => {
             let origin = tool.grants.place_of(request.key(), &by);
@@ -181,6 +186,25 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             Answer { is_allowed: false, text, json }
         }
     }
+}
+
+/// What a tool does not get although a directory that holds it is granted.
+fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer {
+    let mut text = format!("denied: {request}\n  {refusal}");
+    let mut json = json!({
+        "allowed": false, "request": request.to_string(), "kind": null,
+        "reason": refusal.to_string(),
+    });
+    if let PathRefusal::Secret { secret } = refusal {
+        let (include, list) =
+            (secret.as_include(), format!("tools.{}.grants.filesystem", tool.name));
+        text.push_str(&format!(
+            "\n  to allow it, add `{include}` to `include` of `{}` in `{list}`",
+            secret.directory
+        ));
+        json["missing"] = json!({ "entry": include, "keys": [list], "flag": null });
+    }
+    Answer { is_allowed: false, text, json }
 }
 
 /// Where what is missing would be written.

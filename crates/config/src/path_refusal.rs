@@ -66,7 +66,8 @@ impl Config {
             })
         {
             let (directory, path) = (grant.guest.clone(), inner.to_owned());
-            return Some(PathRefusal::Secret { secret: RefusedSecret { directory, path } });
+            let secret = RefusedSecret { directory, path, is_private: false };
+            return Some(PathRefusal::Secret { secret });
         }
         match request.access {
             Access::ReadOnly => None,

@@ -50,13 +50,16 @@ pub struct PathRequest {
     pub access: Access,
 }
 
-/// A file that looks like a secret and that a tool was refused, since no grant names it.
+/// A file that a tool was refused: it looks like a secret that no grant names, or is one that
+/// no grant opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSecret {
     /// Where the guest finds the granted directory that holds it.
     pub directory: GuestPath,
     /// Its path in there, with all links followed. Untrusted.
     pub path: String,
+    /// kitbag keeps its own secrets there, so that no grant opens it.
+    pub is_private: bool,
 }
 
 /// What a tool may do inside a granted directory.

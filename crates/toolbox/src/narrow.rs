@@ -99,6 +99,9 @@ fn directory(
         return Err(format!("`{}` is another directory by now", own.host.display()));
     }
     let (_, stat) = opened(host)?;
+    if let Some(private) = inner.guard().private_above(host) {
+        return Err(format!("no tool reads `{}`, where kitbag keeps secrets", private.display()));
+    }
     if wanted.access == Access::ReadWrite {
         if let Some(guarded) = inner.guard().guarded_above(host) {
             return Err(format!("no tool may change `{}`", guarded.display()));

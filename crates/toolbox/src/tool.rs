@@ -176,6 +176,11 @@ impl Tool {
     /// What is said of a file that looks like a secret and that the tool was refused, with
     /// the line that would allow it.
     pub(crate) fn refused_secret(&self, refused: &RefusedSecret) -> String {
+        if refused.is_private {
+            let message =
+                format!("no tool reads `{}`, where kitbag keeps secrets", refused.guest());
+            return shown(&message).to_string();
+        }
         let (name, include) = (&self.name, refused.as_include());
         let mut own = self.grants.value.directories.iter();
         let advice = match own.find(|grant| grant.guest == refused.directory) {

@@ -150,6 +150,7 @@ impl HostDescriptor for Guarded<'_> {
         let target = resolve(&dir.dir, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
         let kind = target.found.as_ref().map(Found::kind);
         let place = self.granted.below(&fd, target.names())?;
+        self.granted.refuse_private(&place, target.entries())?;
         self.granted.refuse_secret(&place, kind == Some(FileType::Directory))?;
         if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileType::Symlink) {
             return Err(ErrorCode::Unsupported.into());
@@ -174,6 +175,7 @@ impl HostDescriptor for Guarded<'_> {
         drop(lock);
         // It may be another one than was found before.
         opened.check(parent_id.device)?;
+        self.granted.refuse_private(&place, [(parent_id, &*target.name, Some(&opened.stat))])?;
         let is_directory = opened.kind() == FileType::Directory;
         if writes {
             let id = Some(opened.id());

@@ -185,10 +185,14 @@ impl Guarded<'_> {
         // A name may be looked at that looks like a secret, and nothing in a directory that
         // does.
         let directories = self.granted.below(fd, target.directory_names())?;
+        self.granted.refuse_private(&directories, target.directory_entries())?;
         self.granted.refuse_secret(&directories, true)?;
         let is_directory = |found: &Found| found.kind() == FileType::Directory;
         let is_directory = target.found.as_ref().is_some_and(is_directory);
-        let is_secret = self.granted.is_secret(&place, is_directory);
+        let is_secret = self.granted.is_secret(&place, is_directory)
+            || target
+                .entries()
+                .any(|(parent, name, found)| self.granted.is_private(parent, name, found));
         Ok(Position { is_secret, ..self.place(&dir, target)? })
     }
 

@@ -1,7 +1,7 @@
 //! The directories of a call: opened once, without links, and checked. What in them looks
 //! like a secret is opened and changed only where a grant names it.
 
-use std::cell::Cell;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
-use kitbag_files::{Guard, GuardTable, OpenAs, OpenError, SecretNames, canonical, id_of, open};
+use kitbag_files::{
+    Guard, GuardTable, OpenAs, OpenError, PrivateTable, SecretNames, canonical, id_of, open,
+};
 use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedSecret};
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, Stat, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
@@ -41,6 +43,8 @@ pub(crate) struct Granted {
     guard: Arc<Guard>,
     /// What it must not change of them, from its first change on.
     table: Option<GuardTable>,
+    /// What it must not read of them.
+    private: PrivateTable,
 }
 
 /// A granted directory.
@@ -61,14 +65,6 @@ pub(super) struct Place {
     path: String,
     /// One of the names on that path looks like a secret.
     looks_secret: bool,
-}
-
-impl Preopen {
-    /// Whether the directory looks like a secret itself, or lies in a directory that
-    /// does: such a grant is deliberate, and opens what is in it.
-    fn is_store(&self, secrets: &SecretNames) -> bool {
-        self.host.iter().any(|name| secrets.matches(&name.to_string_lossy()))
-    }
 }
 
 impl Place {
@@ -124,6 +120,9 @@ impl Granted {
     /// granted, or none to be granted.
     pub(crate) fn open(grants: &[DirectoryGrant], guard: &Arc<Guard>) -> Result<Self, CallError> {
         let mut granted = Self { guard: Arc::clone(guard), ..Self::default() };
+        if !grants.is_empty() {
+            granted.private = guard.private();
+        }
         for grant in grants {
             let (perms, open_mode) = match grant.access {
                 Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
@@ -139,6 +138,18 @@ impl Granted {
                 };
                 denied(grant, &format!("cannot be opened: {error}{advice}"))
             })?;
+            let private = guard.private_above(&without_dots(&grant.host));
+            if private.is_some() || granted.private.has(&stat) {
+                let private = private.unwrap_or_else(|| grant.host.clone());
+                return Err(denied(
+                    grant,
+                    &format!(
+                        "cannot be granted: no tool reads `{}`, where kitbag keeps secrets; grant \
+                         another directory",
+                        private.display()
+                    ),
+                ));
+            }
             let id = id_of(&stat);
             if grant.identity.is_some_and(|granted| granted != id) {
                 return Err(denied(
@@ -212,19 +223,10 @@ impl Granted {
         let secrets = self.guard.secrets();
         // Any grant may name it, whichever the guest came through.
         let path = self.preopens[place.preopen].host.join(&place.path);
-        !self.preopens.iter().any(|preopen| {
-            let path = path.strip_prefix(&preopen.host).ok().and_then(Path::to_str);
-            path.is_some_and(|path| {
-                // It is asked for each name, in their order.
-                let passed = Cell::new(0);
-                let keeps_out = |name: &str, _| {
-                    let above = path[..passed.get()].rsplit('/').nth(1);
-                    passed.set(passed.get() + name.len() + 1);
-                    secrets.matches_in(above, name)
-                };
-                preopen.is_store(secrets) || preopen.include.lets_in(path, is_directory, keeps_out)
-            })
-        })
+        !self
+            .preopens
+            .iter()
+            .any(|preopen| secrets.are_let_in(&preopen.host, &preopen.include, &path, is_directory))
     }
 
     /// The same for an entry of a directory.
@@ -239,8 +241,34 @@ impl Granted {
         if !self.is_secret(place, is_directory) {
             return Ok(());
         }
+        self.refuse(place, false)
+    }
+
+    /// Refuses what no tool reads, and remembers that. `entries` are the names on the way to
+    /// a place and at its end, each with its directory and what is there.
+    pub(super) fn refuse_private<'a>(
+        &mut self,
+        place: &Place,
+        entries: impl IntoIterator<Item = (FileId, &'a str, Option<&'a Stat>)>,
+    ) -> FsResult<()> {
+        if self.private.is_outdated() {
+            self.private = self.guard.private();
+        }
+        let mut entries = entries.into_iter();
+        let is_private = entries.any(|(parent, name, found)| self.is_private(parent, name, found));
+        if is_private { self.refuse(place, true) } else { Ok(()) }
+    }
+
+    /// Whether no tool reads an entry of a directory. `found` is what is there, where that is
+    /// known.
+    pub(super) fn is_private(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
+        self.private.hides(directory, name, found)
+    }
+
+    /// Refuses what is at a place, and remembers that.
+    fn refuse(&mut self, place: &Place, is_private: bool) -> FsResult<()> {
         let directory = self.preopens[place.preopen].guest.clone();
-        let refused = RefusedSecret { directory, path: place.path.clone() };
+        let refused = RefusedSecret { directory, path: place.path.clone(), is_private };
         if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
             self.refused.push(refused);
         }
@@ -262,7 +290,7 @@ impl Granted {
     /// Whether some grant names secrets: what is moved there would be named by it too.
     pub(super) fn names_secrets(&self) -> bool {
         let secrets = self.guard.secrets();
-        self.preopens.iter().any(|it| !it.include.is_empty() || it.is_store(secrets))
+        self.preopens.iter().any(|it| !it.include.is_empty() || secrets.are_in_store(&it.host))
     }
 
     /// Whether the guest asked for its directories and there are none.
@@ -288,11 +316,17 @@ fn denied(grant: &DirectoryGrant, why: &str) -> CallError {
     CallError::Denied(format!("the directory `{host}`, granted as `{guest}`, {why}"))
 }
 
+/// A path on which no link lies, without `..`.
+fn without_dots(path: &Path) -> Cow<'_, Path> {
+    match path.components().any(|part| part == Component::ParentDir) {
+        true => Cow::Owned(canonical(path)),
+        false => Cow::Borrowed(path),
+    }
+}
+
 /// Refuses to give a directory for writing in which no tool changes anything.
 fn deny_guarded(grant: &DirectoryGrant, guard: &Guard) -> Result<(), CallError> {
-    let goes_up = grant.host.components().any(|part| part == Component::ParentDir);
-    let host = if goes_up { canonical(&grant.host) } else { grant.host.clone() };
-    match guard.guarded_above(&host) {
+    match guard.guarded_above(&without_dots(&grant.host)) {
         None => Ok(()),
         Some(guarded) => Err(denied(
             grant,

@@ -4,11 +4,13 @@
 //! metadata of each entry, all of it in the host and out of reach of the
 //! deadline. Here an entry is read when the guest asks for the next one, and
 //! its type is what the directory says; `unknown` where it looks like a secret that no
-//! grant names, so that a tool that goes by types leaves it alone.
+//! grant names, or is what no tool reads, so that a tool that goes by types leaves it alone.
 
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Dir as Entries, FileType, Mode, OFlags, openat, statat};
+use kitbag_contract::FileId;
+use kitbag_files::id_of;
+use rustix::fs::{AtFlags, Dir as Entries, FileType, Mode, OFlags, fstat, openat, statat};
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
@@ -20,6 +22,7 @@ use super::resolve::from_errno;
 /// wasmtime-wasi's own `DirectoryEntryStream`.
 pub(super) struct Listing {
     dir: Dir,
+    id: FileId,
     place: Place,
     entries: Mutex<Entries>,
 }
@@ -30,8 +33,9 @@ impl Listing {
         // A preopen is a bare path (`O_PATH`), which has to be opened to be read.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(&*dir.dir, ".", flags, Mode::empty()).map_err(from_errno)?;
+        let id = id_of(&fstat(&opened).map_err(from_errno)?);
         let entries = Entries::new(opened).map_err(from_errno)?;
-        Ok(Self { dir: dir.clone(), place, entries: Mutex::new(entries) })
+        Ok(Self { dir: dir.clone(), id, place, entries: Mutex::new(entries) })
     }
 
     /// The next entry, but for the two that every directory has.
@@ -56,7 +60,9 @@ impl Listing {
             };
             let Ok(name) = name.to_str() else { return Err(ErrorCode::IllegalByteSequence.into()) };
             let is_directory = file_type == FileType::Directory;
-            let type_ = match granted.is_secret_in(&self.place, name, is_directory) {
+            let is_hidden = granted.is_secret_in(&self.place, name, is_directory)
+                || granted.is_private(self.id, name, None);
+            let type_ = match is_hidden {
                 true => DescriptorType::Unknown,
                 false => descriptor_type(file_type),
             };

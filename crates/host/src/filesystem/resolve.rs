@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use kitbag_contract::FileId;
@@ -58,7 +59,21 @@ impl Target {
         self.directory_names().chain([&*self.name])
     }
 
+    /// The entries that the path goes through, and the last component: each with the
+    /// directory that holds it, its name, and what is there.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (FileId, &str, Option<&Stat>)> {
+        let last = (self.parent(), &*self.name, self.found.as_ref().map(|found| &found.stat));
+        self.directory_entries().chain([last])
+    }
+
     /// The same without the last component.
+    pub(super) fn directory_entries(&self) -> impl Iterator<Item = (FileId, &str, Option<&Stat>)> {
+        let parents = iter::once(self.start).chain(self.directories.iter().map(Found::id));
+        let found = self.directories.iter().map(|found| (&*found.name, Some(&found.stat)));
+        parents.zip(found).map(|(parent, (name, stat))| (parent, name, stat))
+    }
+
+    /// The names that the path goes through, without the last component.
     pub(super) fn directory_names(&self) -> impl Iterator<Item = &str> {
         self.directories.iter().map(|found| &*found.name)
     }
