@@ -125,7 +125,7 @@ pub(crate) fn read(
     };
     let user = sources.user_file.as_ref().and_then(|path| {
         let mut texts = Texts::new(&workspace.root.value);
-        let file = texts.user_file(path::clean(path), sources.home.as_deref());
+        let file = texts.user_file(path::clean(path), sources);
         parser.take(texts);
         file
     });
@@ -363,11 +363,18 @@ impl Texts {
     }
 
     /// Reads the user's own file, which was named by the caller and must be there.
-    fn user_file(&mut self, path: PathBuf, home: Option<&Path>) -> Option<SourceFile> {
-        match trust::open_own(&path, home) {
+    fn user_file(&mut self, path: PathBuf, sources: &Sources<'_>) -> Option<SourceFile> {
+        const VARIABLE: &str = "KITBAG_CONFIG";
+        match trust::open_own(&path, sources.home.as_deref()) {
             Ok(opened) => self.read(path, Layer::User, Ok(opened)),
             Err(problem) => {
-                self.fail(&path, problem);
+                let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
+                let hint = (is_named && !path.exists()).then(|| {
+                    format!(
+                        "`{VARIABLE}` names it: correct that, make the file, or unset the variable"
+                    )
+                });
+                self.fail_with(&path, problem, hint);
                 None
             }
         }
@@ -420,9 +427,13 @@ impl Texts {
     }
 
     fn fail(&mut self, path: &Path, problem: Problem) {
+        self.fail_with(path, problem, None);
+    }
+
+    fn fail_with(&mut self, path: &Path, problem: Problem, hint: Option<String>) {
         self.is_complete = false;
         let origin = Origin::Found { path: file::relative(path, &self.root) };
-        self.report.origin(origin, problem, None);
+        self.report.origin(origin, problem, hint);
     }
 }
 

@@ -30,6 +30,13 @@ fn the_own_file_of_a_person_must_be_there_when_it_is_named() {
     let fixture = Fixture::empty().user("");
     std::fs::remove_file(fixture.path("h/config.toml")).unwrap();
     check_problems_of(&fixture, &["/t/h/config.toml: cannot be read: no such file or directory"]);
+    // A variable names it, also one that leads nowhere.
+    let path = fixture.path("h/config.toml");
+    let fixture = fixture.variable("KITBAG_CONFIG", path.to_str().unwrap());
+    let named = "/t/h/config.toml: cannot be read: no such file or directory; `KITBAG_CONFIG` names \
+                 it: correct that, make the file, or unset the variable";
+    check_problems_of(&fixture, &[named]);
+    check_problems_of(&fixture.link("h/config.toml", "nowhere"), &[named]);
 }
 
 #[test]
