@@ -1,7 +1,8 @@
 //! Where a user keeps what belongs to kitbag.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use kitbag_config::{Origin, Sourced, Variables};
 use kitbag_host::USUAL_PLACES;
@@ -58,9 +59,11 @@ impl Places {
             absolute(variable).or_else(|| home.as_ref().map(|home| home.join(below_home)))
         };
         let config_dir = base("XDG_CONFIG_HOME", ".config").map(|base| base.join("kitbag"));
-        // A file that was named must exist; the usual one may be absent.
+        // A file that was named must exist; the usual one may be absent, or a link that leads
+        // to nothing yet. Where that cannot be told, such as in a directory that cannot be
+        // entered, it is an error when it is read: what the file denies would be allowed.
         let usual = config_dir.as_ref().map(|dir| dir.join("config.toml"));
-        let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| file.exists()));
+        let user_file = path("KITBAG_CONFIG").or_else(|| usual.filter(|file| is_there(file)));
         let cache = path("KITBAG_CACHE_DIR")
             .or_else(|| base("XDG_CACHE_HOME", ".cache").map(|base| base.join("kitbag")));
         let named = path("KITBAG_STATE_DIR")
@@ -102,9 +105,32 @@ impl Places {
     }
 }
 
+/// Whether a path leads to something, or may do so.
+fn is_there(path: &Path) -> bool {
+    let found = path.metadata().map_err(|error| error.kind());
+    !matches!(found, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_file_is_absent_only_where_that_is_known() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join(".config/kitbag");
+        let found = || places(&[("HOME", home.path().to_str().unwrap())]).user_file;
+        assert_eq!(found(), None);
+        std::fs::create_dir_all(&directory).unwrap();
+        assert_eq!(found(), None);
+        let file = directory.join("config.toml");
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        assert_eq!(found(), None);
+        std::fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("config.toml", &file).unwrap();
+        assert_eq!(found(), Some(file));
+        assert_eq!(places(&[("HOME", "/dev/null")]).user_file, None);
+    }
 
     fn places(variables: &[(&str, &str)]) -> Places {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
