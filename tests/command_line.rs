@@ -239,7 +239,7 @@ fn a_check_loads_every_tool_and_reports_every_problem() {
 #[test]
 fn a_configuration_that_is_named_and_missing_is_an_error() {
     let workspace = Workspace::new();
-    for arguments in [&["list"][..], &["check"], &["serve"], &["run", "learn"], &["config"]] {
+    for arguments in [&["list"][..], &["check"], &["serve"], &["run", "learn"]] {
         let run = workspace.run_with(arguments, "", &[("KITBAG_CONFIG", "/nowhere/own.toml")]);
         assert_eq!(run.code, 4, "{arguments:?}: {}", run.shown());
         let why = "/nowhere/own.toml: cannot be read: no such file or directory";

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ToolName, ToolNameError};
+use kitbag_files::OpenError;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
 use rustix::io::Errno;
 
@@ -23,7 +24,7 @@ use crate::path;
 use crate::problem::Problem;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, workspace_schema};
 use crate::sources::Sources;
-use crate::trust::{self, Examiner, trust};
+use crate::trust::{self, Examiner, Opened, trust};
 use crate::written::Span;
 
 /// What makes a directory a workspace that holds no `.kitbag`.
@@ -106,7 +107,7 @@ fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let root = start.ancestors().find(holds_git)?;
     let mut examiner = Examiner::new(home);
     let directory = examiner.root(root).ok()?;
-    examiner.name(directory.as_fd(), Path::new(GIT), &root.join(GIT)).ok()?;
+    examiner.name(directory.file.as_fd(), Path::new(GIT), &root.join(GIT)).ok()?;
     let counts = examiner.distrusted.is_none() && !path::holds(root, home);
     counts.then(|| root.to_owned())
 }
@@ -191,7 +192,7 @@ pub(crate) fn read(
 /// The files of a workspace as they stand there, before they are known to count.
 struct OwnFiles {
     /// The root, once it was opened.
-    directory: Option<OwnedFd>,
+    directory: Option<Opened>,
     texts: Texts,
     examiner: Examiner,
     config: Option<SourceFile>,
@@ -213,19 +214,22 @@ impl OwnFiles {
         };
         let path = root.join(DIRECTORY);
         let directory = match files.examiner.root(root) {
-            Ok(directory) => &*files.directory.insert(directory),
+            Ok(directory) => {
+                files.texts.real_root = Some(directory.path.clone());
+                &*files.directory.insert(directory)
+            }
             Err(error) => {
                 files.texts.fail(root, file::not_opened(&error));
                 return files;
             }
         };
         let name = Path::new(DIRECTORY);
-        match files.examiner.open(directory.as_fd(), name, &path, OFlags::DIRECTORY) {
+        match files.examiner.open(directory, name, &path, OFlags::DIRECTORY) {
             Ok(own) => {
-                files.config = files.file(own.as_fd(), &path, FILE, Layer::Workspace);
-                files.read_tools(own.as_fd(), &path.join(TOOLS));
+                files.config = files.file(&own, &path, FILE, Layer::Workspace);
+                files.read_tools(&own, &path.join(TOOLS));
             }
-            Err(error) => files.texts.unreadable(&path, error),
+            Err(error) => files.texts.fail(&path, file::not_opened(&error)),
         }
         files
     }
@@ -233,7 +237,7 @@ impl OwnFiles {
     /// Why they do not count, unless the user has named the workspace.
     fn distrusted(&mut self, trust: &Trust, sources: &Sources<'_>) -> Option<IgnoredWorkspace> {
         let (path, reason) = self.examiner.distrusted.take()?;
-        if self.directory.as_ref().is_some_and(|directory| trust.names(directory)) {
+        if self.directory.as_ref().is_some_and(|directory| trust.names(&directory.file)) {
             return None;
         }
         let own_file = sources.own_file().map(Arc::from);
@@ -241,19 +245,25 @@ impl OwnFiles {
     }
 
     /// Reads the tools in `.kitbag/tools`.
-    fn read_tools(&mut self, own: BorrowedFd<'_>, path: &Path) {
+    fn read_tools(&mut self, own: &Opened, path: &Path) {
         let opened = self.examiner.open(own, Path::new(TOOLS), path, OFlags::DIRECTORY);
         let directory = match opened {
             Ok(directory) => directory,
-            Err(Errno::NOENT) => return,
-            Err(Errno::NOTDIR) => return self.texts.fail(path, Problem::NotADirectory),
-            Err(error) => return self.texts.unreadable(path, error),
+            Err(error) => {
+                return match errno(&error) {
+                    Some(Errno::NOENT) => {}
+                    Some(Errno::NOTDIR) => self.texts.fail(path, Problem::NotADirectory),
+                    _ => self.texts.fail(path, file::not_opened(&error)),
+                };
+            }
         };
         let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
-        match Dir::read_from(&directory) {
+        match Dir::read_from(&directory.file) {
             Ok(entries) => {
                 for entry in entries {
-                    match entry.and_then(|entry| self.tool_file(directory.as_fd(), path, &entry)) {
+                    match entry
+                        .and_then(|entry| self.tool_file(directory.file.as_fd(), path, &entry))
+                    {
                         Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
                         Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
                         Ok(None) => {}
@@ -266,7 +276,7 @@ impl OwnFiles {
         for (name, wasm) in components {
             let manifest = manifests.remove(&name).and_then(|manifest: PathBuf| {
                 let file_name = manifest.file_name()?.to_str()?.to_owned();
-                self.file(directory.as_fd(), path, &file_name, Layer::Manifest)
+                self.file(&directory, path, &file_name, Layer::Manifest)
             });
             self.tools.insert(name, (wasm, manifest));
         }
@@ -319,7 +329,7 @@ impl OwnFiles {
     /// there.
     fn file(
         &mut self,
-        directory: BorrowedFd<'_>,
+        directory: &Opened,
         path: &Path,
         name: &str,
         layer: Layer,
@@ -327,8 +337,8 @@ impl OwnFiles {
         let path = path.join(name);
         let opened = self.examiner.open(directory, Path::new(name), &path, OFlags::empty());
         // A link that leads nowhere is a mistake, not an absent file.
-        let is_absent = opened.as_ref().is_err_and(|error| *error == Errno::NOENT)
-            && statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+        let is_absent = opened.as_ref().is_err_and(|error| errno(error) == Some(Errno::NOENT))
+            && statat(&directory.file, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
         if is_absent && layer == Layer::Workspace {
             return None;
         }
@@ -349,9 +359,19 @@ impl OwnFiles {
     }
 }
 
+/// The number of an error of the system.
+fn errno(error: &OpenError) -> Option<Errno> {
+    match error {
+        OpenError::Io(error) => Errno::from_io_error(error),
+        OpenError::Link { .. } | OpenError::Kernel { .. } => None,
+    }
+}
+
 /// Reads the text of files, and keeps what is wrong with them.
 struct Texts {
     root: PathBuf,
+    /// The root without links, once it was opened.
+    real_root: Option<PathBuf>,
     /// Whether every file could be read.
     is_complete: bool,
     report: Report,
@@ -359,14 +379,18 @@ struct Texts {
 
 impl Texts {
     fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), is_complete: true, report: Report::default() }
+        let root = root.to_owned();
+        Self { root, real_root: None, is_complete: true, report: Report::default() }
     }
 
     /// Reads the user's own file, which was named by the caller and must be there.
     fn user_file(&mut self, path: PathBuf, sources: &Sources<'_>) -> Option<SourceFile> {
         const VARIABLE: &str = "KITBAG_CONFIG";
         match trust::open_own(&path, sources.home.as_deref()) {
-            Ok(opened) => self.read(path, Layer::User, Ok(opened)),
+            Ok(file) => {
+                let opened = Opened { file, path: path.clone() };
+                self.read(path, Layer::User, Ok(opened))
+            }
             Err(problem) => {
                 let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
                 let hint = (is_named && !path.exists()).then(|| {
@@ -380,30 +404,25 @@ impl Texts {
         }
     }
 
-    /// Whether a link leads to this file from the workspace to somewhere else.
-    fn is_outside(&self, path: &Path) -> bool {
-        match (path.canonicalize(), self.root.canonicalize()) {
-            (Ok(path), Ok(root)) => !path.starts_with(root),
-            // What leads nowhere is not read.
-            _ => false,
-        }
-    }
-
     /// Reads a file that was opened.
     fn read(
         &mut self,
         path: PathBuf,
         layer: Layer,
-        opened: rustix::io::Result<OwnedFd>,
+        opened: Result<Opened, OpenError>,
     ) -> Option<SourceFile> {
-        let bytes = match opened.map_err(file::unreadable).and_then(file::read) {
-            Ok(bytes) => bytes,
+        let opened = opened.map_err(|error| file::not_opened(&error));
+        let read = opened.and_then(|Opened { file, path }| Ok((file::read(file)?, path)));
+        let (bytes, real) = match read {
+            Ok(read) => read,
             Err(problem) => {
                 self.fail(&path, problem);
                 return None;
             }
         };
-        let is_outside = layer != Layer::User && self.is_outside(&path);
+        // Where what was read lies: a link led there from the workspace.
+        let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
+        let is_outside = layer != Layer::User && !is_inside;
         let source = |text: String| {
             let file = SourceFile::new(path, &self.root, layer, text);
             if is_outside { file.unquoted() } else { file }

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use kitbag_files::{
-    Distrust, OpenError, OwnerError, Owners, distrust, distrust_owner, distrust_place, id_of,
-    locate,
+    Distrust, OpenAs, OpenError, OwnerError, Owners, distrust, distrust_owner, distrust_place,
+    id_of, locate, open,
 };
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
+use rustix::io::Errno;
 
 use crate::config::Trust;
 use crate::error::Report;
@@ -29,13 +30,25 @@ pub(crate) struct Examiner {
     pub(crate) distrusted: Option<(PathBuf, Distrust)>,
 }
 
+/// What was opened, and where it lies: not what its name leads to by now.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: OwnedFd,
+    /// Its path without links.
+    pub(crate) path: PathBuf,
+}
+
+/// How often something is opened anew that is replaced between a look at its name and
+/// opening it, as editors do.
+const ATTEMPTS: usize = 16;
+
 impl Examiner {
     pub(crate) fn new(home: Option<&Path>) -> Self {
         Self { owners: owners(None, home, &Trust::default()), distrusted: None }
     }
 
     /// Opens and examines the root of a workspace, and the links that lead to it.
-    pub(crate) fn root(&mut self, path: &Path) -> Result<OwnedFd, OpenError> {
+    pub(crate) fn root(&mut self, path: &Path) -> Result<Opened, OpenError> {
         let located = locate(path)?;
         self.take(self.owners.check_links(&located.links));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -44,26 +57,30 @@ impl Examiner {
         let stat = fstat(&root).map_err(io::Error::from)?;
         self.note(path, distrust_place(&stat, Some(root.as_fd())));
         self.owners.root = Some(id_of(&stat));
-        Ok(root)
+        Ok(Opened { file: root, path: located.path })
     }
 
     /// Opens and examines a file or directory by its name in a directory.
     ///
-    /// The result is examined again after it was opened: what was looked at by its
-    /// name may have been replaced meanwhile.
+    /// What is opened is what was looked at: a link is not followed when something is opened
+    /// but looked up before, and then has to lead to what is opened.
     pub(crate) fn open(
         &mut self,
-        directory: BorrowedFd<'_>,
+        directory: &Opened,
         name: &Path,
         path: &Path,
         flags: OFlags,
-    ) -> rustix::io::Result<OwnedFd> {
-        self.name(directory, name, path)?;
-        // Not blocking: opening a FIFO would wait for a writer.
-        let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = openat(directory, name, flags, Mode::empty())?;
-        self.note(path, distrust(&fstat(&opened)?, Some(opened.as_fd())));
-        Ok(opened)
+    ) -> Result<Opened, OpenError> {
+        for _ in 0..ATTEMPTS {
+            self.name(directory.file.as_fd(), name, path).map_err(io::Error::from)?;
+            if let Some(opened) = open_as_found(directory, name, path, flags)? {
+                let stat = fstat(&opened.file).map_err(io::Error::from)?;
+                self.note(path, distrust(&stat, Some(opened.file.as_fd())));
+                return Ok(opened);
+            }
+        }
+        let reason = "it is replaced again and again while it is opened; try again";
+        Err(io::Error::other(reason).into())
     }
 
     /// Examines a file or directory by its name in a directory, and what it leads to
@@ -109,6 +126,50 @@ impl Examiner {
             self.distrusted = Some((path.to_owned(), reason));
         }
     }
+}
+
+/// Opens what a name in a directory stands for. `None` where that is replaced meanwhile.
+fn open_as_found(
+    directory: &Opened,
+    name: &Path,
+    path: &Path,
+    flags: OFlags,
+) -> Result<Option<Opened>, OpenError> {
+    // Not blocking: opening a FIFO would wait for a writer.
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NOFOLLOW;
+    let is_replaced = |error: &OpenError| match error {
+        OpenError::Link { .. } => true,
+        OpenError::Kernel { .. } => false,
+        OpenError::Io(error) => {
+            matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::LOOP))
+        }
+    };
+    let found = statat(&directory.file, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = match found.map_err(|error| OpenError::from(io::Error::from(error))) {
+        Err(error) if is_replaced(&error) => return Ok(None),
+        found => found?,
+    };
+    let (opened, id, path) = if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+        let located = locate(path)?;
+        let opened = if flags.contains(OFlags::DIRECTORY) {
+            let opened = openat(&located.handle, ".", flags, Mode::empty());
+            opened.map_err(|error| io::Error::from(error).into())
+        } else {
+            open(&located.path, OpenAs::File).map(|(file, _)| file.into())
+        };
+        (opened, located.id(), located.path)
+    } else {
+        let opened = openat(&directory.file, name, flags, Mode::empty());
+        let opened = opened.map_err(|error| io::Error::from(error).into());
+        (opened, id_of(&found), directory.path.join(name))
+    };
+    let file: OwnedFd = match opened {
+        Err(error) if is_replaced(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let is_same = id_of(&fstat(&file).map_err(io::Error::from)?) == id;
+    Ok(is_same.then_some(Opened { file, path }))
 }
 
 /// Reads the table `[trust]` of the user's own file.

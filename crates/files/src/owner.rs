@@ -128,7 +128,14 @@ impl Owners {
             Err(OwnerError::Open(OpenError::Link { .. })) => {
                 let located = locate(path)?;
                 self.check_links(&located.links)?;
-                self.open(&located.path)
+                let (file, stat) = self.open(&located.path)?;
+                match id_of(&stat) == located.id() {
+                    true => Ok((file, stat)),
+                    false => {
+                        let reason = "it is replaced while it is opened; try again";
+                        Err(OpenError::from(io::Error::other(reason)).into())
+                    }
+                }
             }
             other => other,
         }

@@ -1,10 +1,14 @@
 //! Whose files count.
 
-use std::fs;
+use std::collections::HashSet;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, thread};
 
 use kitbag_config::{Distrust, Origin, Sourced, load};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::support::{Fixture, check_problems, check_problems_of};
 
@@ -264,4 +268,59 @@ fn a_path_that_is_relative_to_a_workspace_that_is_ignored_names_nothing() {
     assert_eq!(named(&fixture), (vec!["here".to_owned(), "home".to_owned()], 2));
     mode(&fixture.path("w/.kitbag"), 0o777);
     assert_eq!(named(&fixture), (vec!["home".to_owned()], 1));
+}
+
+/// Exchanges two files as fast as it can while `load` runs, and gives what that returns.
+fn while_exchanged<T>(a: &Path, b: &Path, load: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let spinning = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).is_err() {
+                    return false;
+                }
+            }
+            true
+        });
+        // Caught, so that the other thread ends.
+        let result = panic::catch_unwind(AssertUnwindSafe(load));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(spinning.join().unwrap(), "two files cannot be exchanged here");
+        result.unwrap_or_else(|panic| panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn a_file_that_is_exchanged_for_a_link_while_it_is_opened_is_never_shown() {
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI\n";
+    let wrong = "[limits]\ntime = \"often\"\n";
+    for path in ["config.toml", "tools/u.toml"] {
+        let fixture = Fixture::empty()
+            .file("w/.kitbag/tools/u.wasm", "")
+            .file("h/id", KEY)
+            .file(&format!("w/.kitbag/{path}"), wrong);
+        let [file, link] = [path, "exchanged"].map(|path| fixture.path("w/.kitbag").join(path));
+        symlink(fixture.path("h/id"), &link).unwrap();
+        let messages = while_exchanged(&file, &link, || {
+            let load = |_| fixture.try_load().map_or_else(|error| error.to_string(), |_| "".into());
+            (0..3_000).map(load).collect::<HashSet<String>>()
+        });
+        let shown: Vec<_> = messages.iter().filter(|text| text.contains("PRIVATE")).collect();
+        assert!(shown.is_empty(), "{path}: {shown:?}");
+        // It was read as what it is, too.
+        assert!(messages.iter().any(|text| text.contains("often")), "{path}: {messages:?}");
+    }
+}
+
+#[test]
+fn a_file_of_the_user_that_is_replaced_while_it_is_opened_is_one_of_both() {
+    let fixture = Fixture::empty()
+        .user("[limits]\ntime = \"7s\"\n")
+        .file("h/new", "[limits]\ntime = \"8s\"\n");
+    let [file, new] = ["h/config.toml", "h/new"].map(|path| fixture.path(path));
+    let seconds = while_exchanged(&file, &new, || {
+        let load = |_| fixture.load().limits.time.value.as_secs();
+        (0..200).map(load).collect::<HashSet<u64>>()
+    });
+    assert!(seconds.iter().all(|seconds| [7, 8].contains(seconds)), "{seconds:?}");
 }
