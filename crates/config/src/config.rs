@@ -47,7 +47,8 @@ pub struct Config {
     pub ignored: Option<IgnoredWorkspace>,
     /// Whose configuration counts although another user can change it.
     pub trust: Trust,
-    /// What is most likely a mistake and changes nothing: variables that mean nothing.
+    /// What is most likely a mistake and changes nothing: variables that mean nothing, and
+    /// components of the workspace with the name of a tool of the user's own file.
     pub warnings: Vec<Diagnostic>,
     /// Names in lists of the files that mean no tool of this binary: a mistake, or for
     /// another workspace or binary.

@@ -226,6 +226,16 @@ pub enum Problem {
         /// The component of the one in `.kitbag/tools/`, as it is shown.
         other: PathBuf,
     },
+    /// A component in `.kitbag/tools/` has the name of a tool of the user's own file.
+    #[error(
+        "is not used: `{tool}` is the tool of your own file ({own}); give this one another name"
+    )]
+    UnusedComponent {
+        /// The name of both.
+        tool: String,
+        /// Where the user's own file says what it stands for.
+        own: Origin,
+    },
     /// A tool in `.kitbag/tools/` is said to be in another file, which is not there.
     #[error(
         "this file does not exist, and `{tool}` is the component `{}`; remove `wasm`",

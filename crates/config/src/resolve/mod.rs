@@ -75,6 +75,7 @@ pub(crate) fn resolve(
         linked: Vec::new(),
         own_secrets: BTreeMap::new(),
         switches,
+        warnings: overrides.unknown.clone(),
         report,
     };
     let own: Vec<_> = configs
@@ -112,6 +113,7 @@ pub(crate) fn resolve(
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
+    let warnings = resolver.warnings;
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();
@@ -120,7 +122,7 @@ pub(crate) fn resolve(
         has_workspace: exists,
         ignored,
         trust,
-        warnings: overrides.unknown.clone(),
+        warnings,
         unmatched,
         state: sources.state.clone(),
         files,

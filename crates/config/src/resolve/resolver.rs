@@ -12,7 +12,7 @@ use kitbag_policy::http::Deny;
 use super::toolsets::Switches;
 use crate::config::Secret;
 use crate::config::ToolGrants;
-use crate::error::Report;
+use crate::error::{Diagnostic, Report};
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
@@ -55,6 +55,8 @@ pub(super) struct Resolver<'a> {
     /// The secrets of the user's own file.
     pub(super) own_secrets: BTreeMap<SecretName, Secret>,
     pub(super) switches: Switches,
+    /// What is most likely a mistake and changes nothing else.
+    pub(super) warnings: Vec<Diagnostic>,
     pub(super) report: &'a mut Report,
 }
 

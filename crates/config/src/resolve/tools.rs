@@ -16,6 +16,7 @@ use super::resolver::Resolver;
 use super::value::json;
 use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolRate, ToolSource};
 use crate::discover::FoundTool;
+use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
 use crate::key::KeyPath;
@@ -62,7 +63,8 @@ impl<'a> Resolver<'a> {
         let mut tools = BTreeMap::new();
         for (name, found) in found {
             let tables = tables.remove(name).unwrap_or_default();
-            let candidate = Candidate::new(name, Some(found), tables, self.files);
+            let found = (!self.is_unused(name, found, &tables)).then_some(found);
+            let candidate = Candidate::new(name, found, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for (name, tables) in tables {
@@ -214,6 +216,34 @@ impl<'a> Resolver<'a> {
         })
     }
 
+    /// Whether a component of the workspace has a name that stands for another tool in the
+    /// user's own file, which counts then: a warning says so.
+    fn is_unused(
+        &mut self,
+        name: &ToolName,
+        found: &FoundTool,
+        tables: &[Part<'_, ToolConfig>],
+    ) -> bool {
+        let is_own = |file: &SourceFile| file.layer() == Layer::User;
+        let source = last(tables, |tool| tool.source.as_ref());
+        let builtin = source.filter(|at| *at.value == SourceConfig::Builtin && is_own(at.file));
+        let wasm = last(tables, |tool| tool.wasm.as_ref()).filter(|at| is_own(at.file));
+        let other = wasm.filter(|at| {
+            is_fixed(at.value)
+                && self.bases.absolute(at.value).is_ok_and(|path| !is_same_file(&found.wasm, &path))
+        });
+        let Some(own) = builtin.map(|at| at.origin()).or(other.map(|at| at.origin())) else {
+            return false;
+        };
+        self.warnings.push(Diagnostic {
+            origin: Origin::Found { path: found.shown.clone() },
+            problem: Problem::UnusedComponent { tool: name.to_string(), own },
+            excerpt: None,
+            hint: None,
+        });
+        true
+    }
+
     /// Refuses what the file beside a manifest already says.
     fn check_manifest(&mut self, candidate: &Candidate<'_>) {
         let Some(Part { at, .. }) = candidate.manifest else { return };
@@ -261,10 +291,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn builtin(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<ToolSource> {
-        let Candidate { name, tables, parts, .. } = candidate;
-        self.fixed(parts, "parameters", candidate, |tool| tool.parameters.as_ref());
-        self.fixed(parts, "wasm", candidate, |tool| tool.wasm.as_ref());
-        for at in all(parts, |tool| tool.replaces.as_ref()) {
+        let Candidate { name, tables, .. } = candidate;
+        let said = candidate.said_of_kind();
+        self.fixed(&said, "parameters", candidate, |tool| tool.parameters.as_ref());
+        self.fixed(&said, "wasm", candidate, |tool| tool.wasm.as_ref());
+        for at in all(&said, |tool| tool.replaces.as_ref()) {
             self.report.at(at, Problem::ReplacesNothing { tool: name.to_string() });
         }
 
@@ -353,8 +384,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn local(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<LocalTool> {
-        let Candidate { name, tables, parts, .. } = candidate;
-        for at in all(tables, |tool| tool.builtin.as_ref()) {
+        let Candidate { name, parts, .. } = candidate;
+        let said = candidate.said_of_kind();
+        let builtins = all(&said, |tool| tool.builtin.as_ref());
+        // That of a manifest has been refused.
+        for at in builtins.filter(|at| at.file.layer() != Layer::Manifest) {
             self.report.at(at, Problem::BuiltinOfLocal { tool: name.to_string() });
         }
         let wasm = self.wasm(candidate, path);
@@ -472,6 +506,14 @@ impl<'a> Candidate<'a> {
         });
         let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
         Self { name, found, manifest, tables, parts }
+    }
+
+    /// What is said by the file that says whether the tool is built in, and by stronger ones.
+    /// A weaker file may mean another kind of tool by the name, which is no mistake there.
+    fn said_of_kind(&self) -> Vec<Part<'a, ToolConfig>> {
+        let by = last(&self.tables, |tool| tool.source.as_ref()).map(|at| at.file.layer());
+        let parts = self.parts.iter().copied();
+        parts.filter(|part| by.is_none_or(|by| part.at.file.layer() >= by)).collect()
     }
 
     /// Whether the user's own file says for which built-in its name stands, and no other file

@@ -19,6 +19,7 @@ mod parameters;
 mod path_refusal;
 mod rates;
 mod rows;
+mod same_names;
 mod secret_files;
 mod secrets;
 mod server;
