@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kitbag_contract::text::shown;
 use kitbag_policy::{Rates, Spent, UsedUp};
+use kitbag_state::WorkspaceState;
 use serde::{Deserialize, Serialize};
 
 use crate::file::CountsFile;
@@ -87,7 +88,7 @@ impl Counts {
     /// The counts of a workspace in the state directory, which every process of the user
     /// shares. Both paths are absolute. Nothing is looked at before a call is counted.
     pub fn in_directory(state: &Path, workspace: &Path) -> Self {
-        Self { place: Place::File(CountsFile::new(state, workspace)) }
+        Self { place: Place::File(CountsFile::new(WorkspaceState::new(state, workspace))) }
     }
 
     /// Whether they end with this value.
@@ -162,12 +163,7 @@ fn key(tool: &str, caller: &str) -> String {
     for text in [tool, caller] {
         hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
     }
-    short(&hasher.finalize())
-}
-
-/// The first 16 bytes of a hash as text.
-fn short(hash: &blake3::Hash) -> String {
-    hash.to_hex()[..32].to_owned()
+    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// The time in nanoseconds since 1970.
