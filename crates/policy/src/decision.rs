@@ -1,5 +1,7 @@
 //! What comes of a request.
 
+use crate::storage::StorageGrant;
+
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -22,6 +24,17 @@ pub enum Decision {
 pub struct MissingGrant {
     /// The key under `grants` that it belongs to.
     pub key: &'static str,
-    /// The entry of that key's list, in TOML.
+    /// The entry of that key's list or table, in TOML; of `storage`, which is neither, the
+    /// setting: `storage = true`.
     pub entry: String,
+}
+
+impl MissingGrant {
+    /// The dotted key to which the entry is added, in a configuration.
+    pub fn table(&self, tool: &str) -> String {
+        match self.key {
+            StorageGrant::KEY => format!("tools.{tool}.grants"),
+            key => format!("tools.{tool}.grants.{key}"),
+        }
+    }
 }

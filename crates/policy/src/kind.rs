@@ -55,6 +55,8 @@ pub enum Reach {
     Configuration,
     /// Credentials that requests of the tool show: nothing without a grant of the network.
     Secret,
+    /// What the tool itself has kept: nothing outside of the sandbox.
+    Storage,
 }
 
 /// What a tool can do to the world around it.
@@ -78,6 +80,7 @@ impl Reach {
             Self::Network => "no network",
             Self::Configuration => "no configuration values",
             Self::Secret => "no secrets",
+            Self::Storage => "no storage",
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod http;
 mod kind;
 mod rate;
 mod secret;
+mod storage;
 mod variable;
 
 pub use config_value::{ConfigValueError, ConfigValues};
@@ -31,6 +32,7 @@ pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
     SecretPlaceError, SecretRelation, SecretRequest, SecretSource,
 };
+pub use storage::{RequestedStorage, StorageGrant, StorageGrantError, StorageRequest};
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
 use std::fmt;
@@ -52,6 +54,8 @@ pub struct Grants {
     pub http: HttpGrants,
     /// Secrets, by name, without their values.
     pub secrets: Vec<SecretGrant>,
+    /// What the tool may keep between its calls. `None`: nothing.
+    pub storage: Option<StorageGrant>,
 }
 
 /// What a tool says it would like to be granted. It grants nothing.
@@ -69,6 +73,9 @@ pub struct RequestedGrants {
     /// Requests over HTTP.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<http::RequestedHttp>,
+    /// What it would keep between its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<RequestedStorage>,
 }
 
 /// One thing that a tool wants to reach.
@@ -84,6 +91,8 @@ pub enum Request {
     Http(HttpRequest),
     /// Every request over HTTP that such a grant would allow.
     HttpPattern(HttpGrant),
+    /// Something that is kept between calls.
+    Storage(StorageRequest),
 }
 
 /// Decides whether these grants allow a request. A request that some grant allows is
@@ -98,24 +107,27 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
         Request::Secret(request) => secret::decide(&grants.secrets, request),
         Request::Http(request) => http::decide(&grants.http, request),
         Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
+        Request::Storage(request) => storage::decide(grants.storage.as_ref(), request),
     }
 }
 
 impl Grants {
     /// The grants by kind: the one list of kinds.
-    pub fn kinds(&self) -> [&dyn Kind; 5] {
-        [&self.directories, &self.http, &self.variables, &self.config, &self.secrets]
+    pub fn kinds(&self) -> [&dyn Kind; 6] {
+        let Self { directories, http, variables, config, secrets, storage } = self;
+        [directories, http, variables, config, secrets, storage]
     }
 
     /// The first of these grants that none of `own` holds, in a line. By their paths alone:
     /// where those lead is left to the host.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories, http, variables, config, secrets } = self;
+        let Self { directories, http, variables, config, secrets, storage } = self;
         directory::beyond(directories, &own.directories)
             .or_else(|| http.beyond(&own.http.grants).map(|(grant, _)| grant.to_string()))
             .or_else(|| variable::beyond(variables, &own.variables))
             .or_else(|| config.beyond(&own.config))
             .or_else(|| secret::beyond(secrets, &own.secrets))
+            .or_else(|| storage::beyond(storage.as_ref(), own.storage.as_ref()))
     }
 
     /// What a tool with these grants can do to the world around it.
@@ -199,7 +211,9 @@ impl RequestedGrants {
         let variables = names.map(|name| Request::Variable(VariableRequest { name }));
         let http = self.http.iter().filter_map(http::RequestedHttp::grant);
         let http = http.map(Request::HttpPattern);
-        directories.map(Request::Path).chain(http).chain(variables)
+        let storage = self.storage.iter().filter_map(RequestedStorage::request);
+        let storage = storage.map(Request::Storage);
+        directories.map(Request::Path).chain(http).chain(variables).chain(storage)
     }
 
     /// What these grants do not allow of them, and what would.
@@ -240,6 +254,7 @@ impl Request {
             Self::Secret(request) => request,
             Self::Http(request) => request,
             Self::HttpPattern(wanted) => wanted,
+            Self::Storage(request) => request,
         }
     }
 
@@ -259,6 +274,7 @@ impl Request {
             Self::Variable(_) => VariableGrant::KEY,
             Self::Secret(_) => SecretGrant::KEY,
             Self::Http(_) | Self::HttpPattern(_) => HttpGrant::KEY,
+            Self::Storage(_) => StorageGrant::KEY,
         }
     }
 
@@ -275,6 +291,7 @@ impl Request {
             }
             Self::Secret(_) => !grants.secrets.is_empty(),
             Self::Http(_) | Self::HttpPattern(_) => !grants.http.is_empty(),
+            Self::Storage(_) => grants.storage.is_some(),
         }
     }
 

@@ -1,0 +1,323 @@
+//! What a tool may keep between its calls.
+
+use std::fmt;
+
+use kitbag_contract::ByteSize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::decision::{Decision, MissingGrant};
+use crate::kind::{Effects, Kind, KindRequest, Reach};
+
+/// Values that a tool keeps between its calls, by key, in a place that no other tool reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorageGrant {
+    /// The most bytes of all keys and values together. Default 16 MiB.
+    quota: ByteSize,
+    /// The most keys. Default 10,000.
+    keys: u64,
+}
+
+/// A size that no storage has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageGrantError {
+    /// The quota is far more than any tool needs.
+    #[error("`{0}` is more than {max}, the largest quota", max = StorageGrant::MOST_QUOTA)]
+    Quota(ByteSize),
+    /// There would be no key, or far more than any tool needs.
+    #[error("`{0}` keys: it is a number from 1 to {max}", max = StorageGrant::MOST_KEYS)]
+    Keys(u64),
+}
+
+/// That a tool can keep so much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorageRequest(pub StorageGrant);
+
+/// What a tool says that it would like to keep: `true`, or how much.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestedStorage {
+    /// `true`: as much as the default. `false`: nothing.
+    Default(bool),
+    /// A quota, a number of keys, or both.
+    Sized {
+        /// The most bytes of all keys and values together.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quota: Option<ByteSize>,
+        /// The most keys.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys: Option<u64>,
+    },
+}
+
+impl StorageGrant {
+    /// The key of these grants.
+    pub const KEY: &'static str = "storage";
+
+    /// The quota where none is named.
+    pub const QUOTA: ByteSize = ByteSize::mib(16);
+
+    /// The number of keys where none is named.
+    pub const KEYS: u64 = 10_000;
+
+    /// The largest quota: 1 TiB.
+    pub const MOST_QUOTA: ByteSize = ByteSize::mib(1 << 20);
+
+    /// The largest number of keys.
+    pub const MOST_KEYS: u64 = 1_000_000_000;
+
+    /// Storage of a size; `None` is the default.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageGrantError`] for a size that no storage has.
+    pub fn new(quota: Option<ByteSize>, keys: Option<u64>) -> Result<Self, StorageGrantError> {
+        let (quota, keys) = (quota.unwrap_or(Self::QUOTA), keys.unwrap_or(Self::KEYS));
+        if quota > Self::MOST_QUOTA {
+            return Err(StorageGrantError::Quota(quota));
+        }
+        match (1..=Self::MOST_KEYS).contains(&keys) {
+            true => Ok(Self { quota, keys }),
+            false => Err(StorageGrantError::Keys(keys)),
+        }
+    }
+
+    /// The most bytes of all keys and values together.
+    pub fn quota(&self) -> ByteSize {
+        self.quota
+    }
+
+    /// The most keys.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Whether it is no more than another one.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.quota <= other.quota && self.keys <= other.keys
+    }
+
+    /// As it stands in a file: `storage = true`, or with what is more or less than the default.
+    pub fn as_setting(&self) -> String {
+        format!("{} = {}", Self::KEY, self.as_value())
+    }
+
+    /// The value of [`as_setting`](Self::as_setting).
+    pub fn as_value(&self) -> String {
+        let quota = (self.quota != Self::QUOTA).then(|| format!("quota = \"{}\"", self.quota));
+        let keys = (self.keys != Self::KEYS).then(|| format!("keys = {}", self.keys));
+        let fields: Vec<_> = [quota, keys].into_iter().flatten().collect();
+        match fields.is_empty() {
+            true => "true".to_owned(),
+            false => format!("{{ {} }}", fields.join(", ")),
+        }
+    }
+}
+
+impl Default for StorageGrant {
+    fn default() -> Self {
+        Self { quota: Self::QUOTA, keys: Self::KEYS }
+    }
+}
+
+impl RequestedStorage {
+    /// What would have to be granted. `None`: nothing, or what no grant gives.
+    pub fn request(&self) -> Option<StorageRequest> {
+        let grant = match self {
+            Self::Default(false) => None,
+            Self::Default(true) => Some(StorageGrant::default()),
+            Self::Sized { quota, keys } => StorageGrant::new(*quota, *keys).ok(),
+        };
+        grant.map(StorageRequest)
+    }
+}
+
+/// Decides whether a grant gives as much as is asked for.
+pub(crate) fn decide(grant: Option<&StorageGrant>, request: &StorageRequest) -> Decision {
+    let StorageRequest(wanted) = request;
+    let denied = |reason| {
+        // Never less than is granted already: what it does not ask for stays.
+        let grant = grant.copied().unwrap_or(*wanted);
+        let (quota, keys) = (grant.quota.max(wanted.quota), grant.keys.max(wanted.keys));
+        let entry = StorageGrant { quota, keys }.as_setting();
+        Decision::Denied { reason, missing: Some(MissingGrant { key: StorageGrant::KEY, entry }) }
+    };
+    match grant {
+        Some(grant) if wanted.is_within(grant) => Decision::Allowed { by: grant.to_string() },
+        Some(grant) => denied(format!("no more is granted than `{grant}`")),
+        None => denied("no storage is granted".to_owned()),
+    }
+}
+
+/// The grant, if `own` does not give as much.
+pub(crate) fn beyond(grant: Option<&StorageGrant>, own: Option<&StorageGrant>) -> Option<String> {
+    let grant = grant?;
+    let is_within = own.is_some_and(|own| grant.is_within(own));
+    (!is_within).then(|| grant.to_string())
+}
+
+impl Kind for Option<StorageGrant> {
+    fn key(&self) -> &'static str {
+        StorageGrant::KEY
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Storage
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { changes: self.is_some(), open_world: false }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.iter().map(StorageGrant::to_string).collect()
+    }
+
+    fn brief(&self) -> Vec<String> {
+        self.iter().map(|grant| StorageRequest(*grant).brief()).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Some(StorageGrant { quota, keys }) => {
+                json!({ "quota": quota.to_string(), "keys": keys })
+            }
+            None => false.into(),
+        }
+    }
+}
+
+impl KindRequest for StorageRequest {
+    fn reach(&self) -> Reach {
+        Reach::Storage
+    }
+
+    fn brief(&self) -> String {
+        format!("keeps up to {}", self.0.quota)
+    }
+
+    fn is_given_by_call(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Display for StorageGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "storage {}, {} keys", self.quota, self.keys)
+    }
+}
+
+impl fmt::Display for StorageRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Grants, Request, RequestedGrants};
+
+    fn grant(quota: u64, keys: u64) -> StorageGrant {
+        StorageGrant::new(Some(ByteSize::mib(quota)), Some(keys)).unwrap()
+    }
+
+    fn decision(grant: Option<StorageGrant>, wanted: StorageGrant) -> Decision {
+        let grants = Grants { storage: grant, ..Grants::default() };
+        crate::decide(&grants, &Request::Storage(StorageRequest(wanted)))
+    }
+
+    #[test]
+    fn a_size_has_a_bound() {
+        assert_eq!(StorageGrant::new(None, None), Ok(StorageGrant::default()));
+        let check = |quota: ByteSize, keys: u64, expected: &str| {
+            let error = StorageGrant::new(Some(quota), Some(keys)).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        let most = StorageGrant::MOST_QUOTA;
+        let beyond = ByteSize::bytes(most.as_u64() + 1);
+        assert!(StorageGrant::new(Some(most), Some(StorageGrant::MOST_KEYS)).is_ok());
+        check(beyond, 1, "`1099511627777 bytes` is more than 1024 GiB, the largest quota");
+        check(most, 0, "`0` keys: it is a number from 1 to 1000000000");
+        check(most, u64::MAX, "`18446744073709551615` keys: it is a number from 1 to 1000000000");
+    }
+
+    #[test]
+    fn what_is_missing_names_the_setting_that_would_give_it() {
+        let check = |granted: Option<StorageGrant>, wanted: StorageGrant, expected: &str| {
+            let Decision::Denied { missing: Some(missing), .. } = decision(granted, wanted) else {
+                panic!("{wanted} is allowed")
+            };
+            assert_eq!(missing.entry, expected);
+            assert_eq!(missing.table("notes"), "tools.notes.grants");
+        };
+        check(None, StorageGrant::default(), "storage = true");
+        check(None, grant(32, 10_000), "storage = { quota = \"32 MiB\" }");
+        check(None, grant(16, 7), "storage = { keys = 7 }");
+        check(Some(grant(1, 50)), grant(2, 7), "storage = { quota = \"2 MiB\", keys = 50 }");
+    }
+
+    #[test]
+    fn what_is_granted_is_said() {
+        let grants = Grants { storage: Some(grant(1, 20)), ..Grants::default() };
+        let lines = ["storage 1 MiB, 20 keys", "no directory, no environment, no network"];
+        assert_eq!(grants.lines(&[]), lines);
+        assert_eq!(grants.brief(&[]), "keeps up to 1 MiB");
+        assert!(grants.effects().changes && !grants.effects().open_world);
+        assert_eq!(grants.storage.to_json(), json!({ "quota": "1 MiB", "keys": 20 }));
+        let missing = Grants::default().beyond(&grants);
+        assert_eq!(missing, None);
+        assert_eq!(grants.beyond(&Grants::default()).as_deref(), Some(lines[0]));
+    }
+
+    #[test]
+    fn a_tool_asks_for_storage_in_the_form_of_a_grant() {
+        let check = |requested: Value, expected: &[&str]| {
+            let requested = json!({ "storage": requested, "required": ["storage"] });
+            let requested = RequestedGrants::read(requested.as_object().unwrap()).unwrap();
+            let none = Grants::default();
+            let missing = requested.missing_required(&none);
+            let missing: Vec<_> = missing.map(|(_, missing)| missing.entry).collect();
+            assert_eq!(missing, expected);
+            // Some of it is enough to work with.
+            let some = Grants { storage: Some(grant(1, 1)), ..Grants::default() };
+            assert_eq!(requested.missing_required(&some).count(), 0);
+        };
+        check(json!(true), &["storage = true"]);
+        check(json!({}), &["storage = true"]);
+        check(json!({ "quota": "1MiB" }), &["storage = { quota = \"1 MiB\" }"]);
+        check(json!(false), &[]);
+        check(json!({ "keys": 0 }), &[]);
+        let malformed = json!({ "storage": { "quota": 7 } });
+        assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_smaller_grant_never_allows_more(
+            (granted, wanted, less) in ((0_u64..4, 1_u64..4), (0_u64..4, 1_u64..4), (0_u64..4, 1_u64..4))
+        ) {
+            let [granted, wanted, less] = [granted, wanted, less].map(|(quota, keys)| grant(quota, keys));
+            let is_allowed = |grant: Option<StorageGrant>| {
+                matches!(decision(grant, wanted), Decision::Allowed { .. })
+            };
+            prop_assert_eq!(is_allowed(Some(granted)), wanted.is_within(&granted));
+            prop_assert!(!is_allowed(None));
+            if less.is_within(&granted) && is_allowed(Some(less)) {
+                prop_assert!(is_allowed(Some(granted)));
+            }
+            // What is said to be missing gives it.
+            if let Decision::Denied { .. } = decision(Some(granted), wanted) {
+                let quota = granted.quota.max(wanted.quota);
+                let more = StorageGrant { quota, keys: granted.keys.max(wanted.keys) };
+                prop_assert!(is_allowed(Some(more)));
+            }
+        }
+    }
+}
