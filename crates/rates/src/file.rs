@@ -70,7 +70,8 @@ fn read(path: &Path) -> Result<Entries, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
         other => other.map_err(|error| error.to_string())?,
     };
-    check_file(&file, path)?;
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    check_file(&found, path)?;
     let mut text = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
     let content = match text.len() as u64 > MOST_BYTES {

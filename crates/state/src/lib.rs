@@ -135,15 +135,14 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags(flags.bits().cast_signed()).mode(0o600).open(path)
 }
 
-/// Looks whether an open file is one, belongs to the user and can be changed by no other.
+/// Looks whether something is a file, belongs to the user and can be changed by no other.
 ///
 /// # Errors
 ///
 /// A reason, with what helps.
-pub fn check_file(file: &File, path: &Path) -> Result<(), String> {
-    let found = file.metadata().map_err(|error| error.to_string())?;
+pub fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
     match found.is_file() {
-        true => private(&found, 0o022, path),
+        true => private(found, 0o022, path),
         false => Err("it is not a file".into()),
     }
 }
@@ -264,9 +263,9 @@ mod tests {
         let path = directory.path().join("file");
         let file = open(&path, OpenOptions::new().write(true).create_new(true)).unwrap();
         assert_eq!(mode(&path), 0o600);
-        check_file(&file, &path).unwrap();
+        check_file(&file.metadata().unwrap(), &path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
-        let error = check_file(&file, &path).unwrap_err();
+        let error = check_file(&file.metadata().unwrap(), &path).unwrap_err();
         assert!(error.contains("mode 620"), "{error}");
         let link = directory.path().join("link");
         symlink(&path, &link).unwrap();
