@@ -325,7 +325,7 @@ impl Builder {
     }
 
     /// What one tool is granted besides what is configured, each as `KIND=GRANT`, such as
-    /// `http=https://api.github.com/**`. Where the user's own file has a ceiling of the kind
+    /// `http=https://api.github.com/**` or `storage=1MiB`. Where the user's own file has a ceiling of the kind
     /// it lies within that.
     #[must_use]
     pub fn call_grants(mut self, grants: CallGrants) -> Self {

@@ -82,8 +82,9 @@ pub(crate) struct Limits {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Grants {
     /// Grant this for one call, besides what is configured: `http=https://a.example/**`,
-    /// `http={ url = "https://a.example/**", methods = ["POST"] }` or `env=NAME`. No more than
-    /// `[ceiling.grants]` of your own file, where it says something of the kind
+    /// `http={ url = "https://a.example/**", methods = ["POST"] }`, `env=NAME` or
+    /// `storage=1MiB`. No more than `[ceiling.grants]` of your own file, where it says something
+    /// of the kind
     #[arg(long = "grant", value_name = "KIND=GRANT")]
     grants: Vec<String>,
 }

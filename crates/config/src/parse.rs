@@ -346,6 +346,7 @@ fn follow<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
 fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
     let kind = match value {
         DeValue::String(_) => "string",
+        DeValue::Boolean(_) => "boolean",
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
         _ => return schema,
@@ -363,6 +364,7 @@ fn choose<'a>(schema: &'a Value, value: &DeValue<'_>) -> &'a Value {
 fn name_of(kind: &str) -> Option<&'static str> {
     match kind {
         "string" => Some("a string"),
+        "boolean" => Some("`true`, `false`"),
         "array" => Some("an array"),
         "object" => Some("a table"),
         _ => None,

@@ -87,8 +87,8 @@ pub struct Sources<'a> {
 pub struct CallGrants {
     /// The tool that is called.
     pub tool: String,
-    /// The grants, each as `KIND=GRANT`: `http=https://api.github.com/**`, `http={ url = "…" }`
-    /// or `env=LANG`.
+    /// The grants, each as `KIND=GRANT`: `http=https://api.github.com/**`, `http={ url = "…" }`,
+    /// `env=LANG`, `storage` or `storage=1MiB`.
     pub grants: Vec<String>,
 }
 

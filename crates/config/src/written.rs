@@ -50,6 +50,15 @@ pub(crate) enum StringOr<T> {
     Other(T),
 }
 
+/// `true`, `false`, or a value of another form that says more.
+#[derive(Clone, Debug)]
+pub(crate) enum BoolOr<T> {
+    /// The short form.
+    Bool(bool),
+    /// The long form.
+    Other(T),
+}
+
 /// A written value together with the file it stands in.
 #[derive(Debug)]
 pub(crate) struct At<'a, T: ?Sized> {
@@ -253,6 +262,30 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOr<T> {
     }
 }
 
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoolOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = BoolOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false` or a table")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+                Ok(BoolOr::Bool(value))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(BoolOr::Other)
+            }
+        }
+
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
 impl<'de> Deserialize<'de> for AnyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         toml::Value::deserialize(deserializer).map(Self)
@@ -306,6 +339,22 @@ impl<T: JsonSchema> JsonSchema for StringOr<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "anyOf": [{ "type": "string" }, generator.subschema_for::<T>()],
+        })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for BoolOr<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("BoolOr{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [{ "type": "boolean" }, generator.subschema_for::<T>()],
         })
     }
 }

@@ -345,3 +345,17 @@ fn unusable(path: &Path, reason: String) -> StorageError {
 fn damaged(path: &Path, reason: &str) -> StorageError {
     StorageError::Damaged { path: path.to_owned(), reason: reason.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_waited_for_as_long_as_the_call_has_time() {
+        let now = Instant::now();
+        assert_eq!(wait(Some(now)), Duration::ZERO);
+        assert!(wait(Some(now + MOST_WAIT)) <= MOST_WAIT);
+        assert_eq!(wait(Some(now + Duration::from_secs(3600))), MOST_WAIT);
+        assert_eq!(wait(None), MOST_WAIT);
+    }
+}

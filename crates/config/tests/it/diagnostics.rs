@@ -178,7 +178,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
             "C:15:42: `tools.count.grants.filesystem[1]` takes a table, not the integer `3`",
             "C:15:80: `tools.count.grants.filesystem[2].mode` takes `ro` or `rw`, not the integer `1`",
             "C:15:86: unknown key `udp` in `tools.count.grants`; known keys: `filesystem`, `http`, `env`, `config`, \
-             `secrets`",
+             `secrets`, `storage`",
             "C:16:11: `tools.count.answers` takes a table, not the integer `3`",
             "C:19:5: `knowledge.a` takes a table, not the integer `3`",
             "C:20:39: `knowledge.b.learned[1]` takes a string, not the integer `1`",
@@ -235,7 +235,7 @@ fn grants_that_are_not_enforced_do_not_exist() {
     check_problems(
         "[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n[tools.a.grants]\nhttp = []\ntelepathy = true\n",
         &["C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, \
-             `env`, `config`, `secrets`"],
+             `env`, `config`, `secrets`, `storage`"],
     );
 }
 

@@ -291,7 +291,7 @@ fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
         "",
         "htp=https://a.example",
         "flag --grant: `htp` cannot be granted for one call; write KIND=GRANT, where the kind is \
-         `http` or `env`\n  did you mean `http`?",
+         `http`, `env` or `storage`\n  did you mean `http`?",
     );
     check(
         "",

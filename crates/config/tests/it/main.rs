@@ -23,6 +23,7 @@ mod same_names;
 mod secret_files;
 mod secrets;
 mod server;
+mod storage;
 mod support;
 mod tools;
 mod toolsets;

@@ -5,25 +5,29 @@ use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, nearest};
-use kitbag_policy::{HttpGrant, HttpGrants, Kind, MissingGrant, VariableGrant, VariableName};
+use kitbag_policy::{
+    HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
+};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::http::{self, HttpGrantConfig};
+use super::storage;
 use crate::config::{Config, Tool, ToolGrants};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
-use crate::origin::Origin;
+use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::sources::{CallGrants, VariableValue};
 use crate::text::did_you_mean;
-use crate::written::{StringOr, Written};
+use crate::written::{At, StringOr, Written};
 
 /// The option.
 const FLAG: &str = "--grant";
 
 /// The kinds that can be granted like this.
-const KINDS: [&str; 2] = [HttpGrant::KEY, VariableGrant::KEY];
+const KINDS: [&str; 3] = [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY];
 
 impl Resolver<'_> {
     /// Adds to the grants of a tool what is granted for one call. Where the user's own file
@@ -86,6 +90,16 @@ impl Resolver<'_> {
                 grants.value.variables.push(grant);
                 Ok(())
             }
+            StorageGrant::KEY => {
+                let grant = storage::typed(value).map_err(alone)?;
+                let ceiling = self.grant_ceiling.value.storage;
+                let is_within = || ceiling.is_some_and(|ceiling| grant.is_within(&ceiling));
+                self.check_call_ceiling(StorageGrant::KEY, is_within, || grant.as_setting())
+                    .map_err(alone)?;
+                let origin = Origin::flag(FLAG);
+                grants.set(|grants| &mut grants.storage, Sourced { value: Some(grant), origin });
+                Ok(())
+            }
             kind => {
                 let problem =
                     Problem::CallGrantKind { kind: kind.to_owned(), known: alternatives(&KINDS) };
@@ -119,6 +133,16 @@ impl Config {
         let text = entry.strip_prefix('"').and_then(|entry| entry.strip_suffix('"'));
         let text = text.unwrap_or(entry);
         let ceiling = &self.grant_ceiling.value;
+        if *key == StorageGrant::KEY {
+            let value = entry.split_once(" = ")?.1;
+            let grant = storage::typed(value).ok()?;
+            let is_within = ceiling.storage.is_some_and(|ceiling| grant.is_within(&ceiling));
+            let text = match value {
+                "true" => key.to_string(),
+                value => format!("'{key}={value}'"),
+            };
+            return (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} {text}"));
+        }
         let is_within = match *key {
             HttpGrant::KEY => {
                 let one = HttpGrants::from(vec![http(text).ok()?]);
@@ -136,28 +160,34 @@ impl Config {
 
 /// A grant as it is typed: a pattern, or a table in TOML.
 fn http(text: &str) -> Result<HttpGrant, Problem> {
-    #[derive(Deserialize)]
-    struct Flag {
-        grant: Written<StringOr<HttpGrantConfig>>,
-    }
-
     if !text.starts_with('{') {
         return http::short(text);
     }
+    let grant = table::<StringOr<HttpGrantConfig>, _>(text, http::grant)?;
+    grant.ok_or_else(|| Problem::Rejected { message: "it is not a grant".to_owned() })
+}
+
+/// What a table in TOML means, by what reads such a table in a file.
+pub(super) fn table<T: DeserializeOwned, U>(
+    text: &str,
+    read: impl FnOnce(At<'_, T>, &mut Report) -> U,
+) -> Result<U, Problem> {
+    #[derive(Deserialize)]
+    #[serde(bound = "T: DeserializeOwned")]
+    struct Flag<T> {
+        grant: Written<T>,
+    }
+
     let text = format!("grant = {text}");
-    let flag: Flag = toml::from_str(&text).map_err(|error| {
+    let flag: Flag<T> = toml::from_str(&text).map_err(|error| {
         let message = kitbag_contract::text::shown(error.message()).to_string();
         Problem::Syntax { message }
     })?;
     let file = SourceFile::new(FLAG.into(), "/".as_ref(), Layer::User, text);
     let mut report = Report::default();
-    let grant = http::grant(flag.grant.at(&file), &mut report);
-    match (grant, report.finish()) {
-        (Some(grant), Ok(())) => Ok(grant),
-        (_, errors) => Err(errors
-            .err()
-            .map_or(Problem::Rejected { message: "it is not a grant".to_owned() }, |errors| {
-                errors.diagnostics()[0].problem.clone()
-            })),
+    let read = read(flag.grant.at(&file), &mut report);
+    match report.finish() {
+        Ok(()) => Ok(read),
+        Err(errors) => Err(errors.diagnostics()[0].problem.clone()),
     }
 }

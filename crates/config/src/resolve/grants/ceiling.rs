@@ -1,12 +1,13 @@
 //! `[ceiling.grants]` of the user's own file: what a workspace can grant at most.
 //!
 //! A kind that opens nothing outside of the workspace, such as `filesystem` and `config`,
-//! has no ceiling.
+//! has no ceiling; that of `storage` is its default where nothing is said.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::http::{self, HttpConfig};
+use super::storage::{self, StorageConfig};
 use super::{environment, secrets};
 use crate::config::ToolGrants;
 use crate::error::Report;
@@ -17,7 +18,8 @@ use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, Written};
 
-/// What the files and components of a workspace can be granted, at most. Default: nothing.
+/// What the files and components of a workspace can be granted, at most. Default: nothing but
+/// the default of `storage`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Ceilings of the grants")]
@@ -31,6 +33,9 @@ pub(crate) struct CeilingGrantsConfig {
     /// Your secrets, by name.
     #[schemars(extend("default" = [], "examples" = [["github"]]))]
     pub(crate) secrets: Option<Written<Vec<Written<String>>>>,
+    /// What a tool may keep between its calls: `true` for 16 MiB and 10,000 keys, or a table.
+    #[schemars(extend("default" = true, "examples" = [{ "quota": "1GiB" }, false]))]
+    pub(crate) storage: Option<Written<StorageConfig>>,
 }
 
 /// What the user's own file says.
@@ -51,6 +56,9 @@ pub(in crate::resolve) fn grant_ceiling(
     }
     if let Some(names) = own.inner(|grants| grants.secrets.as_ref()) {
         ceiling.set(|grants| &mut grants.secrets, secrets::ceiling(names, report));
+    }
+    if let Some(storage) = own.inner(|grants| grants.storage.as_ref()) {
+        ceiling.set(|grants| &mut grants.storage, storage::ceiling(storage, report));
     }
     ceiling
 }

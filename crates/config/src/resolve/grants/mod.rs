@@ -10,6 +10,7 @@ mod environment;
 mod filesystem;
 pub(super) mod http;
 mod secrets;
+mod storage;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use self::environment::VariableConfig;
 use self::filesystem::DirectoryGrantConfig;
 use self::http::HttpConfig;
 use self::secrets::SecretGrantConfig;
+use self::storage::StorageConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
@@ -54,6 +56,11 @@ pub(crate) struct GrantsConfig {
     /// `[ceiling.grants]` of your own.
     #[schemars(extend("default" = {}, "examples" = [{ "github": {} }]))]
     pub(crate) secrets: Option<Written<Table<SecretGrantConfig>>>,
+    /// What the tool may keep between its calls, by `wasi:keyvalue`: `true` for 16 MiB and
+    /// 10,000 keys, or a table. Beyond that, what a workspace's file says counts within
+    /// `[ceiling.grants]` of your own.
+    #[schemars(extend("default" = false, "examples" = [true, { "quota": "32MiB" }]))]
+    pub(crate) storage: Option<Written<StorageConfig>>,
 }
 
 impl Resolver<'_> {
@@ -83,6 +90,8 @@ impl Resolver<'_> {
         self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);
         let secrets = of_kind(&layers, |grants| grants.secrets.as_ref());
         self.secret_grants(secrets, placeholders, is_enabled, code, &mut grants);
+        let storage = of_kind(&layers, |grants| grants.storage.as_ref());
+        self.storage(storage, is_enabled, code, &mut grants);
         grants
     }
 }

@@ -1,0 +1,130 @@
+//! What a tool may keep between its calls.
+
+use kitbag_contract::ByteSize;
+use kitbag_policy::{StorageGrant, StorageGrantError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::ceiling::{Code, own_of, replaces};
+use crate::config::ToolGrants;
+use crate::error::Report;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::resolve::resolver::Resolver;
+use crate::written::{At, BoolOr, Written};
+
+/// `true`, `false` or how much, as a file has it.
+pub(super) type StorageConfig = BoolOr<StorageGrantConfig>;
+
+/// How much a tool may keep.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Storage")]
+pub(crate) struct StorageGrantConfig {
+    /// The most of all keys and values together: a number and a unit, such as `32MiB`.
+    #[schemars(extend("default" = "16MiB"))]
+    pub(crate) quota: Option<Written<String>>,
+    /// The most keys: a positive integer.
+    #[schemars(extend("default" = 10_000, "minimum" = 1))]
+    pub(crate) keys: Option<Written<u64>>,
+}
+
+/// What the user's own file lets a workspace grant.
+pub(super) fn ceiling(
+    at: At<'_, StorageConfig>,
+    report: &mut Report,
+) -> Sourced<Option<StorageGrant>> {
+    at.sourced(grant(at, report).flatten())
+}
+
+impl ToolGrants {
+    /// What a workspace can let a tool keep, by these ceilings: the default where the user's
+    /// own file says nothing of it, since that opens nothing outside of the sandbox.
+    pub(super) fn storage_ceiling(&self) -> Option<StorageGrant> {
+        match self.has(StorageGrant::KEY) {
+            true => self.value.storage,
+            false => Some(StorageGrant::default()),
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// What a tool may keep. What a workspace grants beyond the ceiling and the user's own
+    /// grant is left out.
+    pub(super) fn storage(
+        &mut self,
+        mut layers: Vec<At<'_, StorageConfig>>,
+        is_enabled: bool,
+        code: Code,
+        tool: &mut ToolGrants,
+    ) {
+        let Some(effective) = layers.pop() else { return };
+        let own = own_of(&layers, code);
+        let mut own_grant = None;
+        // A weaker layer is overridden, but must be valid all the same.
+        for weaker in layers {
+            let weaker_grant = grant(weaker, self.report).flatten();
+            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
+                own_grant = weaker_grant;
+            }
+        }
+        let Some(mut granted) = grant(effective, self.report) else { return };
+        if let Some(wanted) = granted {
+            let bounds = [self.grant_ceiling.storage_ceiling(), own_grant];
+            let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
+            let setting = wanted.as_setting();
+            if let Some(beyond) = self.beyond_ceiling(effective, code, is_within, setting) {
+                granted = None;
+                if is_enabled {
+                    tool.warnings.push(beyond);
+                    tool.warnings.extend(replaces(StorageGrant::KEY, effective, own));
+                }
+            }
+        }
+        tool.set(|grants| &mut grants.storage, effective.sourced(granted));
+    }
+}
+
+/// What is granted, or nothing; `None` where it is not valid.
+fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<StorageGrant>> {
+    let config = match at.value {
+        BoolOr::Bool(is_granted) => return Some(is_granted.then(StorageGrant::default)),
+        BoolOr::Other(config) => at.with(config),
+    };
+    let quota = config.inner(|config| config.quota.as_ref());
+    let keys = config.inner(|config| config.keys.as_ref());
+    let size: Option<ByteSize> = match quota {
+        None => None,
+        Some(at) => Some(at.value.parse().map_err(|error| report.at(at, error)).ok()?),
+    };
+    match StorageGrant::new(size, keys.map(|keys| *keys.value)) {
+        Ok(grant) => Some(Some(grant)),
+        Err(error) => {
+            match (&error, quota, keys) {
+                (StorageGrantError::Quota(_), Some(at), _) => report.at(at, error),
+                (_, _, Some(at)) => report.at(at, error),
+                _ => report.at(at, error),
+            }
+            None
+        }
+    }
+}
+
+/// A grant as it is typed on the command line: nothing for the default, a quota, or a table in
+/// TOML.
+pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
+    match text {
+        "" | "true" => Ok(StorageGrant::default()),
+        text if text.starts_with('{') => {
+            let found = super::call::table::<StorageConfig, _>(text, grant)?;
+            found.flatten().ok_or_else(|| Problem::Rejected { message: "it is not a grant".into() })
+        }
+        text => Ok(StorageGrant::new(Some(text.parse()?), None)?),
+    }
+}
+
+impl From<StorageGrantError> for Problem {
+    fn from(error: StorageGrantError) -> Self {
+        Self::Grant { kind: StorageGrant::KEY, reason: error.to_string() }
+    }
+}
