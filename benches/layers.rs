@@ -49,6 +49,7 @@ fn main() {
             grants: Grants::default(),
             guard: std::sync::Arc::default(),
             secrets: Default::default(),
+            storage: None,
             limits: Limits::default(),
         };
         let mut times: [Vec<Duration>; 3] = Default::default();

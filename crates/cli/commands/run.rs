@@ -10,7 +10,6 @@ use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
-use kitbag::policy::HttpRefusal;
 use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
@@ -125,9 +124,7 @@ impl Args {
         }
         let hint = match &completion.result {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
-            Ok(Outcome::Error(_)) | Err(_) => {
-                grant_hint(kitbag.toolbox().config(), &completion.refused_requests)
-            }
+            Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
         let finished = finish(completion, cut.as_ref(), saved.as_ref(), global.json);
         match (finished, hint) {
@@ -144,9 +141,11 @@ impl Args {
     }
 }
 
-/// The options that grant for one call the requests that a tool was refused.
-fn grant_hint(config: &Config, refused: &[HttpRefusal]) -> Option<String> {
-    let missing = refused.iter().filter_map(|refused| refused.missing.as_ref());
+/// The options that grant for one call what a tool was refused.
+fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
+    let requests = completion.refused_requests.iter().map(|refused| &refused.missing);
+    let storage = completion.refused_storage.iter().map(|refused| &refused.missing);
+    let missing = requests.chain(storage).flatten();
     let flags: Vec<_> = missing.filter_map(|missing| config.grant_flag(missing)).collect();
     (!flags.is_empty()).then(|| format!("for one call, add {}", flags.join(" ")))
 }

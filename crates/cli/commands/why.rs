@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use kitbag::config::{Config, Disabled, Origin, PathRefusal, Tool, ToolSource};
+use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::{
     Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, SecretName,
-    SecretRequest, VariableName, VariableRequest, decide,
+    SecretRequest, StorageGrant, StorageRequest, VariableName, VariableRequest, decide,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ Examples:
   kitbag why word_count docs/README.md
   kitbag why word_count env LANG
   kitbag why github secret github
+  kitbag why notes storage 32MiB
 
 The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
 nothing is connected to: whether the addresses of a host are those of the public
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
     /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
-    /// tool finds it, or in the workspace, env NAME, secret NAME or tool ALIAS
+    /// tool finds it, or in the workspace, env NAME, secret NAME, storage [SIZE] or tool ALIAS
     #[arg(required = true, num_args = 1..=2, value_name = "REQUEST")]
     request: Vec<String>,
     /// Ask whether the tool may change the file, and not just read it
@@ -95,6 +97,13 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
         [kind, name] if kind == "secret" => {
             let name = SecretName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
             Asked::Request(Request::Secret(SecretRequest { name }))
+        }
+        [kind, size @ ..] if kind == "storage" => {
+            let size = size.first().map(|size| size.parse::<ByteSize>()).transpose();
+            let size = size.map_err(|error| usage(error.to_string()))?;
+            let grant = StorageGrant::new(size, None);
+            let grant = grant.map_err(|error| usage(error.to_string()))?;
+            Asked::Request(Request::Storage(StorageRequest(grant)))
         }
         [kind, alias] if kind == "tool" => Asked::Refused {
             request: format!("tool {alias}"),
@@ -209,18 +218,15 @@ fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer
 
 /// Where what is missing would be written.
 struct Places {
-    entry: String,
-    /// The list in the user's own file.
-    list: String,
+    missing: MissingGrant,
+    /// The list in the user's own file, and that of the ceiling, where that binds the tool.
+    lists: Vec<String>,
     file: String,
-    /// The list of the ceiling, where that binds the tool.
-    ceiling: Option<String>,
     flag: Option<String>,
 }
 
 impl Places {
     fn of(config: &Config, tool: &Tool, missing: &MissingGrant, global: &Global) -> Self {
-        let MissingGrant { key, entry } = missing;
         let own = global.own_file();
         let is_of_workspace = match &tool.source.value {
             ToolSource::Local(local) => match &local.wasm.origin {
@@ -230,26 +236,29 @@ impl Places {
             },
             _ => false,
         };
-        let has_ceiling = matches!(*key, "http" | "env") && is_of_workspace;
+        let has_ceiling = match missing.key {
+            "http" | "env" => is_of_workspace,
+            // Without a ceiling of the user's own there is that of the default.
+            "storage" => is_of_workspace && missing.entry != StorageGrant::default().as_setting(),
+            _ => false,
+        };
+        let list = missing.place(&format!("tools.{}.grants", tool.name));
+        let ceiling = has_ceiling.then(|| missing.place("ceiling.grants"));
         Self {
-            entry: entry.clone(),
-            list: format!("tools.{}.grants.{key}", tool.name),
+            missing: missing.clone(),
+            lists: [list].into_iter().chain(ceiling).collect(),
             file: match own {
                 Some(path) => format!("your own `{}`", shown(&path.to_string_lossy())),
                 None => "your own `config.toml`".into(),
             },
-            ceiling: has_ceiling.then(|| format!("ceiling.grants.{key}")),
             flag: config.grant_flag(missing),
         }
     }
 
     fn text(&self) -> String {
-        let Self { entry, list, file, ceiling, flag } = self;
-        let also = ceiling.as_ref().map(|ceiling| format!(" and to `{ceiling}`"));
-        let mut text = format!(
-            "\n  to allow it, add `{entry}` to `{list}`{} in {file}",
-            also.unwrap_or_default()
-        );
+        let Self { missing, lists, file, flag } = self;
+        let lists: Vec<_> = lists.iter().map(String::as_str).collect();
+        let mut text = format!("\n  to allow it, {} in {file}", missing.advice(&lists));
         if let Some(flag) = flag {
             text.push_str(&format!("\n  for one call: {flag}"));
         }
@@ -257,8 +266,7 @@ impl Places {
     }
 
     fn json(&self) -> Value {
-        let Self { entry, list, file: _, ceiling, flag } = self;
-        let lists: Vec<_> = [Some(list), ceiling.as_ref()].into_iter().flatten().collect();
-        json!({ "entry": entry, "keys": lists, "flag": flag })
+        let Self { missing, lists, file: _, flag } = self;
+        json!({ "entry": missing.entry, "keys": lists, "flag": flag })
     }
 }

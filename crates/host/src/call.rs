@@ -12,7 +12,7 @@ use kitbag_contract::{
 use kitbag_files::Guard;
 use kitbag_http::Client;
 use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{Grants, RefusedSecret};
+use kitbag_policy::{Grants, RefusedSecret, StorageRefusal};
 use kitbag_secrets::Secrets;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
@@ -23,7 +23,7 @@ use crate::component::Component;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
-use crate::grants::{Granting, HTTP_BYTES, HeldSecrets};
+use crate::grants::{Granting, HeldSecrets, ToolStorage};
 use crate::guest_exit::GuestExit;
 use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
@@ -56,6 +56,8 @@ pub struct Call {
     pub guard: Arc<Guard>,
     /// Where the values of its secrets come from.
     pub secrets: Arc<Secrets>,
+    /// Where it keeps something between calls, if it is granted that. `None`: nowhere.
+    pub storage: Option<ToolStorage>,
     /// What the call may use up.
     pub limits: Limits,
 }
@@ -77,6 +79,8 @@ pub struct Completion {
     pub refused_secrets: Vec<RefusedSecret>,
     /// The requests over HTTP that the tool was refused, at most five of them.
     pub refused_requests: Vec<HttpRefusal>,
+    /// The uses of storage that the tool was refused, or that failed, at most five of them.
+    pub refused_storage: Vec<StorageRefusal>,
     /// Whether the tool looked for directories and was granted none.
     pub misses_directories: bool,
     /// What the call took.
@@ -113,8 +117,8 @@ pub(crate) async fn run(
     memory: &MemoryBudget,
     client: &Client,
 ) -> Result<Completion, CallError> {
-    let has_http = component.imports_http();
-    let _memory = reserve(memory, &call.limits, has_http, &context.cancellation).await?;
+    let besides = component.host_bytes();
+    let _memory = reserve(memory, &call.limits, besides, &context.cancellation).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
@@ -126,8 +130,10 @@ pub(crate) async fn run(
     };
     let stdio = Stdio::default();
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
-    let granting = Granting { tool, grants, guard, client, secrets };
-    let state = State::new(granting, &call.limits, &stdio, reports)?;
+    let storage = call.storage.as_ref();
+    let granting = Granting { tool, grants, guard, client, secrets, storage };
+    let limits = Limits { time: context.time(call.limits.time), ..call.limits };
+    let state = State::new(granting, &limits, &stdio, reports)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
     let parameters = (seen.into(), &*call.name, &*call.arguments, &*call.answers);
     let guest = async |store: &mut Store<State>| {
@@ -137,7 +143,6 @@ pub(crate) async fn run(
         Ok(run.call_async(&mut *store, parameters).await?.0)
     };
     context.events.started();
-    let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let ended =
         run_guest(timer, component.engine(), state, &limits, &context.cancellation, guest).await?;
     let mut usage = Usage {
@@ -181,6 +186,7 @@ pub(crate) async fn run(
         stderr,
         refused_secrets,
         refused_requests: ended.refused_requests,
+        refused_storage: ended.refused_storage,
         misses_directories,
         usage,
     })
@@ -204,13 +210,13 @@ pub(crate) async fn describe(
     let stdio = Stdio::default();
     let (grants, guard) = (&Grants::default(), &Arc::default());
     let (client, secrets) = (&Client::default(), &Arc::default());
-    let granting = Granting { tool: "", grants, guard, client, secrets };
+    let granting = Granting { tool: "", grants, guard, client, secrets, storage: None };
     let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
-    let has_http = imports::has_http(instance.engine(), &instance.component().component_type());
+    let besides = imports::host_bytes(instance.engine(), &instance.component().component_type());
     let (engine, cancellation) = (instance.engine(), Cancellation::default());
-    let reserved = reserve(memory, &limits, has_http, &cancellation).await;
+    let reserved = reserve(memory, &limits, besides, &cancellation).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
@@ -259,6 +265,7 @@ impl Completion {
             stderr: Captured::default(),
             refused_secrets: Vec::new(),
             refused_requests: Vec::new(),
+            refused_storage: Vec::new(),
             misses_directories: false,
             usage: Usage::default(),
         }
@@ -269,15 +276,15 @@ impl Completion {
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 /// Reserves the memory that a call may take, before its time begins: that of the guest,
-/// of its instances, and of the copy of what it hands over.
+/// of its instances, of the copy of what it hands over, and what the interfaces that its
+/// component imports take besides.
 async fn reserve(
     memory: &MemoryBudget,
     limits: &Limits,
-    has_http: bool,
+    besides: ByteSize,
     cancellation: &Cancellation,
 ) -> Result<Reservation, CallError> {
-    let http = if has_http { HTTP_BYTES } else { ByteSize::default() };
-    let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + http.as_u64();
+    let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + besides.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
     if let Some(reservation) = memory.reserve(bytes) {
         return Ok(reservation);
@@ -306,6 +313,7 @@ struct Ended<T> {
     emitted: Emitted,
     refused_secrets: Vec<RefusedSecret>,
     refused_requests: Vec<HttpRefusal>,
+    refused_storage: Vec<StorageRefusal>,
     request_warnings: Vec<String>,
     secrets: HeldSecrets,
     misses_directories: bool,
@@ -358,6 +366,7 @@ async fn run_guest<T>(
     let emitted = store.data_mut().reports.take_emitted();
     let refused_secrets = store.data_mut().take_refused_secrets();
     let refused_requests = store.data_mut().take_refused_requests();
+    let refused_storage = store.data_mut().take_refused_storage();
     let request_warnings = store.data_mut().take_request_warnings();
     let secrets = store.data().secrets().clone();
     let misses_directories = store.data().misses_directories();
@@ -369,6 +378,7 @@ async fn run_guest<T>(
         emitted,
         refused_secrets,
         refused_requests,
+        refused_storage,
         request_warnings,
         secrets,
         misses_directories,

@@ -58,7 +58,8 @@ struct Loaded {
     described: Described,
     problems: Vec<CacheProblem>,
     compiled: bool,
-    has_http: bool,
+    /// What the host takes in a call for the interfaces that it imports.
+    host_bytes: ByteSize,
     /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
 }
@@ -174,9 +175,9 @@ impl Component {
         &self.0.instance
     }
 
-    /// Whether it imports HTTP.
-    pub(crate) fn imports_http(&self) -> bool {
-        self.0.has_http
+    /// What the host takes in a call for the interfaces that it imports.
+    pub(crate) fn host_bytes(&self) -> ByteSize {
+        self.0.host_bytes
     }
 
     pub(crate) fn run(&self) -> &ComponentExportIndex {
@@ -314,10 +315,10 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let mut linker = Linker::new(engine);
     let component_type = component.component_type();
     imports::link(&mut linker, &component_type).map_err(refused)?;
-    let has_http = imports::has_http(engine, &component_type);
+    let host_bytes = imports::host_bytes(engine, &component_type);
     let instance = linker.instantiate_pre(component).map_err(refused)?;
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun)?;
     let (described, problems) = (Described::Nothing, Vec::new());
-    Ok(Loaded { instance, run, described, problems, compiled: false, has_http, memory: None })
+    Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory: None })
 }

@@ -4,11 +4,20 @@
 
 mod http;
 mod secrets;
+#[cfg(feature = "storage")]
+mod storage;
 
 pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
+#[cfg(feature = "storage")]
+pub use storage::ToolStorage;
+#[cfg(feature = "storage")]
+pub(crate) use storage::{
+    HeldStorage, STORAGE_BYTES, StorageView, add_atomics, add_batch, add_store,
+};
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use kitbag_contract::Limits;
 use kitbag_files::Guard;
@@ -22,6 +31,11 @@ use crate::error::CallError;
 use crate::filesystem::Granted;
 use crate::grants::http::HeldHttp;
 
+/// Where a tool keeps something: nowhere, since this kitbag was built without storage.
+#[cfg(not(feature = "storage"))]
+#[derive(Clone, Debug)]
+pub enum ToolStorage {}
+
 /// The grants of one call, and what they are opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct Granting<'a> {
@@ -31,6 +45,8 @@ pub(crate) struct Granting<'a> {
     pub(crate) guard: &'a Arc<Guard>,
     pub(crate) client: &'a Client,
     pub(crate) secrets: &'a Arc<Secrets>,
+    #[cfg_attr(not(feature = "storage"), expect(dead_code, reason = "nothing is kept"))]
+    pub(crate) storage: Option<&'a ToolStorage>,
 }
 
 /// The grants of one call, opened.
@@ -39,10 +55,12 @@ pub(crate) struct HeldGrants {
     pub(crate) config: WasiConfigVariables,
     pub(crate) http: HeldHttp,
     pub(crate) secrets: HeldSecrets,
+    #[cfg(feature = "storage")]
+    pub(crate) storage: HeldStorage,
 }
 
 impl HeldGrants {
-    /// Opens everything that a call is granted. What WASI's own context gives, such as
+    /// Opens everything that a call is granted, which ends then. What WASI's own context gives, such as
     /// variables and sockets, is allowed or denied in `wasi`.
     ///
     /// # Errors
@@ -51,10 +69,11 @@ impl HeldGrants {
     pub(crate) fn open(
         granting: Granting<'_>,
         limits: &Limits,
+        until: Option<Instant>,
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
         let Granting { grants, guard, secrets, .. } = granting;
-        let Grants { directories, http: _, variables, config, secrets: _ } = grants;
+        let Grants { directories, http: _, variables, config, secrets: _, storage: _ } = grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
@@ -66,6 +85,17 @@ impl HeldGrants {
         let directories = Granted::open(directories, guard)?;
         let secrets = HeldSecrets::open(grants, secrets, wasi)?;
         let http = HeldHttp::new(granting, limits, &secrets);
-        Ok(Self { directories, config, http, secrets })
+        #[cfg(feature = "storage")]
+        let storage = HeldStorage::new(granting, until);
+        #[cfg(not(feature = "storage"))]
+        let _ = until;
+        Ok(Self {
+            directories,
+            config,
+            http,
+            secrets,
+            #[cfg(feature = "storage")]
+            storage,
+        })
     }
 }

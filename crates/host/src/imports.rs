@@ -4,8 +4,8 @@
 //! is made for each component with exactly what that component imports, so
 //! nothing else is within its reach.
 
-use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
+use kitbag_contract::{ByteSize, VERSION};
 use kitbag_policy::Reach;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
@@ -21,7 +21,9 @@ use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::filesystem::GuardedFilesystem;
-use crate::grants::add_handler_to_linker;
+use crate::grants::{HTTP_BYTES, add_handler_to_linker};
+#[cfg(feature = "storage")]
+use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
 use crate::random::BoundedRandom;
 use crate::report::Reporting;
 use crate::state::State;
@@ -35,6 +37,10 @@ const REPORTS: &str = "kitbag:tool/host";
 /// version.
 const CONFIG: &str = "wasi:config/store";
 const CONFIG_VERSION: &str = "0.2.0-rc.1";
+
+/// As that of configuration values: the interfaces of what a tool keeps.
+const STORAGE: &str = "wasi:keyvalue/";
+const STORAGE_VERSION: &str = "0.2.0-draft";
 
 /// The interfaces that kitbag offers: name, what it gives a tool, how to link.
 const OFFERED: &[(&str, &str, Add)] = &[
@@ -92,6 +98,12 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:io/error", "streams", |l| io::error::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
+    #[cfg(feature = "storage")]
+    ("wasi:keyvalue/atomics", "what the tool kept, where that is granted", add_atomics),
+    #[cfg(feature = "storage")]
+    ("wasi:keyvalue/batch", "what the tool kept, where that is granted", add_batch),
+    #[cfg(feature = "storage")]
+    ("wasi:keyvalue/store", "what the tool kept, where that is granted", add_store),
     ("wasi:random/random", "random bytes", |l| {
         random::random::add_to_linker::<_, BoundedRandom>(l, State::random)
     }),
@@ -141,9 +153,17 @@ pub(crate) fn is_of_contract(import: &str) -> bool {
     import.split_once('@') == Some((REPORTS, VERSION))
 }
 
-/// Whether a component imports HTTP.
-pub(crate) fn has_http(engine: &Engine, component: &Component) -> bool {
-    component.imports(engine).any(|(name, _)| name.starts_with("wasi:http/"))
+/// What the host takes in a call for the interfaces that a component imports, besides what
+/// every call takes.
+pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
+    let imports =
+        |package: &str| component.imports(engine).any(|(name, _)| name.starts_with(package));
+    let http = if imports("wasi:http/") { HTTP_BYTES.as_u64() } else { 0 };
+    #[cfg(feature = "storage")]
+    let storage = if imports(STORAGE) { STORAGE_BYTES.as_u64() } else { 0 };
+    #[cfg(not(feature = "storage"))]
+    let storage = 0;
+    ByteSize::bytes(http + storage)
 }
 
 /// Adds what the component imports and kitbag offers.
@@ -170,6 +190,7 @@ fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
     let fits = match name {
         REPORTS => is_of_contract(import),
         CONFIG => version == CONFIG_VERSION,
+        name if name.starts_with(STORAGE) => version == STORAGE_VERSION,
         _ => {
             let version = semver::Version::parse(version).ok()?;
             version.major == WASI.major && version.minor == WASI.minor
@@ -199,6 +220,15 @@ mod tests {
         check("wasi:config/store@0.2.0-rc.1", Some("granted configuration values"));
         check("wasi:config/store@0.2.0-draft", None);
         check("wasi:config/store@0.2.0", None);
+        #[cfg(feature = "storage")]
+        for interface in ["atomics", "batch", "store"] {
+            let name = format!("{STORAGE}{interface}");
+            let gives = Some("what the tool kept, where that is granted");
+            check(&format!("{name}@0.2.0-draft"), gives);
+            check(&format!("{name}@0.2.0-draft2"), None);
+            check(&format!("{name}@0.2.0"), None);
+        }
+        check("wasi:keyvalue/watcher@0.2.0-draft", None);
         check("wasi:http/outgoing-handler@0.2.0", Some("requests that a grant allows"));
         check("wasi:http/outgoing-handler@0.3.0", None);
         check("acme:cli/stdin@0.2.0", None);

@@ -57,6 +57,7 @@ pub use component_file::ComponentFile;
 pub use context::RunContext;
 pub use described::Described;
 pub use error::CallError;
+pub use grants::ToolStorage;
 pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;
@@ -64,6 +65,8 @@ pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
     ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, Roots, RootsError,
 };
+#[cfg(feature = "storage")]
+pub use kitbag_storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
 pub use limits::COMPONENT_BYTES;
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;

@@ -1,10 +1,11 @@
 //! What belongs to one call while its guest runs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
-use kitbag_policy::RefusedSecret;
 use kitbag_policy::http::HttpRefusal;
+use kitbag_policy::{RefusedSecret, StorageRefusal};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
@@ -13,6 +14,8 @@ use wasmtime_wasi_http::WasiHttpCtxView;
 use crate::capture::Capture;
 use crate::error::CallError;
 use crate::filesystem::{Guarded, Quota};
+#[cfg(feature = "storage")]
+use crate::grants::StorageView;
 use crate::grants::{Granting, HeldGrants, HeldSecrets};
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
@@ -42,6 +45,7 @@ impl Default for Stdio {
 }
 
 impl State {
+    /// What a call with these limits holds, which begins now.
     pub(crate) fn new(
         granting: Granting<'_>,
         limits: &Limits,
@@ -57,7 +61,8 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limiter = Limiter::new(limits.memory.as_usize());
-        let granted = HeldGrants::open(granting, limits, &mut wasi)?;
+        let until = Instant::now().checked_add(limits.time);
+        let granted = HeldGrants::open(granting, limits, until, &mut wasi)?;
         reports.mask_with(&granted.secrets);
         let quota = Arc::new(Quota::new(limits.written));
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
@@ -94,6 +99,19 @@ impl State {
     /// What is to be logged of the requests that the guest sent.
     pub(crate) fn take_request_warnings(&mut self) -> Vec<String> {
         self.granted.http.take_warnings()
+    }
+
+    #[cfg(feature = "storage")]
+    pub(crate) fn storage(&mut self) -> StorageView<'_> {
+        self.granted.storage.view(&mut self.table)
+    }
+
+    /// The uses of storage that the guest was refused.
+    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
+        #[cfg(feature = "storage")]
+        return self.granted.storage.take_refused();
+        #[cfg(not(feature = "storage"))]
+        Vec::new()
     }
 
     /// The secrets of the call.

@@ -30,11 +30,29 @@ pub struct MissingGrant {
 }
 
 impl MissingGrant {
-    /// The dotted key to which the entry is added, in a configuration.
-    pub fn table(&self, tool: &str) -> String {
+    /// The dotted key of the list or table that holds the entry, in a configuration: of these
+    /// `grants`.
+    pub fn place(&self, grants: &str) -> String {
         match self.key {
-            StorageGrant::KEY => format!("tools.{tool}.grants"),
-            key => format!("tools.{tool}.grants.{key}"),
+            StorageGrant::KEY => grants.to_owned(),
+            key => format!("{grants}.{key}"),
         }
+    }
+
+    /// What to do with the entry at such places: ``add `"LANG"` to `tools.a.grants.env` ``.
+    pub fn advice(&self, places: &[&str]) -> String {
+        let (verb, preposition) = match self.key {
+            // There may be one already.
+            StorageGrant::KEY => ("set", "in"),
+            _ => ("add", "to"),
+        };
+        let place = |place: &&str| format!("{preposition} `{place}`");
+        let places: Vec<_> = places.iter().map(place).collect();
+        format!("{verb} `{}` {}", self.entry, places.join(" and "))
+    }
+
+    /// The same for a tool, where no place is bound by a ceiling.
+    pub fn advice_for(&self, tool: &str) -> String {
+        self.advice(&[&self.place(&format!("tools.{tool}.grants"))])
     }
 }

@@ -32,7 +32,9 @@ pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
     SecretPlaceError, SecretRelation, SecretRequest, SecretSource,
 };
-pub use storage::{RequestedStorage, StorageGrant, StorageGrantError, StorageRequest};
+pub use storage::{
+    RequestedStorage, StorageGrant, StorageGrantError, StorageRefusal, StorageRequest,
+};
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
 use std::fmt;
@@ -422,6 +424,20 @@ mod tests {
         assert_eq!(missing, expected, "it can do without the directory");
         let malformed = serde_json::json!({ "filesystem": [{ "guest": 1 }] });
         assert!(RequestedGrants::read(malformed.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_says_where_it_goes() {
+        let request = VariableRequest { name: "LANG".parse().unwrap() };
+        let Decision::Denied { missing: Some(missing), .. } =
+            decide(&Grants::default(), &Request::Variable(request))
+        else {
+            panic!("nothing is granted")
+        };
+        assert_eq!(missing.advice_for("a"), "add `\"LANG\"` to `tools.a.grants.env`");
+        let places = ["tools.a.grants", "ceiling.grants"].map(|grants| missing.place(grants));
+        let advice = missing.advice(&places.each_ref().map(String::as_str));
+        assert_eq!(advice, "add `\"LANG\"` to `tools.a.grants.env` and to `ceiling.grants.env`");
     }
 
     #[test]

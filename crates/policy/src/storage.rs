@@ -33,6 +33,15 @@ pub enum StorageGrantError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageRequest(pub StorageGrant);
 
+/// A use of storage that failed, and that a person has to do something about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageRefusal {
+    /// Why, in a line.
+    pub reason: String,
+    /// What would allow it. `None`: no grant can.
+    pub missing: Option<MissingGrant>,
+}
+
 /// What a tool says that it would like to keep: `true`, or how much.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -255,7 +264,8 @@ mod tests {
                 panic!("{wanted} is allowed")
             };
             assert_eq!(missing.entry, expected);
-            assert_eq!(missing.table("notes"), "tools.notes.grants");
+            let advice = format!("set `{expected}` in `tools.notes.grants`");
+            assert_eq!(missing.advice_for("notes"), advice);
         };
         check(None, StorageGrant::default(), "storage = true");
         check(None, grant(32, 10_000), "storage = { quota = \"32 MiB\" }");

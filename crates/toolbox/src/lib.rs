@@ -32,6 +32,8 @@ use kitbag_config::{
 use kitbag_contract::text::nearest;
 use kitbag_contract::{ErrorInfo, Outcome, ToolName};
 use kitbag_files::{Guard, Owners, locate};
+#[cfg(feature = "storage")]
+use kitbag_host::Storage;
 use kitbag_host::{
     CallError, Cancellation, Component, ComponentFile, ComponentSource, EmbeddedArtifact,
     EventSink, Host, LoadError, Metering, RunContext,
@@ -106,6 +108,9 @@ struct Inner {
     counts: Arc<Counts>,
     /// Where the values of secrets come from.
     secrets: Arc<Secrets>,
+    /// What the tools of the workspace keep. `None`: there is no state directory.
+    #[cfg(feature = "storage")]
+    storage: Option<Storage>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
 }
@@ -141,6 +146,10 @@ impl Toolbox {
         let (resolved, guard) = (tool::Resolved::default(), OnceLock::new());
         let plain = Mutex::default();
         let owners = OnceLock::new();
+        // Nothing is looked at before a tool uses it.
+        #[cfg(feature = "storage")]
+        let storage =
+            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
         let inner = Inner {
             host,
             config,
@@ -151,6 +160,8 @@ impl Toolbox {
             owners,
             counts,
             secrets,
+            #[cfg(feature = "storage")]
+            storage,
             plain,
         };
         Self(Arc::new(inner), events)
@@ -176,6 +187,13 @@ impl Toolbox {
     /// What runs the calls.
     pub fn host(&self) -> &Host {
         &self.0.host
+    }
+
+    /// What the tools of the workspace keep between calls. `None`: there is no state
+    /// directory to keep it in.
+    #[cfg(feature = "storage")]
+    pub fn storage(&self) -> Option<&Storage> {
+        self.0.storage.as_ref()
     }
 
     /// Every enabled tool, by name, in one line each. Nothing is compiled and

@@ -14,7 +14,9 @@ use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
 use kitbag_files::Guard;
-use kitbag_host::{Call, CallError, Completion, Component, LoadError, Metering, RunContext};
+use kitbag_host::{
+    Call, CallError, Completion, Component, LoadError, Metering, RunContext, ToolStorage,
+};
 use kitbag_policy::{Grants, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
@@ -166,6 +168,7 @@ fn prepare(
         grants: authority.grants,
         guard: authority.guard,
         secrets: Arc::clone(&inner.secrets),
+        storage: storage_of(inner, &tool),
         limits,
     };
     let earlier = match resume {
@@ -194,6 +197,19 @@ fn prepare(
         is_structured,
         problems,
     }))
+}
+
+/// Where a tool keeps something: by the name that it has in the configuration, so that a
+/// built-in under another name has a place of its own.
+#[cfg(feature = "storage")]
+fn storage_of(inner: &Inner, tool: &Tool) -> Option<ToolStorage> {
+    let storage = inner.storage.clone()?;
+    Some(ToolStorage { storage, tool: tool.name.to_string() })
+}
+
+#[cfg(not(feature = "storage"))]
+fn storage_of(_: &Inner, _: &Tool) -> Option<ToolStorage> {
+    None
 }
 
 /// What a name stands for.
@@ -484,7 +500,10 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     }
     lines.extend(call.tool.grant_warnings());
     lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
-    lines.extend(completion.refused_requests.iter().map(|it| call.tool.refused_request(it)));
+    let requests = completion.refused_requests.iter().map(|it| (&it.reason, &it.missing));
+    let storage = completion.refused_storage.iter().map(|it| (&it.reason, &it.missing));
+    let refused = requests.chain(storage);
+    lines.extend(refused.map(|(reason, missing)| call.tool.refused(reason, missing.as_ref())));
     for line in lines {
         message.push('\n');
         message.push_str(&line);

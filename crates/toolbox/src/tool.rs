@@ -11,7 +11,6 @@ use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
-use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{
     Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
     RequestedGrants,
@@ -210,14 +209,12 @@ impl Tool {
         shown(&message).to_string()
     }
 
-    /// What is said of a request over HTTP that the tool was refused, with the line that
-    /// would allow it.
-    pub(crate) fn refused_request(&self, refused: &HttpRefusal) -> String {
-        let advice = refused.missing.as_ref().map(|MissingGrant { key, entry }| {
-            let name = &self.name;
-            format!("; to allow it, add `{entry}` to `tools.{name}.grants.{key}`")
-        });
-        shown(&format!("{}{}", refused.reason, advice.unwrap_or_default())).to_string()
+    /// What is said of a request over HTTP or a use of storage that the tool was refused, with
+    /// the line that would allow it.
+    pub(crate) fn refused(&self, reason: &str, missing: Option<&MissingGrant>) -> String {
+        let advice = missing
+            .map(|missing| format!("; to allow it, {}", missing.advice_for(self.name.as_str())));
+        shown(&format!("{reason}{}", advice.unwrap_or_default())).to_string()
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,
@@ -279,15 +276,15 @@ fn unavailable(
 
 /// What is said of a grant that a tool asks for, with the line that would give it.
 fn missing_line(tool: &ToolName, grants: &ToolGrants, missing: &MissingGrant) -> String {
-    let MissingGrant { key, entry } = missing;
+    let key = missing.key;
     // A list replaces the default, which a tool would lose by it.
-    let kept = grants.value.kinds().into_iter().find(|kind| kind.key() == *key);
+    let kept = grants.value.kinds().into_iter().find(|kind| kind.key() == key);
     let replaces =
         kept.is_some_and(|kind| !kind.is_empty()) && *grants.origin_of(key) == Origin::Default;
     let besides = if replaces { ", which replaces the default" } else { "" };
     format!(
-        "tool `{tool}` asks for a grant that it does not have; to give it, add `{entry}` to \
-         `tools.{tool}.grants.{key}`{besides}"
+        "tool `{tool}` asks for a grant that it does not have; to give it, {}{besides}",
+        missing.advice_for(tool.as_str())
     )
 }
 

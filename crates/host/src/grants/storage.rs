@@ -1,0 +1,266 @@
+//! Storage: the standard interface `wasi:keyvalue`, with the file of the workspace behind it.
+//!
+//! The interface is offered to every component, so that one which merely links it runs.
+//! Whether something is kept is decided by the grants when a guest opens its bucket; each use
+//! of that is one transaction of [`kitbag_storage`]. It blocks the thread of the call, as file
+//! operations do, and waits for other writers no longer than the call has time.
+
+use std::time::Instant;
+
+use kitbag_contract::ByteSize;
+use kitbag_policy::{
+    Decision, Grants, Request, StorageGrant, StorageRefusal, StorageRequest, decide,
+};
+use kitbag_storage::{Namespace, Storage, StorageError};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
+
+use self::bindings::wasi::keyvalue::{atomics, batch, store};
+use super::Granting;
+use crate::state::State;
+
+/// The most bytes that one use gives a guest.
+const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
+
+/// The memory that the host takes for the storage of one call: an answer, and the pages that
+/// SQLite holds of the file.
+pub(crate) const STORAGE_BYTES: ByteSize = ByteSize::mib(20);
+
+/// The most refusals that one call notes.
+const MOST_REFUSALS: usize = 5;
+
+/// The names under which a guest opens what it keeps.
+const NAMES: [&str; 2] = ["", "default"];
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "wit/keyvalue",
+        world: "wasi:keyvalue/imports",
+        imports: { default: trappable },
+        with: { "wasi:keyvalue/store.bucket": super::Bucket },
+        trappable_error_type: { "wasi:keyvalue/store.error" => super::BucketError },
+    });
+}
+
+/// Where the tools of a workspace keep something, and which of them it is.
+#[derive(Clone, Debug)]
+pub struct ToolStorage {
+    /// What the workspace has.
+    pub storage: Storage,
+    /// The tool, by its name in the configuration.
+    pub tool: String,
+}
+
+/// The storage of one call.
+pub(crate) struct HeldStorage {
+    /// `Err`: what a guest that opens it is refused with.
+    namespace: Result<Namespace, StorageRefusal>,
+    refused: Vec<StorageRefusal>,
+}
+
+/// What a guest has opened: there is one namespace, and any number of handles of it.
+#[expect(unreachable_pub, reason = "the generated code exports it again")]
+pub struct Bucket;
+
+/// Why a use of storage failed.
+#[expect(unreachable_pub, reason = "the generated code exports it again")]
+pub enum BucketError {
+    /// The guest named a store that there is not.
+    NoSuchStore,
+    /// Nothing is granted.
+    AccessDenied,
+    /// Anything else, as a guest reads it.
+    Other(String),
+    /// The guest ends.
+    Trap(wasmtime::Error),
+}
+
+/// What a function of the interface gives.
+type Answer<T> = Result<T, BucketError>;
+
+impl HeldStorage {
+    pub(crate) fn new(granting: Granting<'_>, until: Option<Instant>) -> Self {
+        Self { namespace: namespace(granting, until), refused: Vec::new() }
+    }
+
+    pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> StorageView<'a> {
+        StorageView { held: self, table }
+    }
+
+    /// What was refused, at most five of them.
+    pub(crate) fn take_refused(&mut self) -> Vec<StorageRefusal> {
+        std::mem::take(&mut self.refused)
+    }
+
+    fn note(&mut self, refusal: StorageRefusal) {
+        if self.refused.len() < MOST_REFUSALS && !self.refused.contains(&refusal) {
+            self.refused.push(refusal);
+        }
+    }
+
+    /// Uses the namespace, and notes what a person has to do something about.
+    fn using<T>(&mut self, work: impl FnOnce(&Namespace) -> Result<T, StorageError>) -> Answer<T> {
+        // A guest has no bucket where there is none.
+        let namespace = self.namespace.as_ref().map_err(|_| BucketError::AccessDenied)?;
+        work(namespace).map_err(|error| {
+            if error.needs_person() {
+                let (reason, missing) = (error.to_string(), error.missing());
+                self.note(StorageRefusal { reason, missing });
+            }
+            BucketError::Other(error.for_tool())
+        })
+    }
+}
+
+/// What a call may use, or why it may not.
+fn namespace(granting: Granting<'_>, until: Option<Instant>) -> Result<Namespace, StorageRefusal> {
+    let Granting { grants, storage, .. } = granting;
+    let Some(grant) = grants.storage else { return Err(not_granted(grants)) };
+    match storage {
+        Some(ToolStorage { storage, tool }) => {
+            Ok(storage.namespace(tool, grant, ANSWER_BYTES, until))
+        }
+        None => Err(StorageRefusal {
+            reason: "what tools keep has no place: no state directory is known; name one by \
+                     `KITBAG_STATE_DIR`"
+                .into(),
+            missing: None,
+        }),
+    }
+}
+
+fn not_granted(grants: &Grants) -> StorageRefusal {
+    let request = Request::Storage(StorageRequest(StorageGrant::default()));
+    match decide(grants, &request) {
+        Decision::Denied { reason, missing } => StorageRefusal { reason, missing },
+        Decision::Allowed { by } => StorageRefusal { reason: by, missing: None },
+    }
+}
+
+/// The storage of a call, as the functions of the interface have it.
+pub(crate) struct StorageView<'a> {
+    held: &'a mut HeldStorage,
+    table: &'a mut ResourceTable,
+}
+
+struct HasStorage;
+
+impl HasData for HasStorage {
+    type Data<'a> = StorageView<'a>;
+}
+
+/// Links `wasi:keyvalue/store`.
+pub(crate) fn add_store(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    store::add_to_linker::<_, HasStorage>(linker, State::storage)
+}
+
+/// Links `wasi:keyvalue/atomics`.
+pub(crate) fn add_atomics(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    atomics::add_to_linker::<_, HasStorage>(linker, State::storage)
+}
+
+/// Links `wasi:keyvalue/batch`.
+pub(crate) fn add_batch(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    batch::add_to_linker::<_, HasStorage>(linker, State::storage)
+}
+
+impl StorageView<'_> {
+    /// Uses what a guest has opened.
+    fn using<T>(
+        &mut self,
+        bucket: &Resource<Bucket>,
+        work: impl FnOnce(&Namespace) -> Result<T, StorageError>,
+    ) -> Answer<T> {
+        let Bucket = self.table.get(bucket)?;
+        self.held.using(work)
+    }
+}
+
+impl store::Host for StorageView<'_> {
+    fn open(&mut self, identifier: String) -> Answer<Resource<Bucket>> {
+        if !NAMES.contains(&&*identifier) {
+            return Err(BucketError::NoSuchStore);
+        }
+        if let Err(refusal) = &self.held.namespace {
+            let refusal = refusal.clone();
+            self.held.note(refusal);
+            return Err(BucketError::AccessDenied);
+        }
+        Ok(self.table.push(Bucket)?)
+    }
+
+    fn convert_error(&mut self, error: BucketError) -> wasmtime::Result<store::Error> {
+        match error {
+            BucketError::NoSuchStore => Ok(store::Error::NoSuchStore),
+            BucketError::AccessDenied => Ok(store::Error::AccessDenied),
+            BucketError::Other(reason) => Ok(store::Error::Other(reason)),
+            BucketError::Trap(error) => Err(error),
+        }
+    }
+}
+
+impl store::HostBucket for StorageView<'_> {
+    fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<Option<Vec<u8>>> {
+        self.using(&bucket, |namespace| namespace.get(&key))
+    }
+
+    fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Answer<()> {
+        self.using(&bucket, |namespace| namespace.set(&key, &value))
+    }
+
+    fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<()> {
+        self.using(&bucket, |namespace| namespace.delete(&key))
+    }
+
+    fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Answer<bool> {
+        self.using(&bucket, |namespace| namespace.exists(&key))
+    }
+
+    fn list_keys(
+        &mut self,
+        bucket: Resource<Bucket>,
+        cursor: Option<u64>,
+    ) -> Answer<store::KeyResponse> {
+        let page = self.using(&bucket, |namespace| namespace.list_keys(cursor))?;
+        Ok(store::KeyResponse { keys: page.keys, cursor: page.cursor })
+    }
+
+    fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
+        self.table.delete(bucket)?;
+        Ok(())
+    }
+}
+
+impl atomics::Host for StorageView<'_> {
+    fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Answer<u64> {
+        self.using(&bucket, |namespace| namespace.increment(&key, delta))
+    }
+}
+
+impl batch::Host for StorageView<'_> {
+    fn get_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        keys: Vec<String>,
+    ) -> Answer<Vec<Option<(String, Vec<u8>)>>> {
+        self.using(&bucket, |namespace| namespace.get_many(&keys))
+    }
+
+    fn set_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        key_values: Vec<(String, Vec<u8>)>,
+    ) -> Answer<()> {
+        self.using(&bucket, |namespace| namespace.set_many(&key_values))
+    }
+
+    fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Answer<()> {
+        self.using(&bucket, |namespace| namespace.delete_many(&keys))
+    }
+}
+
+impl From<ResourceTableError> for BucketError {
+    /// A guest with more handles than it may have ends, as for any other resource.
+    fn from(error: ResourceTableError) -> Self {
+        Self::Trap(error.into())
+    }
+}
