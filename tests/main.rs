@@ -31,6 +31,7 @@ mod secret_requests;
 mod secrets;
 mod serve;
 mod snapshots;
+mod storage;
 mod tools_page;
 mod trust;
 mod values;

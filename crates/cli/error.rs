@@ -8,7 +8,7 @@ use kitbag::BuildError;
 use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
-use kitbag::host::{CallError, LoadError};
+use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
 use kitbag::{Question, ToolboxError};
@@ -67,6 +67,9 @@ pub(crate) enum CliError {
     /// What keeps secrets cannot be read or changed.
     #[error(transparent)]
     SecretStore(#[from] StoreError),
+    /// What tools keep cannot be read or changed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// Output that cannot be written.
     #[error("standard output cannot be written")]
     Output(#[source] io::Error),
@@ -117,7 +120,9 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Secret { .. } | Self::SecretStore(_) => Exit::Denied,
+            Self::Cache(_) | Self::Secret { .. } | Self::SecretStore(_) | Self::Storage(_) => {
+                Exit::Denied
+            }
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
             Self::Output(_) | Self::Save { .. } => Exit::Output,

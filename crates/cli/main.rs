@@ -108,6 +108,10 @@ enum Command {
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
     /// secret. Values are kept encrypted; where they go stands in your own config.toml.
     Secret(commands::secret::Args),
+    /// Show what tools keep between their calls, or remove it
+    ///
+    /// Each tool with a grant of `storage` has a place of its own in each workspace.
+    Storage(commands::storage::Args),
     /// Show the configuration in effect, or the schema of its file
     Config(commands::config::Args),
     /// Show what is kept of compiled tools, or remove it
@@ -169,6 +173,7 @@ fn run(cli: Cli) -> Exit {
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
         Command::Secret(args) => args.run(global),
+        Command::Storage(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
         Command::Completions(args) => args.run(),

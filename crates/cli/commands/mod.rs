@@ -18,6 +18,7 @@ pub(crate) mod run;
 pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod storage;
 pub(crate) mod why;
 
 use std::path::{Path, PathBuf};
