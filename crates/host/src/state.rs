@@ -107,10 +107,14 @@ impl State {
     }
 
     /// The uses of storage that the guest was refused.
+    #[cfg(feature = "storage")]
     pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
-        #[cfg(feature = "storage")]
-        return self.granted.storage.take_refused();
-        #[cfg(not(feature = "storage"))]
+        self.granted.storage.take_refused()
+    }
+
+    /// None: there is no storage.
+    #[cfg(not(feature = "storage"))]
+    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
         Vec::new()
     }
 

@@ -36,8 +36,8 @@ mod bindings {
         path: "wit/keyvalue",
         world: "wasi:keyvalue/imports",
         imports: { default: trappable },
-        with: { "wasi:keyvalue/store.bucket": super::Bucket },
-        trappable_error_type: { "wasi:keyvalue/store.error" => super::BucketError },
+        with: { "wasi:keyvalue/store.bucket": crate::grants::storage::Bucket },
+        trappable_error_type: { "wasi:keyvalue/store.error" => crate::grants::storage::BucketError },
     });
 }
 
