@@ -420,7 +420,7 @@ impl Built {
             };
             let nothing = Grants::default();
             for (_, missing) in requested.missing_required(&nothing) {
-                declared.required.push(format!("{} = [{}]", missing.key, missing.entry));
+                declared.required.push(missing.as_setting());
             }
             for request in requested.requests() {
                 // What is granted by name is not given to a built-in by itself.

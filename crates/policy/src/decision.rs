@@ -1,5 +1,6 @@
 //! What comes of a request.
 
+use crate::secret::SecretGrant;
 use crate::storage::StorageGrant;
 
 /// What came of a request.
@@ -30,6 +31,15 @@ pub struct MissingGrant {
 }
 
 impl MissingGrant {
+    /// It as a line under `grants` of its own: `env = ["LANG"]`.
+    pub fn as_setting(&self) -> String {
+        match self.key {
+            StorageGrant::KEY => self.entry.clone(),
+            SecretGrant::KEY => format!("{} = {{ {} }}", self.key, self.entry),
+            key => format!("{key} = [{}]", self.entry),
+        }
+    }
+
     /// The dotted key of the list or table that holds the entry, in a configuration: of these
     /// `grants`.
     pub fn place(&self, grants: &str) -> String {

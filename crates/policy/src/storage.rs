@@ -263,7 +263,7 @@ mod tests {
             let Decision::Denied { missing: Some(missing), .. } = decision(granted, wanted) else {
                 panic!("{wanted} is allowed")
             };
-            assert_eq!(missing.entry, expected);
+            assert_eq!((&*missing.entry, &*missing.as_setting()), (expected, expected));
             let advice = format!("set `{expected}` in `tools.notes.grants`");
             assert_eq!(missing.advice_for("notes"), advice);
         };

@@ -273,7 +273,13 @@ fn prepare(connection: &Connection, path: &Path) -> Result<(), StorageError> {
     defend(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     defend(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     defend(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-    let set = [("cell_size_check", "ON"), ("synchronous", "NORMAL"), ("temp_store", "MEMORY")];
+    let set = [
+        ("cell_size_check", "ON"),
+        // Of the log that writes go to first: a large one does not stay as large.
+        ("journal_size_limit", "4194304"),
+        ("synchronous", "NORMAL"),
+        ("temp_store", "MEMORY"),
+    ];
     for (name, value) in set {
         connection.pragma_update(None, name, value).map_err(failed)?;
     }

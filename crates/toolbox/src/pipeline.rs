@@ -17,7 +17,7 @@ use kitbag_files::Guard;
 use kitbag_host::{
     Call, CallError, Completion, Component, LoadError, Metering, RunContext, ToolStorage,
 };
-use kitbag_policy::{Grants, UsedUp};
+use kitbag_policy::{Grants, StorageRefusal, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
@@ -500,10 +500,16 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     }
     lines.extend(call.tool.grant_warnings());
     lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
-    let requests = completion.refused_requests.iter().map(|it| (&it.reason, &it.missing));
-    let storage = completion.refused_storage.iter().map(|it| (&it.reason, &it.missing));
-    let refused = requests.chain(storage);
-    lines.extend(refused.map(|(reason, missing)| call.tool.refused(reason, missing.as_ref())));
+    let requests = completion.refused_requests.iter();
+    lines.extend(requests.map(|it| call.tool.refused(&it.reason, it.missing.as_ref())));
+    for StorageRefusal { reason, missing } in &completion.refused_storage {
+        // Where the tool asks for it, that has been said.
+        let advice = missing.as_ref().map(|missing| missing.advice_for(call.tool.name.as_str()));
+        let is_said = |advice: String| lines.iter().any(|line| line.contains(&advice));
+        if !advice.is_some_and(is_said) {
+            lines.push(call.tool.refused(reason, missing.as_ref()));
+        }
+    }
     for line in lines {
         message.push('\n');
         message.push_str(&line);
