@@ -1,4 +1,4 @@
-//! One call: a fresh store and a fresh instance, and nothing that survives.
+//! One call: a fresh store and a fresh instance, and nothing of either that survives.
 
 use std::cell::Cell;
 use std::sync::Arc;
