@@ -57,7 +57,7 @@ pub struct RequestTimes {
 }
 
 /// The requests of one call. Dropping it ends those that are under way, and with them the
-/// bodies of their responses.
+/// bodies of their responses, and what reads the values of secrets for them.
 pub struct Requests {
     client: Client,
     call: Arc<Call>,
@@ -240,6 +240,14 @@ impl Call {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && !refused.contains(&refusal) {
             refused.push(refusal);
+        }
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        if let Some(secrets) = &self.call.secrets {
+            secrets.end();
         }
     }
 }

@@ -14,7 +14,7 @@ use age::secrecy::{ExposeSecret, SecretString};
 use age::{scrypt, x25519};
 use kitbag_contract::text::shown;
 use kitbag_policy::SecretName;
-use kitbag_secrets::{ReadError, ReadSecret, SecretValue, ValueError};
+use kitbag_secrets::{CallEnd, ReadError, ReadSecret, SecretValue, ValueError};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -255,7 +255,7 @@ impl Store {
 }
 
 impl ReadSecret for Store {
-    fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
+    fn read(&self, name: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
         match self.get(name) {
             Ok(value) => value.ok_or(ReadError::Missing),
             Err(StoreError::Value(error)) => Err(error.into()),

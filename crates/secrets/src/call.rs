@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretRelation, VariableName};
 use memchr::memmem;
 
+use crate::call_end::CallEnd;
 use crate::encodings::{Escapes, decode};
 use crate::leaks::{Leak, OnAnswer, OnRequest};
 use crate::placeholder::{PREFIX, Placeholder};
@@ -42,6 +43,7 @@ pub struct CallSecrets {
     source: Arc<Secrets>,
     /// What masks the values that were read, and how many those are.
     redactor: Mutex<(usize, Arc<Redactor>)>,
+    end: CallEnd,
 }
 
 struct Secret {
@@ -73,7 +75,13 @@ impl CallSecrets {
         let secret =
             |grant| Ok(Secret { grant, placeholder: Placeholder::new()?, value: OnceLock::new() });
         let secrets = grants.into_iter().map(secret).collect::<Result<_, _>>()?;
-        Ok(Self { secrets, source, redactor: Mutex::default() })
+        let (redactor, end) = (Mutex::default(), CallEnd::default());
+        Ok(Self { secrets, source, redactor, end })
+    }
+
+    /// Ends the call: what reads a value for it is ended, and no value is read any more.
+    pub fn end(&self) {
+        self.end.end();
     }
 
     /// The placeholder of a secret, which a guest reads in its place.
@@ -140,7 +148,7 @@ impl CallSecrets {
                     let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
                     return Err(SecretRefusal::Range { part, secret });
                 }
-                secret.value.get_or_init(|| self.source.read(&secret.grant.name));
+                secret.value.get_or_init(|| self.source.read(&secret.grant.name, &self.end));
             }
             if relation == SecretRelation::Bound {
                 bound.push(secret);
@@ -456,7 +464,7 @@ mod tests {
     struct Values;
 
     impl ReadSecret for Values {
-        fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
+        fn read(&self, name: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
             let text = match name.as_str() {
                 "github" => TOKEN,
                 "mail" => "ada:of-the-mail",
@@ -737,9 +745,9 @@ mod tests {
     struct Noting(Mutex<Vec<String>>);
 
     impl ReadSecret for Arc<Noting> {
-        fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
+        fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
             self.0.lock().unwrap().push(name.to_string());
-            Values.read(name)
+            Values.read(name, end)
         }
     }
 

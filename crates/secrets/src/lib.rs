@@ -6,6 +6,8 @@
 //! this crate is handed a request as plain text and bytes.
 
 mod call;
+mod call_end;
+mod command;
 mod encodings;
 mod fingerprint;
 mod leak_rules;
@@ -18,11 +20,13 @@ mod source;
 mod value;
 
 pub use call::{CallSecrets, Prepared};
+pub use call_end::{AtEnd, CallEnd};
+pub use command::{COMMAND_TIME, read_command};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use leaks::{AllowedLeak, Leak, Leaks, OnAnswer, OnRequest};
 pub use placeholder::Placeholder;
 pub use redact::{MASK, RedactionFilter, Redactor};
 pub use request::{Outgoing, Part, SecretRefusal};
 pub use secrets::Secrets;
-pub use source::{COMMAND_TIME, ReadError, ReadSecret, Sources, read_command, read_variable};
+pub use source::{ReadError, ReadSecret, Sources, read_variable};
 pub use value::{SecretValue, ValueError};

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use kitbag_policy::SecretName;
 
+use crate::call_end::CallEnd;
 use crate::leaks::{AllowedLeak, Leaks};
 use crate::source::{ReadError, ReadSecret};
 use crate::value::SecretValue;
@@ -23,13 +24,13 @@ impl Secrets {
         Self { reader: Box::new(reader), allowed, leaks: OnceLock::new() }
     }
 
-    /// Reads a value.
+    /// Reads a value for the call that ends with `end`.
     ///
     /// # Errors
     ///
     /// [`ReadError`] says why there is none.
-    pub fn read(&self, name: &SecretName) -> Result<SecretValue, ReadError> {
-        self.reader.read(name)
+    pub fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
+        self.reader.read(name, end)
     }
 
     /// What looks like a key or a token, by the rules that come with kitbag.
@@ -49,7 +50,7 @@ impl Default for Secrets {
 struct NoValues;
 
 impl ReadSecret for NoValues {
-    fn read(&self, _: &SecretName) -> Result<SecretValue, ReadError> {
+    fn read(&self, _: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
         Err(ReadError::Missing)
     }
 }

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use kitbag_policy::{SecretGrant, SecretName, SecretRelation};
 use kitbag_secrets::{
-    CallSecrets, MASK, Outgoing, ReadError, ReadSecret, Redactor, SecretRefusal, SecretValue,
-    Secrets,
+    CallEnd, CallSecrets, MASK, Outgoing, ReadError, ReadSecret, Redactor, SecretRefusal,
+    SecretValue, Secrets,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -133,7 +133,7 @@ fn filtered(redactor: &Arc<Redactor>, text: &[u8], cuts: &[usize]) -> Vec<u8> {
 struct One(String);
 
 impl ReadSecret for One {
-    fn read(&self, _: &SecretName) -> Result<SecretValue, ReadError> {
+    fn read(&self, _: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
         Ok(value(&self.0))
     }
 }

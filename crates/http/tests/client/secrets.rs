@@ -1,12 +1,17 @@
 //! Secrets are put into requests to their places, and masked in what comes back.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
 use std::sync::Arc;
 
 use http::StatusCode;
 use kitbag_http::{CallLimits, Client, RequestError, Requests};
 use kitbag_policy::http::{HttpGrant, HttpGrants, RefusalKind};
-use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
-use kitbag_secrets::{CallSecrets, ReadError, ReadSecret, SecretValue, Secrets};
+use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace, SecretSource};
+use kitbag_secrets::{
+    COMMAND_TIME, CallEnd, CallSecrets, ReadError, ReadSecret, SecretValue, Secrets, Sources,
+};
 use kitbag_test_servers::{Answer, Behaviour, Coding, Server};
 
 use crate::caller::{Caller, any_method};
@@ -17,17 +22,25 @@ const VALUE: &str = "correct-horse-battery";
 struct One;
 
 impl ReadSecret for One {
-    fn read(&self, _: &SecretName) -> Result<SecretValue, ReadError> {
+    fn read(&self, _: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
         Ok(SecretValue::new(VALUE.into())?)
     }
 }
 
 fn secrets(to: &[&str], added: Option<Placement>) -> Arc<CallSecrets> {
+    secrets_of(One, to, added)
+}
+
+fn secrets_of(
+    reader: impl ReadSecret + 'static,
+    to: &[&str],
+    added: Option<Placement>,
+) -> Arc<CallSecrets> {
     let name = SecretName::new("token").unwrap();
     let to = to.iter().map(|to| SecretPlace::new(to, false).unwrap()).collect();
     let (in_query, in_body, variables) = (true, true, Vec::new());
     let grant = SecretGrant { name, to, within: None, added, variables, in_query, in_body };
-    Arc::new(CallSecrets::new([grant], Arc::new(Secrets::new(One, Vec::new()))).unwrap())
+    Arc::new(CallSecrets::new([grant], Arc::new(Secrets::new(reader, Vec::new()))).unwrap())
 }
 
 fn caller(grants: Vec<HttpGrant>, secrets: &Arc<CallSecrets>) -> Caller {
@@ -201,4 +214,31 @@ fn a_packed_response_within_its_limit_is_plain_for_the_tool() {
     assert_eq!((got.status, got.body.len()), (StatusCode::OK, 1 << 20));
     assert!(got.headers.get("content-encoding").is_none());
     assert!(got.headers.get("content-length").is_none());
+}
+
+#[test]
+fn the_end_of_a_call_ends_the_program_that_reads_a_value_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // What is left of it says so after a while; a read ends once none has the FIFO open.
+    let script = format!(
+        "exec 3>{fifo:?}; (echo started >&3; sleep 30; echo child left >&3) & \
+         sleep 30; echo parent left >&3"
+    );
+    let command = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
+    let sources = [(SecretName::new("token").unwrap(), SecretSource::Command(command))];
+    let sources = Sources { sources: sources.into(), store: None, command_time: COMMAND_TIME };
+    let server = Server::start(Behaviour::Echo);
+    let secrets = secrets_of(sources, &[&server.url()], Some(Placement::Bearer));
+    let caller = caller(vec![any_method(&server.url())], &secrets);
+    let response = caller.send("GET", &server.url()).start();
+    let mut said = BufReader::new(File::open(&fifo).unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    assert_eq!(text, "started\n");
+    drop((response, caller));
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "started\n");
+    assert!(server.seen().is_nothing());
 }

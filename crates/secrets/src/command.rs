@@ -1,0 +1,306 @@
+//! Programs that write the value of a secret.
+//!
+//! Each has a process group of its own, which is killed as a whole: when the program has
+//! ended, when its time is over, and when the call that needs the value ends.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use zeroize::Zeroizing;
+
+use crate::call_end::CallEnd;
+use crate::source::ReadError;
+use crate::value::{SecretValue, ValueError};
+
+/// How long a command may take by default: long enough to unlock something.
+pub const COMMAND_TIME: Duration = Duration::from_secs(60);
+
+/// What is read of the output: a value, a line end, and one byte more than fits.
+const MOST_OUTPUT: usize = SecretValue::MOST_BYTES + 3;
+
+/// What happens while a command runs.
+enum Event {
+    /// Its output has ended, or is longer than a value.
+    Output(io::Result<Zeroizing<Vec<u8>>>),
+    /// It has ended, and its processes with it.
+    Ended,
+    /// It was stopped, as the system does where it reads the terminal.
+    Stopped,
+    /// The call that needs the value has ended.
+    CallEnded,
+}
+
+/// Reads a value from the standard output of a command. It gets no standard input and no
+/// terminal, and what it says on standard error is left out, since that may show the value.
+///
+/// No process of its group is left when this returns, nor when `end` was ended.
+///
+/// # Errors
+///
+/// [`ReadError`], where it fails, takes too long, or writes no value, and where the call has
+/// ended.
+pub fn read_command(
+    command: &[String],
+    time: Duration,
+    end: &CallEnd,
+) -> Result<SecretValue, ReadError> {
+    let program = command.first().cloned().unwrap_or_default();
+    if end.has_ended() {
+        return Err(ReadError::CallEnded);
+    }
+    // Not where kitbag was started, which may be a workspace: some programs read its files.
+    let directory = std::env::home_dir().filter(|home| home.is_dir());
+    let mut child = Command::new(&program)
+        .args(command.iter().skip(1))
+        .current_dir(directory.as_deref().unwrap_or(Path::new("/")))
+        .env_remove("KITBAG_PASSPHRASE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| ReadError::NotStarted {
+            program: program.clone(),
+            reason: error.to_string(),
+        })?;
+    let failed = |status: &dyn ToString| ReadError::Failed {
+        program: program.clone(),
+        status: status.to_string(),
+    };
+    let (status, bytes) = match run(&mut child, time, end) {
+        Ok((status, bytes)) => (status.map_err(|error| failed(&error))?, bytes),
+        Err(Unfinished::TookTooLong) => return Err(ReadError::TookTooLong { program, time }),
+        Err(Unfinished::Stopped) => return Err(ReadError::Stopped { program }),
+        Err(Unfinished::CallEnded) => return Err(ReadError::CallEnded),
+        Err(Unfinished::TooLong) => return Err(ValueError::TooLong.into()),
+        Err(Unfinished::Output(error)) => return Err(failed(&error)),
+    };
+    if !status.success() {
+        return Err(failed(&status));
+    }
+    Ok(SecretValue::new(bytes.to_vec())?)
+}
+
+/// Why a command was ended before it did so itself.
+enum Unfinished {
+    TookTooLong,
+    Stopped,
+    CallEnded,
+    TooLong,
+    Output(io::Error),
+}
+
+/// Waits for a command, and ends all of its group.
+fn run(
+    child: &mut Child,
+    time: Duration,
+    end: &CallEnd,
+) -> Result<(io::Result<ExitStatus>, Zeroizing<Vec<u8>>), Unfinished> {
+    let group = Pid::from_child(child);
+    let (sender, events) = mpsc::channel();
+    read_output(child, sender.clone());
+    let finished = thread::scope(|scope| {
+        let at_end = end.at_end({
+            let sender = sender.clone();
+            move || {
+                kill(group);
+                notify(&sender, Event::CallEnded);
+            }
+        });
+        scope.spawn(move || watch(group, &sender));
+        let finished = wait(&events, group, Instant::now() + time);
+        kill(group);
+        // Before its number can be another's: until it is waited for below it has this one.
+        drop(at_end);
+        finished
+    });
+    let status = child.wait();
+    finished.map(|bytes| (status, bytes))
+}
+
+/// Waits until a command has ended and all of its output is there.
+fn wait(
+    events: &Receiver<Event>,
+    group: Pid,
+    deadline: Instant,
+) -> Result<Zeroizing<Vec<u8>>, Unfinished> {
+    let (mut has_ended, mut output) = (false, None);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match events.recv_timeout(left) {
+            // It may write on without end.
+            Ok(Event::Output(Ok(bytes))) if bytes.len() == MOST_OUTPUT => {
+                return Err(Unfinished::TooLong);
+            }
+            Ok(Event::Output(Ok(bytes))) => output = Some(bytes),
+            Ok(Event::Output(Err(error))) => return Err(Unfinished::Output(error)),
+            Ok(Event::Ended) => {
+                // What it started may hold its output open.
+                kill(group);
+                has_ended = true;
+            }
+            Ok(Event::Stopped) => return Err(Unfinished::Stopped),
+            Ok(Event::CallEnded) => return Err(Unfinished::CallEnded),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(Unfinished::TookTooLong);
+            }
+        }
+        if has_ended && let Some(bytes) = output.take() {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Reads the output on a thread of its own, which goes on while anything holds it open.
+fn read_output(child: &mut Child, sender: Sender<Event>) {
+    let Some(mut output) = child.stdout.take() else { return };
+    thread::spawn(move || {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_OUTPUT));
+        let read = output.by_ref().take(MOST_OUTPUT as u64).read_to_end(&mut bytes);
+        notify(&sender, Event::Output(read.map(|_| bytes)));
+    });
+}
+
+/// Says when a command has ended or was stopped. It keeps its number.
+fn watch(command: Pid, sender: &Sender<Event>) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    let event = loop {
+        match waitid(WaitId::Pid(command), options) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) if status.stopped() => break Event::Stopped,
+            _ => break Event::Ended,
+        }
+    };
+    notify(sender, event);
+}
+
+/// Ends all processes of a group that was not waited for yet.
+fn kill(group: Pid) {
+    // They may have ended by themselves.
+    let _ = kill_process_group(group, Signal::KILL);
+}
+
+/// Says what happened, where that is still waited for.
+fn notify(sender: &Sender<Event>, event: Event) {
+    let _ = sender.send(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{BufRead, BufReader};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str, time: Duration) -> Result<String, ReadError> {
+        shell_in(script, time, &CallEnd::default())
+    }
+
+    fn shell_in(script: &str, time: Duration, end: &CallEnd) -> Result<String, ReadError> {
+        let command = ["/bin/sh", "-c", script].map(str::to_owned);
+        read_command(&command, time, end).map(|value| value.reveal().to_owned())
+    }
+
+    /// A FIFO, in a directory that goes with it.
+    fn fifo() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        (directory, path)
+    }
+
+    /// A script that holds a FIFO open with its child, and says so where one is left over.
+    fn holding(fifo: &Path, then: &str) -> String {
+        format!("exec 3>{fifo:?}; (echo started >&3; sleep 30; echo a child is left >&3) & {then}")
+    }
+
+    #[test]
+    fn a_command_gives_what_it_writes() {
+        assert_eq!(shell("echo a-long-value; echo noise >&2", MINUTE).unwrap(), "a-long-value");
+        // It has no standard input to wait for.
+        assert_eq!(shell("cat; echo a-long-value", MINUTE).unwrap(), "a-long-value");
+        let short = ReadError::Value(ValueError::TooShort { bytes: 3 });
+        assert_eq!(shell("echo abc", MINUTE), Err(short));
+        let endless = ReadError::Value(ValueError::TooLong);
+        assert_eq!(shell("yes", MINUTE), Err(endless));
+        let failed = shell("echo a-long-value; exit 3", MINUTE).unwrap_err().to_string();
+        assert_eq!(failed, "`/bin/sh` failed (exit status: 3); run it by itself to see why");
+        let absent = ["/nowhere/at-all".to_owned()];
+        let absent = read_command(&absent, MINUTE, &CallEnd::default()).map(|_| ());
+        let reason = "No such file or directory (os error 2)".to_owned();
+        let program = "/nowhere/at-all".to_owned();
+        assert_eq!(absent, Err(ReadError::NotStarted { program, reason }));
+    }
+
+    #[test]
+    fn a_command_that_goes_on_is_ended() {
+        let time = Duration::from_millis(50);
+        let program = "/bin/sh".to_owned();
+        let expected = ReadError::TookTooLong { program, time };
+        assert_eq!(shell("exec sleep 600", time), Err(expected.clone()));
+        // One that has written its value and does not end has not succeeded.
+        assert_eq!(shell("echo a-long-value; exec sleep 600 >&-", time), Err(expected));
+    }
+
+    #[test]
+    fn nothing_of_a_command_is_left_when_its_time_is_over_or_it_is_done() {
+        for (then, time, expected) in [
+            ("sleep 30; echo it is left >&3", Duration::from_secs(1), None),
+            ("echo a-long-value", MINUTE, Some("a-long-value")),
+            // The child has its output, too, which ends with it.
+            ("exec 3>&-; exec echo a-long-value", MINUTE, Some("a-long-value")),
+            ("exit 1", MINUTE, None),
+        ] {
+            let (_directory, fifo) = fifo();
+            // With this one it opens without waiting, however far the command came.
+            let own = File::options().read(true).write(true).open(&fifo).unwrap();
+            let read = shell(&holding(&fifo, then), time);
+            assert_eq!(read.ok().as_deref(), expected, "{then}");
+            let said = File::open(&fifo).unwrap();
+            drop(own);
+            let said = io::read_to_string(said).unwrap();
+            assert!(!said.contains("left"), "{then}: {said}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_command_is_left_when_its_call_ends() {
+        let (_directory, fifo) = fifo();
+        let script = holding(&fifo, "sleep 30; echo it is left >&3");
+        let end = CallEnd::default();
+        thread::scope(|scope| {
+            let read = scope.spawn(|| shell_in(&script, MINUTE, &end));
+            let mut lines = BufReader::new(File::open(&fifo).unwrap());
+            let mut text = String::new();
+            lines.read_line(&mut text).unwrap();
+            end.end();
+            lines.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "started\n");
+            assert_eq!(read.join().unwrap(), Err(ReadError::CallEnded));
+        });
+        // And none is started.
+        let script = format!("echo started > {fifo:?}");
+        assert_eq!(shell_in(&script, MINUTE, &end), Err(ReadError::CallEnded));
+    }
+
+    #[test]
+    fn a_command_that_asks_on_the_terminal_is_ended_at_once() {
+        // As the system does with one that reads a terminal in the background.
+        let stopped = shell("kill -TTIN $$; echo a-long-value", MINUTE).unwrap_err();
+        assert_eq!(stopped, ReadError::Stopped { program: "/bin/sh".to_owned() });
+        assert_eq!(
+            stopped.to_string(),
+            "`/bin/sh` asks on the terminal, which it does not have; unlock what it reads before, \
+             or let it ask in a window"
+        );
+    }
+}
