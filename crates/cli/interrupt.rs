@@ -1,11 +1,13 @@
 //! Ctrl-C: the first one ends the call, the next one the process.
 
-use std::io;
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use kitbag::Cancellation;
-use signal_hook::consts::SIGINT;
+use kitbag::secrets::CallEnd;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use crate::exit::Exit;
@@ -48,4 +50,33 @@ fn handle(leave: &Arc<AtomicBool>) -> io::Result<Cancellation> {
     flag::register(SIGINT, Arc::clone(leave))?;
     low_level::pipe::register(SIGINT, writer)?;
     Ok(Cancellation::on_readable(reader.into()))
+}
+
+/// What ends with the process where a signal ends that, such as a program that asks for a
+/// passphrase.
+pub(crate) fn call_end() -> Arc<CallEnd> {
+    let end = Arc::new(CallEnd::default());
+    // Where that cannot be had, a signal ends the process alone.
+    let _ = end_with_signals(Arc::clone(&end));
+    end
+}
+
+fn end_with_signals(end: Arc<CallEnd>) -> io::Result<()> {
+    let (mut reader, writer) = io::pipe()?;
+    let last = Arc::new(AtomicUsize::new(0));
+    let signal = Arc::clone(&last);
+    thread::Builder::new().name("kitbag-signals".into()).spawn(move || {
+        if reader.read_exact(&mut [0]).is_ok() {
+            end.end();
+            let signal = signal.load(Ordering::SeqCst);
+            // It does not return for one of these.
+            let _ = low_level::emulate_default_handler(signal as i32);
+        }
+    })?;
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        // In the order in which they are to happen.
+        flag::register_usize(signal, Arc::clone(&last), signal as usize)?;
+        low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    Ok(())
 }

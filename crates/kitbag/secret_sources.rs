@@ -7,7 +7,7 @@ use kitbag_config::{SecretStoreKind, Sourced};
 use kitbag_secret_store::{Key, Store};
 use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
-use kitbag_secrets::{ReadError, SecretValue, read_command, read_variable};
+use kitbag_secrets::{CallEnd, ReadError, SecretValue, read_command, read_variable};
 
 /// The variable that has the passphrase of the store.
 pub const PASSPHRASE_VARIABLE: &str = "KITBAG_PASSPHRASE";
@@ -31,14 +31,18 @@ struct Opened {
 
 #[cfg(feature = "store")]
 impl kitbag_secrets::ReadSecret for Opened {
-    fn read(&self, name: &kitbag_policy::SecretName) -> Result<SecretValue, ReadError> {
+    fn read(
+        &self,
+        name: &kitbag_policy::SecretName,
+        end: &CallEnd,
+    ) -> Result<SecretValue, ReadError> {
         let kind = self.config.kind.as_ref().ok_or(ReadError::Missing)?;
-        open_store(&self.config, kind.value, || None)?.read(name)
+        open_store(&self.config, kind.value, end, || None)?.read(name, end)
     }
 }
 
 /// The store that a configuration names, opened as `kind` says. A passphrase is asked for
-/// where neither a command nor the variable has it.
+/// where neither a command nor the variable has it; the command ends with `end`.
 ///
 /// # Errors
 ///
@@ -47,6 +51,7 @@ impl kitbag_secrets::ReadSecret for Opened {
 pub fn open_store(
     config: &kitbag_config::SecretStore,
     kind: SecretStoreKind,
+    end: &CallEnd,
     ask: impl FnOnce() -> Option<SecretValue>,
 ) -> Result<Store, ReadError> {
     let unknown = |what: &str| ReadError::Store {
@@ -61,7 +66,7 @@ pub fn open_store(
             Key::File(file.value.clone())
         }
         SecretStoreKind::Passphrase => Key::Passphrase(match &config.passphrase_command {
-            Some(Sourced { value: command, .. }) => read_command(command, COMMAND_TIME)?,
+            Some(Sourced { value: command, .. }) => read_command(command, COMMAND_TIME, end)?,
             None => {
                 match (read_variable(PASSPHRASE_VARIABLE), std::env::var_os(PASSPHRASE_VARIABLE)) {
                     (Ok(passphrase), _) => passphrase,

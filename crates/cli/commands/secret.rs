@@ -9,13 +9,14 @@ use kitbag::config::{Secret, SecretStoreKind};
 use kitbag::contract::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
 use kitbag::secret_store::Store;
-use kitbag::secrets::{ReadError, ReadSecret, SecretValue};
+use kitbag::secrets::{CallEnd, ReadError, ReadSecret, SecretValue};
 use kitbag::{Config, Places, open_store, secret_sources};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output;
 use crate::replace::Original;
 
@@ -264,6 +265,7 @@ fn store(
     kind: SecretStoreKind,
     is_new: bool,
 ) -> Result<Store, CliError> {
+    let end = interrupt::call_end();
     let ask = || {
         if !io::stderr().is_terminal() {
             return None;
@@ -273,7 +275,7 @@ fn store(
         let again = if is_new { ask("Once more: ")? } else { passphrase.clone() };
         (passphrase.reveal() == again.reveal()).then_some(passphrase)
     };
-    let opened = open_store(&config.secret_store, kind, ask);
+    let opened = open_store(&config.secret_store, kind, &end, ask);
     opened.map_err(|source| CliError::Secret { name: name.to_string(), source })
 }
 
@@ -389,8 +391,10 @@ fn delete(config: &Config, name: &SecretName, as_json: bool) -> Result<Exit, Cli
 fn test(config: &Config, name: &SecretName, as_json: bool) -> Result<Exit, CliError> {
     let secret = config.secrets.get(name).ok_or_else(|| unknown(config, name))?;
     let read = match (&secret.source.value, &config.secret_store.kind) {
-        (SecretSource::Store, Some(kind)) => store(config, name, kind.value, false)?.read(name),
-        _ => secret_sources(config).read(name),
+        (SecretSource::Store, Some(kind)) => {
+            store(config, name, kind.value, false)?.read(name, &CallEnd::default())
+        }
+        _ => secret_sources(config).read(name, &interrupt::call_end()),
     };
     read.map_err(|source: ReadError| CliError::Secret { name: name.to_string(), source })?;
     if as_json {
