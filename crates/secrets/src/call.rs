@@ -148,7 +148,7 @@ impl CallSecrets {
                     let (part, secret) = (Part::Header(header.clone()), secret.grant.name.clone());
                     return Err(SecretRefusal::Range { part, secret });
                 }
-                secret.value.get_or_init(|| self.source.read(&secret.grant.name, &self.end));
+                secret.value.get_or_init(|| self.read(&secret.grant));
             }
             if relation == SecretRelation::Bound {
                 bound.push(secret);
@@ -162,6 +162,15 @@ impl CallSecrets {
         }
         self.add(&mut request, &bound, replaced, &mut sent)?;
         Ok(Prepared { request, warnings, sent })
+    }
+
+    /// Reads a value that can be added as its grant says.
+    fn read(&self, grant: &SecretGrant) -> Result<SecretValue, ReadError> {
+        let value = self.source.read(&grant.name, &self.end)?;
+        if let Some(placement) = &grant.added {
+            value.check_for(placement)?;
+        }
+        Ok(value)
     }
 
     /// Refuses a request that holds a value, or what looks like one. Returns what only
@@ -350,13 +359,11 @@ impl CallSecrets {
         if redactor.0 != count {
             let texts = self.secrets.iter().flat_map(|secret| {
                 let value = secret.value.get().and_then(|value| value.as_ref().ok());
-                let value = value.map(SecretValue::reveal);
                 // Of a user and a password the password is one by itself.
                 let is_pair = secret.grant.added == Some(Placement::Basic { user: None });
-                let password = value.filter(|_| is_pair).and_then(|value| value.split_once(':'));
-                let password = password.map(|(_, password)| password);
-                let long = |text: &&str| text.len() >= SecretValue::LEAST_BYTES;
-                [value, password.filter(long)].into_iter().flatten().map(str::as_bytes)
+                let password = value.filter(|_| is_pair).and_then(SecretValue::password);
+                let texts = [value.map(SecretValue::reveal), password];
+                texts.into_iter().flatten().map(str::as_bytes)
             });
             *redactor = (count, Redactor::of_texts(texts).into());
         }
@@ -468,6 +475,7 @@ mod tests {
             let text = match name.as_str() {
                 "github" => TOKEN,
                 "mail" => "ada:of-the-mail",
+                "short" => "ada.lovelace:1234567",
                 "quoted" => "with \"quotes\" & more",
                 _ => return Err(ReadError::Missing),
             };
@@ -689,6 +697,15 @@ mod tests {
         assert_eq!(text, "password=***********");
         let own = with("x-key", "of-the-mail");
         assert_eq!(sent(&call, own, true), "the header `x-key` holds the value of a secret");
+    }
+
+    #[test]
+    fn a_pair_whose_password_cannot_be_found_by_itself_is_not_sent() {
+        for secret in ["short", "github"] {
+            let call = call(vec![grant(secret, Placement::basic(None).ok())]);
+            let expected = format!("the secret `{secret}` cannot be read");
+            assert_eq!(sent(&call, request(), true), expected);
+        }
     }
 
     #[test]

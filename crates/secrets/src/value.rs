@@ -1,5 +1,6 @@
 //! The value of a secret.
 
+use kitbag_policy::Placement;
 use zeroize::Zeroizing;
 
 /// What a secret is: a token, a password, a key of an interface.
@@ -31,6 +32,19 @@ pub enum ValueError {
     /// It has a line end or another control character, which no header holds.
     #[error("the value has a line end or another control character; a secret is one line")]
     ControlCharacter,
+    /// It is to be a user and a password, and has no `:` between them.
+    #[error("as `basic` the value is `USER:PASSWORD`, and it has no `:`; or name the user")]
+    NoPair,
+    /// The password of a pair is too short to be found by itself.
+    #[error(
+        "the password has {bytes} bytes; it has at least {}, so that it can be told from ordinary \
+         text",
+        SecretValue::LEAST_BYTES
+    )]
+    ShortPassword {
+        /// How long it is.
+        bytes: usize,
+    },
 }
 
 impl SecretValue {
@@ -56,6 +70,28 @@ impl SecretValue {
             _ if text.chars().any(char::is_control) => Err(ValueError::ControlCharacter),
             _ => Ok(Self(Zeroizing::new(text.to_owned()))),
         }
+    }
+
+    /// Whether it can be added to a request like this: of a user and a password the password
+    /// is a value by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueError`], where it cannot.
+    pub fn check_for(&self, placement: &Placement) -> Result<(), ValueError> {
+        let Placement::Basic { user: None } = placement else { return Ok(()) };
+        match self.password() {
+            None => Err(ValueError::NoPair),
+            Some(password) if password.len() < Self::LEAST_BYTES => {
+                Err(ValueError::ShortPassword { bytes: password.len() })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The password, where it is a user and a password.
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.0.split_once(':').map(|(_, password)| password)
     }
 
     /// The text itself.
@@ -85,5 +121,21 @@ mod tests {
         check(b"1234\x005678", Err(ValueError::ControlCharacter));
         check(b"12345678\xff", Err(ValueError::NotText));
         check(&[b'x'; SecretValue::MOST_BYTES + 1], Err(ValueError::TooLong));
+    }
+
+    #[test]
+    fn the_password_of_a_pair_has_eight_bytes_too() {
+        let check = |text: &str, placement: &Placement, expected: Result<(), ValueError>| {
+            let value = SecretValue::new(text.into()).unwrap();
+            assert_eq!(value.check_for(placement), expected, "{text}");
+        };
+        let pair = Placement::basic(None).unwrap();
+        check("ada:password", &pair, Ok(()));
+        check("ada:pass:word", &pair, Ok(()));
+        check("ada.lovelace:1234567", &pair, Err(ValueError::ShortPassword { bytes: 7 }));
+        check("ada.lovelace:", &pair, Err(ValueError::ShortPassword { bytes: 0 }));
+        check("ada.lovelace", &pair, Err(ValueError::NoPair));
+        check("ada.lovelace:1", &Placement::basic(Some("ada".into())).unwrap(), Ok(()));
+        check("ada.lovelace:1", &Placement::Bearer, Ok(()));
     }
 }
