@@ -1,7 +1,11 @@
 //! `kitbag secret`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::support::{Run, Workspace};
 
@@ -121,7 +125,9 @@ fn what_is_no_secret_or_no_place_for_one_changes_nothing() {
     check(&["--header", "Host"], TOKEN, "says how a request is sent");
     check(&["--header", "a", "--query", "b"], TOKEN, "cannot be used with");
     check(&["--variable", "A", "--command", "b"], "", "cannot be used with");
-    check(&["the-value-as-an-argument"], "", "unexpected argument");
+    check(&["--keep-value"], "", "there is no secret `github`");
+    check(&["--basic"], "ada-and-no-password", "it has no `:`");
+    check(&["--basic"], "ada.lovelace:1234567", "the password has 7 bytes");
     check_failed(&workspace, &["set", "a b"], TOKEN, 2, "is not the name of a secret");
     check_failed(&workspace, &["delete", "github"], "", 2, "there is no secret `github`");
     assert_eq!(own_config(), before);
@@ -148,4 +154,143 @@ fn a_store_is_chosen_once_and_a_passphrase_opens_it() {
     let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
     assert_eq!(code, 2);
     assert!(message.contains("the store is `passphrase` already"), "{message}");
+}
+
+#[test]
+fn what_opens_no_store_is_said_once_and_changes_nothing() {
+    let workspace = Workspace::new();
+    let set = ["secret", "set", "github", "--to", "https://a.example/**"];
+    let run = |arguments: &[&str], passphrase: &str| {
+        let run = workspace.run_with(arguments, TOKEN, &[("KITBAG_PASSPHRASE", passphrase)]);
+        (run.code, run.stderr)
+    };
+    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
+    let before = own_config();
+    let new = [&set[..], &["--store", "passphrase"]].concat();
+    let closed = "error: the store of secrets cannot be opened\n\
+                  caused by: the passphrase has 5 bytes, and one has at least 8\n";
+    assert_eq!(run(&new, "short"), (6, closed.to_owned()));
+    assert_eq!(own_config(), before);
+    assert_eq!(run(&new, "the passphrase of it"), (0, String::new()));
+    assert_eq!(run(&set, "short"), (6, closed.to_owned()));
+    let before = own_config();
+    let moved = ["secret", "set", "github", "--to", "https://b.example/**"];
+    let (code, message) = run(&moved, "another passphrase");
+    assert_eq!((code, message.lines().count()), (6, 1), "{message}");
+    assert!(message.contains("secrets.age` cannot be opened with its passphrase"), "{message}");
+    assert_eq!(own_config(), before);
+}
+
+#[test]
+fn a_value_is_no_argument_and_no_message_repeats_it() {
+    let workspace = Workspace::new();
+    let before = fs::read_to_string(workspace.own_config_file()).unwrap();
+    let token = format!("ghp_{}", "notARealToken01234567890123456789012");
+    for arguments in [
+        &["set", "github", &token][..],
+        &["set", "github", "a-value", &token, "--to", "https://a.example/**"],
+        &["set", &token],
+    ] {
+        let run = secret(&workspace, arguments, TOKEN);
+        assert_eq!((run.code, &*run.stdout), (2, ""), "{}", run.stderr);
+        assert!(run.stderr.contains("a value is no argument"), "{}", run.stderr);
+        assert!(run.stderr.contains("| kitbag secret set"), "{}", run.stderr);
+        assert!(!run.stderr.contains(&token) && !run.stderr.contains("a-value"), "{}", run.stderr);
+    }
+    assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
+}
+
+#[test]
+fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
+    let workspace = Workspace::new();
+    let names: Vec<_> = (0..12).map(|number| format!("secret-{number}")).collect();
+    thread::scope(|scope| {
+        for name in &names {
+            let workspace = &workspace;
+            scope.spawn(move || {
+                let to = format!("https://{name}.example/**");
+                let run = secret(workspace, &["set", name, "--to", &to], &format!("value-{name}"));
+                assert_eq!(run.code, 0, "{}", run.stderr);
+            });
+        }
+    });
+    let listed = secret(&workspace, &["list", "--json"], "").json();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), names.len());
+    for secret in listed {
+        let to = format!("https://{}.example/**", secret["name"].as_str().unwrap());
+        assert_eq!((&secret["set"], &secret["to"][0]), (&true.into(), &to.into()), "{secret}");
+    }
+    let directory = workspace.own_config_file().parent().unwrap().read_dir().unwrap();
+    let mut left: Vec<_> = directory.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["config.toml", "secrets.key"]);
+}
+
+#[test]
+fn places_change_with_the_value_or_without_it() {
+    let workspace = Workspace::new();
+    let file = &file_of(&workspace);
+    check(&workspace, &["set", "github", "--to", "https://a.example/**"], TOKEN, file);
+    let kept = ["set", "github", "--keep-value", "--to", "https://b.example/**", "--header", "X-A"];
+    check(&workspace, &kept, "another-value-of-it", file);
+    let listed = "github  store  header x-a  https://b.example/**\n";
+    check(&workspace, &["list"], "", listed);
+    check(&workspace, &["set", "ci", "--variable", "CI_TOKEN"], "", file);
+    check(&workspace, &["set", "ci", "--keep-value", "--to", "https://c.example/**"], "", file);
+    let listed = "ci      variable CI_TOKEN  bearer      https://c.example/**\n\
+                  github  store              header x-a  https://b.example/**\n";
+    check(&workspace, &["list"], "", listed);
+    for given in [&["--variable", "A"][..], &["--command", "a"], &["--store", "key-file"]] {
+        let arguments = [&["set", "github", "--keep-value"], given].concat();
+        check_failed(&workspace, &arguments, "", 2, "cannot be used with");
+    }
+    // Without the option a value is read, and an empty one is none.
+    let to = ["set", "github", "--to", "https://d.example/**"];
+    check_failed(&workspace, &to, "", 2, "the value has 0 bytes");
+}
+
+/// A `kitbag secret set` that has been given its value, and waits for the store.
+fn waiting(workspace: &Workspace, arguments: &[&str], value: &str) -> Child {
+    let mut command = workspace.command();
+    command.args(["secret", "set"]).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(value.as_bytes()).unwrap();
+    child
+}
+
+#[test]
+fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is_there() {
+    let workspace = Workspace::new();
+    let file = &file_of(&workspace);
+    check(&workspace, &["set", "github", "--to", "https://old.example/**"], TOKEN, file);
+    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
+    let lock = workspace.home().join(".local/state/kitbag/secrets.age.lock");
+    for (name, to, listed) in [
+        ("github", "https://new.example/**", "github  store  bearer  goes nowhere\n"),
+        (
+            "other",
+            "https://other.example/**",
+            "github  store     bearer  goes nowhere\nother   no value  bearer  goes nowhere\n",
+        ),
+    ] {
+        // The store waits for this, so that no value is kept yet.
+        let lock = File::open(&lock).unwrap();
+        lock.lock().unwrap();
+        let before = own_config();
+        let mut child = waiting(&workspace, &[name, "--to", to], "the-new-value-of-it");
+        // A minute at most, where it fails.
+        for _ in 0..12_000 {
+            if own_config() != before || child.try_wait().unwrap().is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(lock);
+        assert!(!own_config().contains("old.example") && !own_config().contains(to));
+        check(&workspace, &["list"], "", listed);
+    }
 }

@@ -64,6 +64,9 @@ pub(crate) enum CliError {
         #[source]
         source: ReadError,
     },
+    /// What keeps secrets cannot be opened.
+    #[error("the store of secrets cannot be opened")]
+    ClosedStore(#[source] ReadError),
     /// What keeps secrets cannot be read or changed.
     #[error(transparent)]
     SecretStore(#[from] StoreError),
@@ -120,7 +123,11 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_) | Self::Secret { .. } | Self::SecretStore(_) | Self::Storage(_) => {
+            Self::Cache(_)
+            | Self::Secret { .. }
+            | Self::ClosedStore(_)
+            | Self::SecretStore(_)
+            | Self::Storage(_) => {
                 Exit::Denied
             }
             #[cfg(feature = "serve")]

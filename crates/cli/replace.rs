@@ -1,15 +1,18 @@
-//! Replacing a file of the user's: whole or not at all, with what was there kept beside it.
+//! Replacing a file of the user's: whole or not at all, and where it is asked for with what was
+//! there kept beside it.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::new_file;
 
 /// What the name of a copy ends in, with a number where there are several.
+#[cfg(feature = "serve")]
 const BACKUP: &str = "backup";
 
 /// How many copies there may be.
+#[cfg(feature = "serve")]
 const BACKUPS: u32 = 1_000;
 
 /// A file as it was read.
@@ -40,30 +43,56 @@ impl Original {
         self.content.as_deref().unwrap_or_default()
     }
 
-    /// Puts something else in its place and returns where a copy of what it held lies. Its
-    /// permissions stay, and links that lead to it.
-    pub(crate) fn replace(&self, content: &[u8]) -> io::Result<Option<PathBuf>> {
-        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
+    /// Puts something else in its place. Its permissions stay, and links that lead to it.
+    pub(crate) fn replace(&mut self, content: &[u8]) -> io::Result<()> {
+        self.put(content, |_| Ok(None))?;
+        self.content = Some(content.to_owned());
+        Ok(())
+    }
+
+    /// The same, and returns where a copy of what it held lies.
+    #[cfg(feature = "serve")]
+    pub(crate) fn replace_with_backup(&self, content: &[u8]) -> io::Result<Option<PathBuf>> {
+        self.put(content, |old| {
+            let copy = new_file::write(self.directory(), old, Some(&self.permissions()?))?;
+            let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
+            let full = || io::Error::other(format!("there are {BACKUPS} copies of it already"));
+            backup.ok_or_else(full).map(Some)
+        })
+    }
+
+    /// Puts something else in its place, once `keep` has done what it does with what it held.
+    fn put(
+        &self,
+        content: &[u8],
+        keep: impl FnOnce(&[u8]) -> io::Result<Option<PathBuf>>,
+    ) -> io::Result<Option<PathBuf>> {
+        let directory = self.directory();
         fs::create_dir_all(directory)?;
         let Some(old) = &self.content else {
             let new = new_file::write(directory, content, None)?;
             return new.persist_noclobber(&self.path).map(|_| None).map_err(|error| error.error);
         };
-        let permissions = fs::metadata(&self.path)?.permissions();
-        let new = new_file::write(directory, content, Some(&permissions))?;
-        let copy = new_file::write(directory, old, Some(&permissions))?;
+        let new = new_file::write(directory, content, Some(&self.permissions()?))?;
         if fs::read(&self.path)? != *old {
             return Err(io::Error::other("another program has written it meanwhile; try again"));
         }
-        let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
-        let full = || io::Error::other(format!("there are {BACKUPS} copies of it already"));
-        let backup = backup.ok_or_else(full)?;
+        let kept = keep(old)?;
         new.persist(&self.path).map_err(|error| error.error)?;
-        Ok(Some(backup))
+        Ok(kept)
+    }
+
+    fn directory(&self) -> &Path {
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        directory.unwrap_or(Path::new("."))
+    }
+
+    fn permissions(&self) -> io::Result<Permissions> {
+        Ok(fs::metadata(&self.path)?.permissions())
     }
 
     /// The path of a copy.
+    #[cfg(feature = "serve")]
     fn backup(&self, number: u32) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         match number {

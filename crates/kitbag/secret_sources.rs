@@ -7,7 +7,7 @@ use kitbag_config::{SecretStoreKind, Sourced};
 use kitbag_secret_store::{Key, Store};
 use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
-use kitbag_secrets::{CallEnd, ReadError, SecretValue, read_command, read_variable};
+use kitbag_secrets::{CallEnd, ReadError, SecretValue, ValueError, read_command, read_variable};
 
 /// The variable that has the passphrase of the store.
 pub const PASSPHRASE_VARIABLE: &str = "KITBAG_PASSPHRASE";
@@ -37,7 +37,7 @@ impl kitbag_secrets::ReadSecret for Opened {
         end: &CallEnd,
     ) -> Result<SecretValue, ReadError> {
         let kind = self.config.kind.as_ref().ok_or(ReadError::Missing)?;
-        open_store(&self.config, kind.value, end, || None)?.read(name, end)
+        open_store(&self.config, kind.value, end, || Ok(None))?.read(name, end)
     }
 }
 
@@ -52,7 +52,7 @@ pub fn open_store(
     config: &kitbag_config::SecretStore,
     kind: SecretStoreKind,
     end: &CallEnd,
-    ask: impl FnOnce() -> Option<SecretValue>,
+    ask: impl FnOnce() -> Result<Option<SecretValue>, ReadError>,
 ) -> Result<Store, ReadError> {
     let unknown = |what: &str| ReadError::Store {
         reason: format!(
@@ -65,16 +65,38 @@ pub fn open_store(
             let file = config.key_file.as_ref().ok_or_else(|| unknown("its key"))?;
             Key::File(file.value.clone())
         }
-        SecretStoreKind::Passphrase => Key::Passphrase(match &config.passphrase_command {
-            Some(Sourced { value: command, .. }) => read_command(command, COMMAND_TIME, end)?,
-            None => {
-                match (read_variable(PASSPHRASE_VARIABLE), std::env::var_os(PASSPHRASE_VARIABLE)) {
-                    (Ok(passphrase), _) => passphrase,
-                    (Err(error), Some(_)) => return Err(error),
-                    (Err(error), None) => ask().ok_or(error)?,
+        SecretStoreKind::Passphrase => {
+            let command = config.passphrase_command.as_ref();
+            let read = passphrase(command, end, ask);
+            Key::Passphrase(read.map_err(|error| match error {
+                ReadError::Value(ValueError::TooShort { bytes }) => ReadError::Store {
+                    reason: format!(
+                        "the passphrase has {bytes} bytes, and one has at least {}",
+                        SecretValue::LEAST_BYTES
+                    ),
+                },
+                ReadError::Value(error) => {
+                    ReadError::Store { reason: format!("the passphrase cannot be used: {error}") }
                 }
-            }
-        }),
+                error => error,
+            })?)
+        }
     };
     Ok(Store::new(&file.value, key))
+}
+
+/// The passphrase: what a command writes, else what the variable has, else what a person says.
+#[cfg(feature = "store")]
+fn passphrase(
+    command: Option<&Sourced<Vec<String>>>,
+    end: &CallEnd,
+    ask: impl FnOnce() -> Result<Option<SecretValue>, ReadError>,
+) -> Result<SecretValue, ReadError> {
+    if let Some(command) = command {
+        return read_command(&command.value, COMMAND_TIME, end);
+    }
+    match read_variable(PASSPHRASE_VARIABLE) {
+        Err(error @ ReadError::NoVariable { .. }) => ask()?.ok_or(error),
+        read => read,
+    }
 }

@@ -155,7 +155,7 @@ impl Args {
         let is_changed = new != old;
         let backup = match is_changed {
             true => original
-                .replace(new.as_bytes())
+                .replace_with_backup(new.as_bytes())
                 .map_err(|source| CliError::Save { path: path.clone(), source })?,
             false => None,
         };

@@ -4,6 +4,7 @@ use kitbag::policy::{Placement, SecretName, SecretSource};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// What is to stand in the file.
+#[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
     pub(super) name: &'a SecretName,
     pub(super) source: &'a SecretSource,

@@ -1,0 +1,282 @@
+//! `kitbag secret set`.
+//!
+//! It changes the user's own file and the store, which are two. Where it is ended in between,
+//! a new value may go nowhere yet: `kitbag secret list` shows that, and no state is one in
+//! which a value goes where neither the old nor the new table says it.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read};
+use std::path::PathBuf;
+
+use kitbag::Config;
+use kitbag::config::{Secret, SecretStoreKind};
+use kitbag::contract::text::shown;
+use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
+use kitbag::secrets::{Leaks, SecretValue};
+use serde_json::json;
+
+use super::edit::Changes;
+use super::own_file::OwnFile;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SetArgs {
+    /// The secret: letters, digits, `_` and `-`
+    name: SecretName,
+    // What looks like a value, so that no message repeats it.
+    #[arg(hide = true)]
+    value: Vec<OsString>,
+    /// A URL that it may go to, such as 'https://api.github.com/**'; several times for
+    /// more. They take the place of those that it had
+    #[arg(long, value_name = "URL")]
+    to: Vec<String>,
+    /// Allow --to more than one host, such as 'https://*.example.com/**'
+    #[arg(long)]
+    wildcard: bool,
+    #[command(flatten)]
+    placement: PlacementArgs,
+    /// What stands before the value in the header, such as 'Bot '
+    #[arg(long, value_name = "TEXT", requires = "header")]
+    prefix: Option<String>,
+    /// Replace its placeholder there, too, and not in headers alone
+    #[arg(long, value_name = "PART")]
+    placeholder: Vec<Part>,
+    /// Take the value from this variable of the environment at the moment of use, and keep
+    /// nothing
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    variable: Option<String>,
+    /// Take the value from what this program writes at the moment of use, and keep nothing;
+    /// once for the program and for each of its arguments
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    command: Vec<String>,
+    /// Read no value: change where it may go and how it is added, and keep the value or where
+    /// it comes from
+    #[arg(long, conflicts_with_all = ["variable", "command", "store"])]
+    keep_value: bool,
+    /// How the store is opened. It is chosen with the first value [default: key-file]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["variable", "command"])]
+    store: Option<Kind>,
+}
+
+// How the host adds it to a request. No doc comment, which clap would take for the command's.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct PlacementArgs {
+    /// Add it as `Authorization: Bearer`, which is the default
+    #[arg(long)]
+    bearer: bool,
+    /// Add it as `Authorization: Basic`, as the password of this user; without one the
+    /// value is `USER:PASSWORD`
+    #[arg(long, value_name = "USER", num_args = 0..=1)]
+    basic: Option<Option<String>>,
+    /// Add it as this header
+    #[arg(long, value_name = "NAME")]
+    header: Option<String>,
+    /// Add it to the query, under this name
+    #[arg(long, value_name = "NAME")]
+    query: Option<String>,
+    /// Put it into the path in place of this text
+    #[arg(long, value_name = "TEXT")]
+    path: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Query,
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Kind {
+    /// An encrypted file, and its key in another
+    KeyFile,
+    /// An encrypted file with a passphrase
+    Passphrase,
+}
+
+impl SetArgs {
+    /// Refuses a value that is an argument, without repeating it.
+    ///
+    /// # Errors
+    ///
+    /// [`CliError::Usage`], which says how a value is given.
+    pub(super) fn refuse_value(&self) -> Result<(), CliError> {
+        let leaks = Leaks::new(Vec::new());
+        // With the name left out the value stands in its place.
+        let is_name = leaks.find(self.name.as_str().as_bytes()).next().is_none();
+        if self.value.is_empty() && is_name {
+            return Ok(());
+        }
+        let name = if is_name { self.name.as_str() } else { "NAME" };
+        Err(CliError::Usage(format!(
+            "a value is no argument, since the history of the shell and other programs have those; \
+             type it where `kitbag secret set {name}` asks for it, or let a program write it, such \
+             as with `pass show {name} | kitbag secret set {name}`. If that was one, get another"
+        )))
+    }
+
+    pub(super) fn run(
+        mut self,
+        mut own: OwnFile,
+        config: &Config,
+        as_json: bool,
+    ) -> Result<Exit, CliError> {
+        let old = config.secrets.get(&self.name);
+        self.check_places()?;
+        let placement = self.placement.read(self.prefix.as_deref()).map_err(CliError::Usage)?;
+        let source = self.source(old).ok_or_else(|| super::unknown(config, &self.name))?;
+        if let SecretSource::Variable(name) = &source
+            && (name.is_empty() || name.contains(['=', '\0']))
+        {
+            let error = format!("`{}` is not the name of a variable", shown(name));
+            return Err(CliError::Usage(error));
+        }
+        let parts: Vec<_> = self.placeholder.iter().map(|part| part.as_str()).collect();
+        let changes = Changes {
+            name: &self.name,
+            source: &source,
+            to: (!self.to.is_empty()).then_some((&*self.to, self.wildcard)),
+            placement: placement.as_ref(),
+            placeholder: (!parts.is_empty()).then_some(&*parts),
+            store: None,
+        };
+        let kept = match source == SecretSource::Store && !self.keep_value {
+            true => Some(self.keep(changes, &mut own, config)?),
+            false => {
+                let text = applied(&changes, own.text()?)?;
+                own.write(&text)?;
+                None
+            }
+        };
+        let path = own.path();
+        if as_json {
+            output::json(&json!({ "name": self.name.as_str(), "file": path, "store": kept }))?;
+        } else {
+            output::data(path)?;
+        }
+        if self.to.is_empty() && old.is_none_or(|old| old.to.value.is_empty()) {
+            output::note("it may go nowhere yet; say where with `--to`");
+        }
+        Ok(Exit::Done)
+    }
+
+    fn check_places(&self) -> Result<(), CliError> {
+        for text in &self.to {
+            if let Err(error) = SecretPlace::new(text, self.wildcard) {
+                let error = error.to_string().replace("add `wildcard = true`", "add `--wildcard`");
+                return Err(CliError::Usage(error));
+            }
+        }
+        match self.wildcard && self.to.is_empty() {
+            true => Err(CliError::Usage("`--wildcard` is for `--to`".into())),
+            false => Ok(()),
+        }
+    }
+
+    /// Where the value comes from. `None`: from where it did, and there is no such secret.
+    fn source(&mut self, old: Option<&Secret>) -> Option<SecretSource> {
+        let (variable, command) = (self.variable.take(), std::mem::take(&mut self.command));
+        match (variable, &*command) {
+            (Some(variable), _) => Some(SecretSource::Variable(variable)),
+            (None, []) if self.keep_value => old.map(|old| old.source.value.clone()),
+            (None, []) => Some(SecretSource::Store),
+            (None, _) => Some(SecretSource::Command(command)),
+        }
+    }
+
+    /// Reads a value and keeps it in the store, whose place it returns.
+    fn keep(
+        &self,
+        mut changes: Changes<'_>,
+        own: &mut OwnFile,
+        config: &Config,
+    ) -> Result<PathBuf, CliError> {
+        let kind = chosen(config, self.store)?;
+        let is_new = config.secret_store.kind.is_none();
+        changes.store = is_new.then(|| kind.as_str());
+        let before = own.text()?.to_owned();
+        // Before a value is typed in vain.
+        let after = applied(&changes, &before)?;
+        let store = super::open(config, kind, is_new)?;
+        store.names()?;
+        let value = read_value(&self.name)?;
+        let old = config.secrets.get(&self.name);
+        let placement = changes.placement.or(old.map(|old| &old.placement.value));
+        let checked = placement.map_or(Ok(()), |placement| value.check_for(placement));
+        checked.map_err(|error| CliError::Usage(error.to_string()))?;
+        // Neither a new value goes to the old places, nor what the store has still to the new.
+        let was_kept = old.is_some_and(|old| old.source.value == SecretSource::Store);
+        if changes.to.is_some() || !was_kept {
+            own.write(&applied(&Changes { to: Some((&[], false)), ..changes }, &before)?)?;
+        }
+        if let Err(error) = store.set(&self.name, &value) {
+            // What it keeps is as it was.
+            own.write(&before)?;
+            return Err(error.into());
+        }
+        own.write(&after)?;
+        Ok(store.path().to_owned())
+    }
+}
+
+fn applied(changes: &Changes<'_>, text: &str) -> Result<String, CliError> {
+    changes.apply(text).map_err(|error| CliError::Usage(error.to_string()))
+}
+
+impl PlacementArgs {
+    /// What was asked for. `None`: nothing.
+    fn read(&self, prefix: Option<&str>) -> Result<Option<Placement>, String> {
+        let Self { bearer, basic, header, query, path } = self;
+        let placement = match (bearer, basic, header, query, path) {
+            (true, ..) => Ok(Placement::Bearer),
+            (_, Some(user), ..) => Placement::basic(user.clone()),
+            (_, _, Some(name), ..) => Placement::header(name, prefix.unwrap_or_default()),
+            (_, _, _, Some(name), _) => Placement::query(name),
+            (_, _, _, _, Some(text)) => Placement::path(text),
+            _ => return Ok(None),
+        };
+        placement.map(Some).map_err(|error| error.to_string())
+    }
+}
+
+impl Part {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// How the store is opened: as was recorded, else as is asked for.
+fn chosen(config: &Config, asked: Option<Kind>) -> Result<SecretStoreKind, CliError> {
+    let asked = asked.map(|kind| match kind {
+        Kind::KeyFile => SecretStoreKind::KeyFile,
+        Kind::Passphrase => SecretStoreKind::Passphrase,
+    });
+    match (&config.secret_store.kind, asked) {
+        (None, asked) => Ok(asked.unwrap_or(SecretStoreKind::KeyFile)),
+        (Some(kind), Some(asked)) if asked != kind.value => Err(CliError::Usage(format!(
+            "the store is `{}` already ({}); what it keeps would be lost",
+            kind.value.as_str(),
+            kind.origin
+        ))),
+        (Some(kind), _) => Ok(kind.value),
+    }
+}
+
+/// Reads a value from the terminal, or from standard input.
+fn read_value(name: &SecretName) -> Result<SecretValue, CliError> {
+    let failed = |source| CliError::Read { path: "standard input".into(), source };
+    let bytes = if io::stdin().is_terminal() {
+        rpassword::prompt_password(format!("Value of `{name}`: ")).map_err(failed)?.into_bytes()
+    } else {
+        let most = SecretValue::MOST_BYTES + 3;
+        let mut bytes = Vec::with_capacity(most);
+        io::stdin().lock().take(most as u64).read_to_end(&mut bytes).map_err(failed)?;
+        bytes
+    };
+    SecretValue::new(bytes).map_err(|error| CliError::Usage(error.to_string()))
+}
