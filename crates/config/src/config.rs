@@ -269,7 +269,7 @@ pub struct Secret {
 /// What keeps the values of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretStore {
-    /// How the store is opened. `None`: none was chosen yet.
+    /// What it is, and how it is opened. `None`: none was chosen yet.
     pub kind: Option<Sourced<SecretStoreKind>>,
     /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
     /// there is no such directory.
@@ -291,7 +291,7 @@ pub struct LeakAllowance {
     pub reason: String,
 }
 
-/// How a store is opened.
+/// What a store is, and how it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -300,6 +300,8 @@ pub enum SecretStoreKind {
     KeyFile,
     /// An encrypted file, which a passphrase opens.
     Passphrase,
+    /// The keyring of the system, and no file.
+    Keyring,
 }
 
 /// The parameters of a tool, or the properties of an object, by name.
@@ -628,6 +630,7 @@ impl SecretStoreKind {
         match self {
             Self::KeyFile => "key-file",
             Self::Passphrase => "passphrase",
+            Self::Keyring => "keyring",
         }
     }
 }

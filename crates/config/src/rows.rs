@@ -157,7 +157,9 @@ impl Rows {
         let Some(kind) = &store.kind else { return };
         let path = |path: &std::path::PathBuf| path.to_string_lossy().into();
         self.add(key.key("kind"), kind, |kind| kind.as_str().into());
-        if let Some(file) = &store.file {
+        if let Some(file) = &store.file
+            && kind.value != SecretStoreKind::Keyring
+        {
             self.add(key.key("file"), file, path);
         }
         match (kind.value, &store.key_file, &store.passphrase_command) {

@@ -73,7 +73,7 @@ pub(crate) enum PlaceholderPart {
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Store of secrets")]
 pub(crate) struct SecretStoreConfig {
-    /// How the store is opened. It is chosen once.
+    /// What the store is, and how it is opened. It is chosen once.
     pub(crate) kind: Option<Written<SecretStoreKind>>,
     /// The encrypted file. Default: `secrets.age` in the state directory.
     pub(crate) file: Option<Written<String>>,

@@ -129,6 +129,9 @@ fn the_store_is_beside_what_belongs_to_kitbag() {
             r#"secret_store.passphrase_command = ["pass","show","kitbag"] # /t/h/config.toml:4:22"#,
         ],
     );
+    let fixture = user("[secret_store]\nkind = \"keyring\"\nfile = \"~/kept.age\"\n");
+    let kind = r#"secret_store.kind = "keyring" # /t/h/config.toml:2:8"#;
+    check_rows(&fixture, "secret_store", &[kind]);
     check_rows(&user(""), "secret_store", &[]);
 }
 
