@@ -154,6 +154,15 @@ fn a_store_is_chosen_once_and_a_passphrase_opens_it() {
     let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
     assert_eq!(code, 2);
     assert!(message.contains("the store is `passphrase` already"), "{message}");
+    assert!(message.contains("it keeps github; delete those first"), "{message}");
+    assert_eq!(run(&["delete", "github"], "", own), (0, String::new()));
+    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, own);
+    assert_eq!(code, 2);
+    assert!(message.contains("secrets.age` first"), "{message}");
+    fs::remove_file(workspace.home().join(".local/state/kitbag/secrets.age")).unwrap();
+    let (code, message) = run(&["set", "mail", "--store", "key-file"], TOKEN, None);
+    assert_eq!(code, 0, "{message}");
+    assert_eq!(run(&["test", "mail"], "", None), (0, String::new()));
 }
 
 #[test]
@@ -293,4 +302,17 @@ fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is
         assert!(!own_config().contains("old.example") && !own_config().contains(to));
         check(&workspace, &["list"], "", listed);
     }
+}
+
+#[test]
+fn without_a_keyring_the_error_says_what_keeps_values_else() {
+    let workspace = Workspace::new();
+    let before = fs::read_to_string(workspace.own_config_file()).unwrap();
+    let bus = [("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at-all")];
+    let set = ["secret", "set", "github", "--store", "keyring"];
+    let run = workspace.run_with(&set, TOKEN, &bus);
+    assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.stderr);
+    assert!(run.stderr.contains("there is no keyring of the system to ask"), "{}", run.stderr);
+    assert!(run.stderr.contains("`--store key-file` keeps values in a file"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
 }

@@ -4,7 +4,7 @@ use kitbag_config::{Config, Secret};
 #[cfg(feature = "store")]
 use kitbag_config::{SecretStoreKind, Sourced};
 #[cfg(feature = "store")]
-use kitbag_secret_store::{Key, Store};
+use kitbag_secret_store::{FileStore, Key, Keyring, Store};
 use kitbag_secrets::{COMMAND_TIME, Sources};
 #[cfg(feature = "store")]
 use kitbag_secrets::{CallEnd, ReadError, SecretValue, ValueError, read_command, read_variable};
@@ -59,8 +59,8 @@ pub fn open_store(
             "it is not known where {what} is: neither `HOME` nor `[secret_store]` says it"
         ),
     };
-    let file = config.file.as_ref().ok_or_else(|| unknown("the store"))?;
     let key = match kind {
+        SecretStoreKind::Keyring => return Ok(Store::Keyring(Keyring::default())),
         SecretStoreKind::KeyFile => {
             let file = config.key_file.as_ref().ok_or_else(|| unknown("its key"))?;
             Key::File(file.value.clone())
@@ -82,7 +82,8 @@ pub fn open_store(
             })?)
         }
     };
-    Ok(Store::new(&file.value, key))
+    let file = config.file.as_ref().ok_or_else(|| unknown("the store"))?;
+    Ok(Store::File(FileStore::new(&file.value, key)))
 }
 
 /// The passphrase: what a command writes, else what the variable has, else what a person says.

@@ -6,11 +6,11 @@ mod set;
 
 use std::io::{self, IsTerminal};
 
-use kitbag::config::{Secret, SecretStoreKind};
+use kitbag::config::{Secret, SecretStoreKind, Sourced};
 use kitbag::contract::text::shown;
 use kitbag::policy::{SecretName, SecretPlace, SecretSource};
 use kitbag::secret_store::Store;
-use kitbag::secrets::{ReadError, ReadSecret, SecretValue};
+use kitbag::secrets::{CallEnd, ReadError, ReadSecret, SecretValue};
 use kitbag::{Config, open_store, secret_sources};
 use serde_json::{Value, json};
 
@@ -61,27 +61,33 @@ enum Command {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
+        let end = &interrupt::call_end();
         let config = || Ok::<_, CliError>(global.kitbag(Limits::default())?.toolbox().config());
         match self.command {
             Command::Set(args) => {
                 args.refuse_value()?;
                 // Before the configuration is read, which another process may be changing.
                 let own = OwnFile::lock()?;
-                args.run(own, config()?, as_json)
+                args.run(own, config()?, end, as_json)
             }
-            Command::List => list(config()?, as_json),
+            Command::List => list(config()?, end, as_json),
             Command::Delete { name } => {
                 let own = OwnFile::lock()?;
-                delete(own, config()?, &name, as_json)
+                delete(own, config()?, &name, end, as_json)
             }
-            Command::Test { name } => test(config()?, &name, as_json),
+            Command::Test { name } => test(config()?, &name, end, as_json),
         }
     }
 }
 
 /// The store. A passphrase that nothing has is asked for on a terminal, twice where it is
 /// new.
-fn open(config: &Config, kind: SecretStoreKind, is_new: bool) -> Result<Store, CliError> {
+fn open(
+    config: &Config,
+    kind: SecretStoreKind,
+    is_new: bool,
+    end: &CallEnd,
+) -> Result<Store, CliError> {
     let prompt = |text| {
         let failed = |error: io::Error| ReadError::Store { reason: error.to_string() };
         let typed = rpassword::prompt_password(text).map_err(failed)?;
@@ -97,7 +103,7 @@ fn open(config: &Config, kind: SecretStoreKind, is_new: bool) -> Result<Store, C
         }
         Ok(Some(passphrase))
     };
-    let opened = open_store(&config.secret_store, kind, &interrupt::call_end(), ask);
+    let opened = open_store(&config.secret_store, kind, end, ask);
     opened.map_err(CliError::ClosedStore)
 }
 
@@ -110,11 +116,11 @@ fn unknown(config: &Config, name: &SecretName) -> CliError {
     CliError::Usage(format!("there is no secret `{name}`; {known}"))
 }
 
-fn list(config: &Config, as_json: bool) -> Result<Exit, CliError> {
+fn list(config: &Config, end: &CallEnd, as_json: bool) -> Result<Exit, CliError> {
     let uses_store = |secret: &Secret| secret.source.value == SecretSource::Store;
     let kept = match &config.secret_store.kind {
         Some(kind) if config.secrets.values().any(uses_store) => {
-            open(config, kind.value, false)?.names()?
+            open(config, kind.value, false, end)?.names(end)?
         }
         _ => Vec::new(),
     };
@@ -122,7 +128,7 @@ fn list(config: &Config, as_json: bool) -> Result<Exit, CliError> {
         |name: &SecretName, secret: &Secret| uses_store(secret).then(|| kept.contains(name));
     if as_json {
         let secret = |(name, secret): (&SecretName, &Secret)| {
-            let mut value = described(name, secret);
+            let mut value = described(config, name, secret);
             value["set"] = is_set(name, secret).into();
             value
         };
@@ -135,7 +141,7 @@ fn list(config: &Config, as_json: bool) -> Result<Exit, CliError> {
         .map(|(name, secret)| {
             let source = match is_set(name, secret) {
                 Some(false) => "no value".to_owned(),
-                _ => source(secret),
+                _ => source(config, secret),
             };
             let to: Vec<_> = secret.to.value.iter().map(SecretPlace::to_string).collect();
             let to = if to.is_empty() { "goes nowhere".to_owned() } else { to.join(", ") };
@@ -149,9 +155,12 @@ fn list(config: &Config, as_json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-fn source(secret: &Secret) -> String {
+fn source(config: &Config, secret: &Secret) -> String {
     match &secret.source.value {
-        SecretSource::Store => "store".to_owned(),
+        SecretSource::Store => match config.secret_store.kind {
+            Some(Sourced { value: SecretStoreKind::Keyring, .. }) => "keyring".to_owned(),
+            _ => "store".to_owned(),
+        },
         SecretSource::Variable(name) => format!("variable {}", shown(name)),
         SecretSource::Command(words) => {
             format!("command {}", shown(words.first().map_or("", String::as_str)))
@@ -159,11 +168,11 @@ fn source(secret: &Secret) -> String {
     }
 }
 
-fn described(name: &SecretName, secret: &Secret) -> Value {
+fn described(config: &Config, name: &SecretName, secret: &Secret) -> Value {
     let to: Vec<_> = secret.to.value.iter().map(SecretPlace::to_string).collect();
     json!({
         "name": name.as_str(),
-        "source": source(secret),
+        "source": source(config, secret),
         "as": secret.placement.value.to_string(),
         "to": to,
         "origin": secret.origin.to_string(),
@@ -174,13 +183,14 @@ fn delete(
     mut own: OwnFile,
     config: &Config,
     name: &SecretName,
+    end: &CallEnd,
     as_json: bool,
 ) -> Result<Exit, CliError> {
     let new = edit::without(own.text()?, name);
     let new = new.map_err(|error| CliError::Usage(error.to_string()))?;
     // Before its places: a value without any shows nowhere.
     let had_value = match &config.secret_store.kind {
-        Some(kind) => open(config, kind.value, false)?.delete(name)?,
+        Some(kind) => open(config, kind.value, false, end)?.delete(name, end)?,
         None => false,
     };
     if new.is_none() && !had_value {
@@ -198,21 +208,25 @@ fn delete(
     Ok(Exit::Done)
 }
 
-fn test(config: &Config, name: &SecretName, as_json: bool) -> Result<Exit, CliError> {
+fn test(
+    config: &Config,
+    name: &SecretName,
+    end: &CallEnd,
+    as_json: bool,
+) -> Result<Exit, CliError> {
     let secret = config.secrets.get(name).ok_or_else(|| unknown(config, name))?;
-    let end = interrupt::call_end();
     let read = match (&secret.source.value, &config.secret_store.kind) {
-        (SecretSource::Store, Some(kind)) => open(config, kind.value, false)?.read(name, &end),
-        _ => secret_sources(config).read(name, &end),
+        (SecretSource::Store, Some(kind)) => open(config, kind.value, false, end)?.read(name, end),
+        _ => secret_sources(config).read(name, end),
     };
     let unreadable = |source| CliError::Secret { name: name.to_string(), source };
     let value = read.map_err(unreadable)?;
     value.check_for(&secret.placement.value).map_err(|error| unreadable(error.into()))?;
     if as_json {
-        output::json(&described(name, secret))?;
+        output::json(&described(config, name, secret))?;
         return Ok(Exit::Done);
     }
-    let mut lines = vec![format!("`{name}` can be read ({})", source(secret))];
+    let mut lines = vec![format!("`{name}` can be read ({})", source(config, secret))];
     match &*secret.to.value {
         [] => lines.push("it may go nowhere; say where with `kitbag secret set --to`".to_owned()),
         places => lines.extend(places.iter().map(|place| format!("goes to {place}"))),

@@ -6,13 +6,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
-use std::path::PathBuf;
 
 use kitbag::Config;
 use kitbag::config::{Secret, SecretStoreKind};
 use kitbag::contract::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
-use kitbag::secrets::{Leaks, SecretValue};
+use kitbag::secrets::{CallEnd, Leaks, SecretValue};
 use serde_json::json;
 
 use super::edit::Changes;
@@ -55,7 +54,8 @@ pub(super) struct SetArgs {
     /// it comes from
     #[arg(long, conflicts_with_all = ["variable", "command", "store"])]
     keep_value: bool,
-    /// How the store is opened. It is chosen with the first value [default: key-file]
+    /// What keeps values, and how it is opened. It is chosen with the first value, and again
+    /// where nothing is kept [default: key-file]
     #[arg(long, value_name = "KIND", conflicts_with_all = ["variable", "command"])]
     store: Option<Kind>,
 }
@@ -94,6 +94,8 @@ enum Kind {
     KeyFile,
     /// An encrypted file with a passphrase
     Passphrase,
+    /// The keyring of the system: the Secret Service of a desktop, or the keychain of macOS
+    Keyring,
 }
 
 impl SetArgs {
@@ -121,6 +123,7 @@ impl SetArgs {
         mut self,
         mut own: OwnFile,
         config: &Config,
+        end: &CallEnd,
         as_json: bool,
     ) -> Result<Exit, CliError> {
         let old = config.secrets.get(&self.name);
@@ -143,7 +146,7 @@ impl SetArgs {
             store: None,
         };
         let kept = match source == SecretSource::Store && !self.keep_value {
-            true => Some(self.keep(changes, &mut own, config)?),
+            true => Some(self.keep(changes, &mut own, config, end)?),
             false => {
                 let text = applied(&changes, own.text()?)?;
                 own.write(&text)?;
@@ -192,15 +195,16 @@ impl SetArgs {
         mut changes: Changes<'_>,
         own: &mut OwnFile,
         config: &Config,
-    ) -> Result<PathBuf, CliError> {
-        let kind = chosen(config, self.store)?;
-        let is_new = config.secret_store.kind.is_none();
+        end: &CallEnd,
+    ) -> Result<String, CliError> {
+        let kind = chosen(config, self.store, end)?;
+        let is_new = config.secret_store.kind.as_ref().is_none_or(|old| old.value != kind);
         changes.store = is_new.then(|| kind.as_str());
         let before = own.text()?.to_owned();
         // Before a value is typed in vain.
         let after = applied(&changes, &before)?;
-        let store = super::open(config, kind, is_new)?;
-        store.names()?;
+        let store = super::open(config, kind, is_new, end)?;
+        store.names(end)?;
         let value = read_value(&self.name)?;
         let old = config.secrets.get(&self.name);
         let placement = changes.placement.or(old.map(|old| &old.placement.value));
@@ -211,13 +215,13 @@ impl SetArgs {
         if changes.to.is_some() || !was_kept {
             own.write(&applied(&Changes { to: Some((&[], false)), ..changes }, &before)?)?;
         }
-        if let Err(error) = store.set(&self.name, &value) {
+        if let Err(error) = store.set(&self.name, &value, end) {
             // What it keeps is as it was.
             own.write(&before)?;
             return Err(error.into());
         }
         own.write(&after)?;
-        Ok(store.path().to_owned())
+        Ok(store.place())
     }
 }
 
@@ -250,20 +254,46 @@ impl Part {
     }
 }
 
-/// How the store is opened: as was recorded, else as is asked for.
-fn chosen(config: &Config, asked: Option<Kind>) -> Result<SecretStoreKind, CliError> {
+/// What the store is: what was recorded, else what is asked for. Another one is chosen only where
+/// nothing would be lost.
+fn chosen(
+    config: &Config,
+    asked: Option<Kind>,
+    end: &CallEnd,
+) -> Result<SecretStoreKind, CliError> {
     let asked = asked.map(|kind| match kind {
         Kind::KeyFile => SecretStoreKind::KeyFile,
         Kind::Passphrase => SecretStoreKind::Passphrase,
+        Kind::Keyring => SecretStoreKind::Keyring,
     });
-    match (&config.secret_store.kind, asked) {
-        (None, asked) => Ok(asked.unwrap_or(SecretStoreKind::KeyFile)),
-        (Some(kind), Some(asked)) if asked != kind.value => Err(CliError::Usage(format!(
-            "the store is `{}` already ({}); what it keeps would be lost",
-            kind.value.as_str(),
-            kind.origin
+    let Some(old) = &config.secret_store.kind else {
+        return Ok(asked.unwrap_or(SecretStoreKind::KeyFile));
+    };
+    let Some(asked) = asked.filter(|asked| *asked != old.value) else { return Ok(old.value) };
+    let was_file = old.value != SecretStoreKind::Keyring;
+    let file = config.secret_store.file.as_ref().map(|file| &file.value);
+    let file = file.filter(|file| was_file && file.exists());
+    if was_file && file.is_none() {
+        return Ok(asked);
+    }
+    let is = format!("the store is `{}` already ({})", old.value.as_str(), old.origin);
+    let store = super::open(config, old.value, false, end)?;
+    let kept = store.names(end)?;
+    if !kept.is_empty() {
+        let names: Vec<_> = kept.iter().map(SecretName::as_str).collect();
+        return Err(CliError::Usage(format!(
+            "{is}, and it keeps {}; delete those first with `kitbag secret delete`, or leave \
+             `--store` out",
+            names.join(", ")
+        )));
+    }
+    // It is the same file, which nothing but its own key opens.
+    match file.filter(|_| asked != SecretStoreKind::Keyring) {
+        Some(file) => Err(CliError::Usage(format!(
+            "{is}, and keeps nothing any more; remove `{}` first",
+            shown(&file.to_string_lossy())
         ))),
-        (Some(kind), _) => Ok(kind.value),
+        None => Ok(asked),
     }
 }
 
