@@ -1,9 +1,9 @@
 //! `kitbag secret`.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -315,4 +315,26 @@ fn without_a_keyring_the_error_says_what_keeps_values_else() {
     assert!(run.stderr.contains("there is no keyring of the system to ask"), "{}", run.stderr);
     assert!(run.stderr.contains("`--store key-file` keeps values in a file"), "{}", run.stderr);
     assert_eq!(fs::read_to_string(workspace.own_config_file()).unwrap(), before);
+}
+
+#[test]
+fn ctrl_c_ends_the_program_that_is_waited_for() {
+    let workspace = Workspace::new();
+    let fifo = workspace.home().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // What is left of it says so after a while.
+    let script = format!("exec 3>{fifo:?}; echo started >&3; sleep 30; echo left >&3");
+    let program = ["--command", "/bin/sh", "--command", "-c", "--command", &script];
+    assert_eq!(secret(&workspace, &[&["set", "ci"], &program[..]].concat(), "").code, 0);
+    let mut command = workspace.command();
+    command.args(["secret", "test", "ci"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(File::open(&fifo).unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), None, "the signal ends it");
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "started\n");
 }
