@@ -359,11 +359,14 @@ pub enum Problem {
     /// What a workspace grants is not within the ceiling, and does not count.
     #[error(
         "this grant does not count: what the files and components of a workspace are granted \
-         counts only within `[ceiling.grants]` of your own file; to allow it, put `{setting}` \
+         counts only within `[ceiling.grants]` of your own file{}; to allow it, put `{setting}` \
          under `[ceiling.grants]` in {}",
+        ceiling.as_ref().map(|place| format!(" ({place})")).unwrap_or_default(),
         own_file(file)
     )]
     BeyondGrantCeiling {
+        /// Where the ceiling of its kind stands. `None`: there is none.
+        ceiling: Option<Box<Origin>>,
         /// The ceiling that would do, as it stands in a file.
         setting: String,
         /// The person's own file, where it is known.

@@ -4,7 +4,7 @@ use std::fs;
 
 use kitbag_config::Config;
 
-use crate::support::Fixture;
+use crate::support::{Fixture, check_problems_of};
 
 /// The tools, each with the reason why it is off and its rates.
 #[track_caller]
@@ -155,4 +155,31 @@ fn a_workspaces_name_does_not_bring_back_what_the_user_turned_off() {
             "own is disabled by `enable = false` (/t/h/config.toml:4:10)",
         ],
     );
+}
+
+#[test]
+fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
+    let alias = "[tools.study]\nsource = \"builtin\"\nbuiltin = \"learn\"\n";
+    let user = "[ceiling]\ntime = \"9s\"\n[ceiling.grants]\nenv = [\"LANG\"]\n";
+    let above = "C:4:15: `tools.study.limits.time` is `10s`, above the ceiling of `9s` \
+                 (/t/h/config.toml:2:8); lower it, or put `time = \"10s\"` under `[ceiling]` in your \
+                 own `/t/h/config.toml`";
+    check_problems_of(
+        &Fixture::new(&format!("{alias}limits.time = \"10s\"\n")).user(user),
+        &[above],
+    );
+    let grants = |user: &str| {
+        let fixture = Fixture::new(&format!("{alias}grants.env = [\"CI\"]\n")).user(user);
+        let warnings = fixture.load().tools["study"].grants.warnings.clone();
+        fixture.redact(&warnings[0].value.to_string())
+    };
+    let beyond = |place: &str| {
+        format!(
+            "this grant does not count: what the files and components of a workspace are granted \
+             counts only within `[ceiling.grants]` of your own file{place}; to allow it, put `env = \
+             [\"CI\"]` under `[ceiling.grants]` in your own `/t/h/config.toml`"
+        )
+    };
+    assert_eq!(grants(user), beyond(" (/t/h/config.toml:4:7)"));
+    assert_eq!(grants("[ceiling.grants]\nhttp = []\n"), beyond(""));
 }

@@ -102,6 +102,12 @@ fn beyond(place: &str, setting: &str) -> String {
     )
 }
 
+/// The same where there is a ceiling of the kind, at a place in the user's own file.
+fn beyond_at(ceiling: &str, beyond: &str) -> String {
+    let own = "`[ceiling.grants]` of your own file";
+    beyond.replacen(own, &format!("{own} (/t/h/config.toml:{ceiling})"), 1)
+}
+
 #[test]
 fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let config = "[tools.learn.grants]\nenv = [\"LANG\", \"CI\"]\n";
@@ -114,6 +120,7 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let beyond_lang = beyond(".kitbag/config.toml:2:8", "env = [\"LANG\"]");
     check(&with(None), &[&beyond_lang, &beyond_ci]);
     check(&with(Some("[ceiling]\nmemory = \"1GiB\"\n")), &[&beyond_lang, &beyond_ci]);
+    let [beyond_lang, beyond_ci] = [beyond_lang, beyond_ci].map(|it| beyond_at("2:7", &it));
     check(&with(Some("[ceiling.grants]\nenv = []\n")), &[&beyond_lang, &beyond_ci]);
     let ceiling = "[ceiling.grants]\nenv = [\"LANG\", \"HOME\"]\n";
     check(&with(Some(ceiling)), &["LANG=C", &beyond_ci]);

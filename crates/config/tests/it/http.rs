@@ -152,6 +152,12 @@ fn beyond(place: &str, setting: &str) -> String {
     )
 }
 
+/// The same where there is a ceiling of the kind, at a place in the user's own file.
+fn beyond_at(ceiling: &str, beyond: &str) -> String {
+    let own = "`[ceiling.grants]` of your own file";
+    beyond.replacen(own, &format!("{own} (/t/h/config.toml:{ceiling})"), 1)
+}
+
 #[test]
 fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let config = "[tools.learn.grants]\nhttp = [\"https://a.example/x/**\", { url = \
@@ -161,6 +167,7 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let setting = "http = [{ url = \"https://b.example/**\", methods = [\"POST\"] }]";
     let beyond_b = beyond(".kitbag/config.toml:2:35", setting);
     check(&Fixture::new(config).user(""), &[&beyond_a, &beyond_b]);
+    let [beyond_a, beyond_b] = [beyond_a, beyond_b].map(|it| beyond_at("2:8", &it));
     check(&with("[ceiling.grants]\nhttp = []\n"), &[&beyond_a, &beyond_b]);
     let a = "GET, HEAD  https://a.example/x/** ← .kitbag/config.toml:2:9";
     let ceiling = "[ceiling.grants]\nhttp = [\"https://*.example\", \"https://a.example\"]\n";

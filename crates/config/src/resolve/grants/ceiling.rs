@@ -97,18 +97,21 @@ impl Resolver<'_> {
     /// the component that would get it, and it is within neither the ceiling nor what the
     /// user's own file grants the tool.
     ///
-    /// `setting` is what allows it under `[ceiling.grants]`, in TOML.
+    /// `kind` is the key of its kind, and `setting` what allows it under `[ceiling.grants]`, in
+    /// TOML.
     pub(super) fn beyond_ceiling<T: ?Sized>(
         &self,
         entry: At<'_, T>,
         code: Code,
         is_within: bool,
-        setting: String,
+        (kind, setting): (&str, String),
     ) -> Option<Sourced<Problem>> {
         let is_own = entry.file.layer() == Layer::User && code == Code::Own;
         (!is_own && !is_within).then(|| {
             let file = self.own_file.map(Into::into);
-            entry.sourced(Problem::BeyondGrantCeiling { setting, file })
+            let has_ceiling = self.grant_ceiling.has(kind);
+            let ceiling = has_ceiling.then(|| Box::new(self.grant_ceiling.origin_of(kind).clone()));
+            entry.sourced(Problem::BeyondGrantCeiling { ceiling, setting, file })
         })
     }
 }

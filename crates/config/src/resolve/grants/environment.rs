@@ -81,7 +81,9 @@ impl Resolver<'_> {
             let ceiling = &self.grant_ceiling.value.variables;
             let is_within = is_own(entry) || ceiling.iter().any(|variable| variable.name == name);
             let setting = format!("env = [\"{name}\"]");
-            if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+            if let Some(beyond) =
+                self.beyond_ceiling(at, code, is_within, (VariableGrant::KEY, setting))
+            {
                 all_count = false;
                 grants.warnings.extend(is_enabled.then_some(beyond));
                 continue;

@@ -168,7 +168,9 @@ impl Resolver<'_> {
             let is_within = one.beyond(&bound).is_none();
             let grant = Arc::clone(&one.grants[0]);
             let setting = format!("http = [{}]", grant.as_entry());
-            if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+            if let Some(beyond) =
+                self.beyond_ceiling(at, code, is_within, (HttpGrant::KEY, setting))
+            {
                 all_count = false;
                 tool.warnings.extend(is_enabled.then_some(beyond));
                 continue;

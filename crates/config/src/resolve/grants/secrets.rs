@@ -155,7 +155,8 @@ impl Resolver<'_> {
         is_within: bool,
     ) -> Result<SecretGrant, Sourced<Problem>> {
         let setting = format!("secrets = [\"{name}\"]");
-        if let Some(beyond) = self.beyond_ceiling(at, code, is_within, setting) {
+        if let Some(beyond) = self.beyond_ceiling(at, code, is_within, (SecretGrant::KEY, setting))
+        {
             return Err(beyond);
         }
         let Some(secret) = self.own_secrets.get(name) else {
