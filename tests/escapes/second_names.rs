@@ -92,7 +92,7 @@ fn a_cache_entry_cannot_be_opened_for_writing_by_its_owner() {
 }
 
 #[test]
-fn the_key_and_the_token_of_a_server_are_not_written() {
+fn the_key_and_the_token_of_a_server_are_neither_read_nor_written() {
     let workspace = writable_workspace();
     let files = ["key", "token"].map(|name| {
         let path = workspace.file(name, "k".repeat(40));
@@ -110,6 +110,8 @@ fn the_key_and_the_token_of_a_server_are_not_written() {
     for arguments in [
         write("key"),
         write("token"),
+        json!({ "do": "read", "path": "key" }),
+        json!({ "do": "read", "path": "token" }),
         json!({ "do": "remove", "path": "key" }),
         json!({ "do": "rename", "old": "token", "new": "aside" }),
         json!({ "do": "rename", "old": "other", "new": "key" }),
