@@ -136,6 +136,7 @@ pub(crate) fn component(data: &[u8]) {
             grants: Grants::default(),
             guard: std::sync::Arc::default(),
             secrets: Default::default(),
+            storage: None,
             limits: Limits {
                 time: Duration::from_millis(50),
                 memory: ByteSize::mib(16),

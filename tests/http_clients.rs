@@ -47,6 +47,7 @@ fn request_within(limits: Limits, grants: Vec<HttpGrant>, arguments: Value) -> V
         guard: Default::default(),
         secrets: Default::default(),
         limits,
+        storage: None,
     };
     let (host, component) = &*REQUEST;
     match host.call_blocking(component, &call, &RunContext::default()).result {

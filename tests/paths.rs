@@ -61,6 +61,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
         guard: std::sync::Arc::default(),
         secrets: Default::default(),
         limits: tool.limits.limits(),
+        storage: None,
     };
     match host.call_blocking(&component, &call, &context).result.unwrap() {
         kitbag::Outcome::Success(content) => content,

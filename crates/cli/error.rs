@@ -127,9 +127,7 @@ impl CliError {
             | Self::Secret { .. }
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
-            | Self::Storage(_) => {
-                Exit::Denied
-            }
+            | Self::Storage(_) => Exit::Denied,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
             Self::Output(_) | Self::Save { .. } => Exit::Output,

@@ -21,7 +21,8 @@ fn report(grants: &str, server: &Server, requests: &[(&str, Value)]) -> String {
     for (about, arguments) in requests {
         let arguments = arguments.to_string().replace("PORT", &port);
         let run = workspace.run(&["run", "request", "--args", &arguments]);
-        let got: Value = serde_json::from_str(&run.stdout).expect(&run.shown());
+        let got: Value =
+            serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.shown()));
         let came = match (&got["error"], &got["status"]) {
             (Value::String(error), _) => error.clone(),
             (_, status) => format!("status {status}"),

@@ -73,7 +73,9 @@ impl Resolver<'_> {
             let bounds = [self.grant_ceiling.storage_ceiling(), own_grant];
             let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
             let setting = wanted.as_setting();
-            if let Some(beyond) = self.beyond_ceiling(effective, code, is_within, setting) {
+            if let Some(beyond) =
+                self.beyond_ceiling(effective, code, is_within, (StorageGrant::KEY, setting))
+            {
                 granted = None;
                 if is_enabled {
                     tool.warnings.push(beyond);
