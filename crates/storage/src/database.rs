@@ -245,7 +245,14 @@ fn connect(path: &Path, wait: Duration) -> Result<Connection, StorageError> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(whole, flags).map_err(failed)?;
     connection.busy_timeout(wait).map_err(failed)?;
+    let checkpoint = |on: bool| {
+        let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        connection.set_db_config(config, !on).map(drop).map_err(failed)
+    };
+    // What the log holds is not written over a file that turns out to be damaged.
+    checkpoint(false)?;
     prepare(&connection, path)?;
+    checkpoint(true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
