@@ -52,6 +52,8 @@ pub struct Guard {
     own: OnceLock<[Vec<PathBuf>; 2]>,
     /// The same of what no tool reads.
     private: OnceLock<[Vec<PathBuf>; 2]>,
+    /// What the last call met of what no tool reads.
+    private_table: Mutex<Arc<GuardTable>>,
     /// The links with sealed names below a directory that some tool may write; found once.
     links: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
 }
@@ -73,18 +75,28 @@ pub struct GuardTable {
     missing: HashSet<PathBuf>,
     /// Paths that were looked at, without links in what is above them.
     known: HashMap<PathBuf, Known>,
-    /// What is kitbag's own, and the files in it, which are looked up only for a file that
-    /// has a second name. `None`: too many to tell.
-    own: Vec<PathBuf>,
-    kept: OnceLock<Option<HashSet<FileId>>>,
+    kept: Kept,
 }
 
 /// What no tool reads as one call meets it, with the identities of that moment.
 #[derive(Debug, Default)]
-pub struct PrivateTable(GuardTable);
+pub struct PrivateTable {
+    names: Arc<GuardTable>,
+    kept: Kept,
+}
+
+/// The files in what is kitbag's own, which are looked up once, and only for a file that
+/// has a second name.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Canonical paths.
+    places: Arc<[PathBuf]>,
+    /// `None`: too many to tell.
+    files: OnceLock<Option<HashSet<FileId>>>,
+}
 
 /// What lies at a path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
     /// A link, and its text.
     Link(PathBuf),
@@ -145,14 +157,19 @@ impl Guard {
         private.iter().find(|private| path.starts_with(private)).cloned()
     }
 
-    /// Looks up what no call reads.
+    /// Looks up what no call reads. Where all is as the last call met it, that is not put
+    /// together again.
     pub fn private(&self) -> PrivateTable {
-        let [private, canonical_private] = self.private_paths();
-        let mut table = GuardTable::default();
-        private.iter().for_each(|path| table.name(path, true));
-        table.own.clone_from(canonical_private);
-        table.known.clear();
-        PrivateTable(table)
+        let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.is_current() {
+            let [private, canonical_private] = self.private_paths();
+            let mut table = GuardTable::default();
+            private.iter().for_each(|path| table.name(path, true));
+            table.kept.places = canonical_private.as_slice().into();
+            *last = Arc::new(table);
+        }
+        let kept = Kept { places: Arc::clone(&last.kept.places), files: OnceLock::new() };
+        PrivateTable { names: Arc::clone(&last), kept }
     }
 
     /// The first of these links that a tool could have made, since it lies in
@@ -177,7 +194,7 @@ impl Guard {
         for path in own.iter().chain(private).chain(files).chain(&program) {
             table.name(path, true);
         }
-        table.own = canonical_own.iter().chain(canonical_private).cloned().collect();
+        table.kept.places = canonical_own.iter().chain(canonical_private).cloned().collect();
         table.sealed.extend(program_id);
         for (top, _) in writable {
             self.links(top).iter().for_each(|link| table.name(link, true));
@@ -232,21 +249,19 @@ impl PrivateTable {
     /// and as a further name of a private file. `found` is what is there now, where that is
     /// known.
     pub fn hides(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
-        let Self(table) = self;
-        let named = table.entries.get(&directory).and_then(|names| names.get(&fold(name)));
+        let named = self.names.entries.get(&directory).and_then(|names| names.get(&fold(name)));
         named == Some(&true) || found.is_some_and(|found| self.has(found))
     }
 
     /// Whether no tool reads what is there, for what it is.
     pub fn has(&self, found: &Stat) -> bool {
-        let Self(table) = self;
-        table.sealed.contains(&id_of(found)) || table.is_kept(found)
+        self.names.sealed.contains(&id_of(found)) || self.kept.has(found)
     }
 
     /// Whether a directory is there by now without which what it holds could not be
     /// looked up.
     pub fn is_outdated(&self) -> bool {
-        self.0.is_outdated()
+        self.names.is_outdated()
     }
 }
 
@@ -283,13 +298,12 @@ impl GuardTable {
     /// Whether this is a further name of a file that kitbag keeps, such as an entry of the
     /// cache.
     pub fn is_kept(&self, found: &Stat) -> bool {
-        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_nlink > 1
-            && self
-                .kept
-                .get_or_init(|| files_in(&self.own))
-                .as_ref()
-                .is_none_or(|kept| kept.contains(&id_of(found)))
+        self.kept.has(found)
+    }
+
+    /// Whether each path that was looked at is what it was. A table of nothing is not.
+    fn is_current(&self) -> bool {
+        !self.known.is_empty() && self.known.iter().all(|(path, known)| look(path).0 == *known)
     }
 
     /// Whether a directory is there by now without which what it holds could not be
@@ -328,7 +342,12 @@ impl GuardTable {
     fn pin(&mut self, path: &Path, is_last: bool, is_sealed: bool) -> Option<PathBuf> {
         let known = match self.known.get(path) {
             Some(known) => known.clone(),
-            None => self.look(path),
+            None => {
+                let (known, id) = look(path);
+                self.pinned.extend(id);
+                self.known.insert(path.to_owned(), known.clone());
+                known
+            }
         };
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(parent) = self.there(parent)
@@ -345,23 +364,6 @@ impl GuardTable {
         }
     }
 
-    /// Looks up what lies at a path.
-    fn look(&mut self, path: &Path) -> Known {
-        let known = match fs::symlink_metadata(path) {
-            Ok(found) => {
-                self.pinned.insert(id_of_metadata(&found));
-                match found.is_symlink() {
-                    // One that was just removed leads nowhere.
-                    true => fs::read_link(path).map_or(Known::Missing, Known::Link),
-                    false => Known::There(id_of_metadata(&found)),
-                }
-            }
-            Err(_) => Known::Missing,
-        };
-        self.known.insert(path.to_owned(), known.clone());
-        known
-    }
-
     /// What lies at a path that has no links.
     fn there(&self, path: &Path) -> Option<FileId> {
         match self.known.get(path) {
@@ -370,6 +372,31 @@ impl GuardTable {
             None => fs::symlink_metadata(path).ok().as_ref().map(id_of_metadata),
         }
     }
+}
+
+impl Kept {
+    /// Whether this is a further name of one of the files.
+    fn has(&self, found: &Stat) -> bool {
+        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_nlink > 1
+            && self
+                .files
+                .get_or_init(|| files_in(&self.places))
+                .as_ref()
+                .is_none_or(|files| files.contains(&id_of(found)))
+    }
+}
+
+/// Looks up what lies at a path, and its identity.
+fn look(path: &Path) -> (Known, Option<FileId>) {
+    let Ok(found) = fs::symlink_metadata(path) else { return (Known::Missing, None) };
+    let id = id_of_metadata(&found);
+    let known = match found.is_symlink() {
+        // One that was just removed leads nowhere.
+        true => fs::read_link(path).map_or(Known::Missing, Known::Link),
+        false => Known::There(id),
+    };
+    (known, Some(id))
 }
 
 /// The repository that a directory is or lies in, where it is one of those that

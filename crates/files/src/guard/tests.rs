@@ -177,6 +177,21 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     assert!(!table.is_outdated());
     fs::create_dir(root.join("missing")).unwrap();
     assert!(table.is_outdated());
+    // The next call meets what is there by then: a directory that took the place of another,
+    // a file that has a second name only now.
+    fs::rename(root.join("keys"), root.join("old")).unwrap();
+    fs::create_dir(root.join("keys")).unwrap();
+    fs::write(root.join("keys/secrets.key"), "").unwrap();
+    fs::write(root.join("state/later"), "").unwrap();
+    fs::hard_link(root.join("state/later"), root.join("later")).unwrap();
+    let table = guard.private();
+    let hides = |parent: &str, name: &str| {
+        let found = rustix::fs::lstat(root.join(parent).join(name)).ok();
+        table.hides(id_at(&root.join(parent)), name, found.as_ref())
+    };
+    assert!(hides("keys", "later.age") && hides("keys", "secrets.key"));
+    assert!(hides("missing", "later.age") && hides("", "later"));
+    assert!(!hides("old", "secrets.key"));
     // No tool changes it either.
     let table = guard.table(&[(root.clone(), id_at(&root))]);
     let found = Some(id_at(&root.join("keys/secrets.key")));
