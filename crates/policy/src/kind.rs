@@ -57,6 +57,8 @@ pub enum Reach {
     Secret,
     /// What the tool itself has kept: nothing outside of the sandbox.
     Storage,
+    /// Other tools: whatever those reach.
+    Tool,
 }
 
 /// What a tool can do to the world around it.
@@ -81,6 +83,7 @@ impl Reach {
             Self::Configuration => "no configuration values",
             Self::Secret => "no secrets",
             Self::Storage => "no storage",
+            Self::Tool => "no other tools",
         }
     }
 }

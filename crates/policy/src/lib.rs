@@ -17,6 +17,7 @@ mod kind;
 mod rate;
 mod secret;
 mod storage;
+pub mod tools;
 mod variable;
 
 pub use config_value::{ConfigValueError, ConfigValues};
@@ -35,6 +36,7 @@ pub use secret::{
 pub use storage::{
     RequestedStorage, StorageGrant, StorageGrantError, StorageRefusal, StorageRequest,
 };
+pub use tools::{ToolGrant, ToolGrants, ToolRefusal, ToolRequest, WantedTool};
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
 use std::fmt;
@@ -58,6 +60,8 @@ pub struct Grants {
     pub secrets: Vec<SecretGrant>,
     /// What the tool may keep between its calls. `None`: nothing.
     pub storage: Option<StorageGrant>,
+    /// Other tools, by alias.
+    pub tools: ToolGrants,
 }
 
 /// What a tool says it would like to be granted. It grants nothing.
@@ -78,6 +82,9 @@ pub struct RequestedGrants {
     /// What it would keep between its calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<RequestedStorage>,
+    /// Calls of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<tools::RequestedTools>,
 }
 
 /// One thing that a tool wants to reach.
@@ -95,6 +102,8 @@ pub enum Request {
     HttpPattern(HttpGrant),
     /// Something that is kept between calls.
     Storage(StorageRequest),
+    /// A call of another tool.
+    Tool(WantedTool),
 }
 
 /// Decides whether these grants allow a request. A request that some grant allows is
@@ -110,26 +119,28 @@ pub fn decide(grants: &Grants, request: &Request) -> Decision {
         Request::Http(request) => http::decide(&grants.http, request),
         Request::HttpPattern(wanted) => http::decide_all(&grants.http, wanted),
         Request::Storage(request) => storage::decide(grants.storage.as_ref(), request),
+        Request::Tool(wanted) => tools::decide(&grants.tools, wanted),
     }
 }
 
 impl Grants {
     /// The grants by kind: the one list of kinds.
-    pub fn kinds(&self) -> [&dyn Kind; 6] {
-        let Self { directories, http, variables, config, secrets, storage } = self;
-        [directories, http, variables, config, secrets, storage]
+    pub fn kinds(&self) -> [&dyn Kind; 7] {
+        let Self { directories, http, variables, config, secrets, storage, tools } = self;
+        [directories, http, variables, config, secrets, storage, tools]
     }
 
     /// The first of these grants that none of `own` holds, in a line. By their paths alone:
     /// where those lead is left to the host.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories, http, variables, config, secrets, storage } = self;
+        let Self { directories, http, variables, config, secrets, storage, tools } = self;
         directory::beyond(directories, &own.directories)
             .or_else(|| http.beyond(&own.http.grants).map(|(grant, _)| grant.to_string()))
             .or_else(|| variable::beyond(variables, &own.variables))
             .or_else(|| config.beyond(&own.config))
             .or_else(|| secret::beyond(secrets, &own.secrets))
             .or_else(|| storage::beyond(storage.as_ref(), own.storage.as_ref()))
+            .or_else(|| tools.beyond(&own.tools))
     }
 
     /// What a tool with these grants can do to the world around it.
@@ -144,10 +155,14 @@ impl Grants {
         let held = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
         let reached: Vec<_> = held.chain(per_call.iter().map(Request::reach)).collect();
         let absent = Reach::ALL.into_iter().filter(|reach| !reached.contains(reach));
-        let absent: Vec<_> = absent.map(Reach::absent).collect();
+        let mut absent = absent.map(Reach::absent).collect::<Vec<_>>().join(", ");
+        if !absent.is_empty() && reached.contains(&Reach::Tool) {
+            // The tools that it calls have what they are granted.
+            absent.push_str(" of its own");
+        }
         let per_call = per_call.iter().map(|request| format!("{request} ← as the call says"));
         let lines = kinds.into_iter().flat_map(Kind::lines).chain(per_call);
-        lines.chain((!absent.is_empty()).then(|| absent.join(", "))).collect()
+        lines.chain((!absent.is_empty()).then_some(absent)).collect()
     }
 
     /// The grants in a few words, such as `reads /data, writes /workspace`. What `per_call`
@@ -172,6 +187,23 @@ impl Grants {
             more => format!(", and {more} more"),
         };
         (!brief.is_empty()).then(|| format!("Network: {shown}{more}"))
+    }
+
+    /// Which other tools a tool may call, as a model reads it in a description. `None`: none.
+    pub fn tools_line(&self) -> Option<String> {
+        const MOST: usize = 20;
+        let mut names: Vec<_> = match &self.tools {
+            ToolGrants::Caller => return Some("Calls other tools: those of its caller".to_owned()),
+            tools => tools.iter().map(|(_, grant)| grant.tool.as_str()).collect(),
+        };
+        names.sort_unstable();
+        names.dedup();
+        let more = match names.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        names.truncate(MOST);
+        (!names.is_empty()).then(|| format!("Calls other tools: {}{more}", names.join(", ")))
     }
 
     /// Guest path of the directory that a tool works in: `/workspace` where
@@ -215,7 +247,8 @@ impl RequestedGrants {
         let http = http.map(Request::HttpPattern);
         let storage = self.storage.iter().filter_map(RequestedStorage::request);
         let storage = storage.map(Request::Storage);
-        directories.map(Request::Path).chain(http).chain(variables).chain(storage)
+        let tools = self.tools.iter().flat_map(tools::RequestedTools::wanted).map(Request::Tool);
+        directories.map(Request::Path).chain(http).chain(variables).chain(storage).chain(tools)
     }
 
     /// What these grants do not allow of them, and what would.
@@ -257,6 +290,7 @@ impl Request {
             Self::Http(request) => request,
             Self::HttpPattern(wanted) => wanted,
             Self::Storage(request) => request,
+            Self::Tool(wanted) => wanted,
         }
     }
 
@@ -277,6 +311,7 @@ impl Request {
             Self::Secret(_) => SecretGrant::KEY,
             Self::Http(_) | Self::HttpPattern(_) => HttpGrant::KEY,
             Self::Storage(_) => StorageGrant::KEY,
+            Self::Tool(_) => ToolGrants::KEY,
         }
     }
 
@@ -294,6 +329,7 @@ impl Request {
             Self::Secret(_) => !grants.secrets.is_empty(),
             Self::Http(_) | Self::HttpPattern(_) => !grants.http.is_empty(),
             Self::Storage(_) => grants.storage.is_some(),
+            Self::Tool(_) => !grants.tools.is_empty(),
         }
     }
 

@@ -6,17 +6,17 @@
 //! allows and what another allows do not add up.
 
 mod deny;
-mod glob;
+pub(crate) mod glob;
 mod grant;
 mod headers;
 mod host;
 mod method;
-mod path;
+pub(crate) mod path;
 mod pattern;
 mod proxy;
 mod refusal;
 mod request;
-mod wide;
+pub(crate) mod wide;
 
 pub use deny::Deny;
 pub use grant::{HttpGrant, MAX_FOLLOW};

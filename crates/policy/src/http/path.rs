@@ -89,20 +89,24 @@ pub(crate) fn check(path: &str) -> Result<(), PathError> {
     }
     // Some servers take bytes that are no UTF-8, or wider forms of a dot, for a dot.
     let Ok(text) = str::from_utf8(&decoded) else { return Err(PathError::Character) };
-    let visible = wide::visible(text);
+    match has_dots(text) {
+        true => Err(PathError::Dots),
+        false => Ok(()),
+    }
+}
+
+/// Whether a text that was decoded wholly has a segment that some server takes for `.` or
+/// `..`.
+pub(crate) fn has_dots(decoded: &str) -> bool {
     // Some take `+` for a space, and leave spaces out at the end of a name.
     let is_dots = |segment: &[u8]| {
         let name = without_parameters(segment);
         let end = name.iter().rposition(|byte| !matches!(byte, b' ' | b'+'));
         matches!(&name[..end.map_or(0, |end| end + 1)], b"." | b"..")
     };
-    if visible.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots) {
-        return Err(PathError::Dots);
-    }
-    match decoded.split(|byte| *byte == b'/').any(is_dots) {
-        true => Err(PathError::Dots),
-        false => Ok(()),
-    }
+    let has_dots =
+        |text: &str| text.as_bytes().split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots);
+    has_dots(&wide::visible(decoded)) || has_dots(decoded)
 }
 
 impl Segments {

@@ -56,7 +56,7 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 /// A text with `%xx` decoded, and what that results in again, until there is none.
-pub(super) fn decode_wholly(text: impl IntoIterator<Item = u8>) -> Vec<u8> {
+pub(crate) fn decode_wholly(text: impl IntoIterator<Item = u8>) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::new();
     for byte in text {

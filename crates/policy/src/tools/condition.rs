@@ -1,0 +1,423 @@
+//! Conditions on the arguments of a call.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+use std::str::FromStr;
+
+use kitbag_contract::text::shown;
+use serde_json::{Map, Number, Value};
+
+use super::pattern::{Misfit, TextPattern, TextPatternError};
+
+/// Which argument a condition is about: a top-level name, or a JSON pointer to what is in
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArgumentPath(String);
+
+/// A text names no argument.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` names no argument: write its name (1 to 64 letters, digits, `_`, `-` and `.`), or a JSON \
+     pointer such as `/options/url`, of at most {} bytes",
+    shown(text),
+    ArgumentPath::MOST_BYTES
+)]
+pub struct ArgumentPathError {
+    /// The text as it was given.
+    pub text: String,
+}
+
+/// What the value of an argument has to be: one of several things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition(Vec<Expected>);
+
+/// One thing that a value can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A text that fits a pattern.
+    Text(TextPattern),
+    /// This one.
+    Bool(bool),
+    /// This one, where `1` is `1.0`.
+    Number(Number),
+}
+
+/// A value says nothing of what an argument has to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// A text is not a pattern.
+    #[error(transparent)]
+    Pattern(#[from] TextPatternError),
+    /// A list is empty.
+    #[error("nothing fits an empty list; write what is allowed, or remove the condition")]
+    Empty,
+    /// A list is long.
+    #[error("{count} values are listed, and {} is the most", Condition::MOST)]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// Something else.
+    #[error("a condition is a text, `true`, `false`, a number, or a list of these")]
+    Other,
+}
+
+impl ArgumentPath {
+    /// The longest pointer, in bytes.
+    pub const MOST_BYTES: usize = 256;
+
+    /// The longest name, in bytes.
+    const NAME_BYTES: usize = 64;
+
+    /// Checks a text and takes it as a name or a pointer.
+    ///
+    /// # Errors
+    ///
+    /// [`ArgumentPathError`], where it is neither.
+    pub fn new(text: impl Into<String>) -> Result<Self, ArgumentPathError> {
+        let text = text.into();
+        let is_path = match text.starts_with('/') {
+            true => {
+                // RFC 6901, 3.
+                let is_escape = |rest: &str| rest.starts_with(['0', '1']);
+                text.len() <= Self::MOST_BYTES
+                    && !text.contains(char::is_control)
+                    && text.split('~').skip(1).all(is_escape)
+            }
+            false => {
+                let is_in_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+                (1..=Self::NAME_BYTES).contains(&text.len()) && text.bytes().all(is_in_name)
+            }
+        };
+        if is_path { Ok(Self(text)) } else { Err(ArgumentPathError { text }) }
+    }
+
+    /// The name or the pointer.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value that arguments have there.
+    pub(super) fn find<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a Value> {
+        let Some(pointer) = self.0.strip_prefix('/') else { return arguments.get(&self.0) };
+        let end = pointer.find('/').unwrap_or(pointer.len());
+        let (name, rest) = pointer.split_at(end);
+        let name: Cow<'_, str> = match name.contains('~') {
+            true => name.replace("~1", "/").replace("~0", "~").into(),
+            false => name.into(),
+        };
+        arguments.get(&*name)?.pointer(rest)
+    }
+}
+
+impl Condition {
+    /// The most values of a list.
+    pub const MOST: usize = 64;
+
+    /// The most text of an array that is held against patterns, in bytes: 64 KiB.
+    pub const ARRAY_BYTES: usize = 64 << 10;
+
+    /// Reads what a configuration says.
+    ///
+    /// # Errors
+    ///
+    /// [`ConditionError`], where it is no condition.
+    pub fn new(value: &Value) -> Result<Self, ConditionError> {
+        let Value::Array(values) = value else { return Ok(Self(vec![Expected::new(value)?])) };
+        match values.len() {
+            0 => Err(ConditionError::Empty),
+            count if count > Self::MOST => Err(ConditionError::TooMany { count }),
+            _ => Ok(Self(values.iter().map(Expected::new).collect::<Result<_, _>>()?)),
+        }
+    }
+
+    /// Whether what arguments have somewhere fits.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`]: why not, and what was found.
+    pub fn check<'a>(
+        &self,
+        path: &ArgumentPath,
+        arguments: &'a Map<String, Value>,
+    ) -> Result<(), (Misfit, Option<&'a Value>)> {
+        let value = path.find(arguments).ok_or((Misfit::Absent, None))?;
+        let mut left = Self::ARRAY_BYTES;
+        self.fits(value, &mut left).map_err(|(misfit, at)| (misfit, Some(at)))
+    }
+
+    /// Whether a value fits, each element of an array by itself. `left` is how much text is
+    /// still held against patterns.
+    fn fits<'a>(&self, value: &'a Value, left: &mut usize) -> Result<(), (Misfit, &'a Value)> {
+        let refused = |misfit| Err((misfit, value));
+        match value {
+            Value::Array(elements) if elements.is_empty() => refused(Misfit::Empty),
+            Value::Array(elements) => {
+                elements.iter().try_for_each(|element| self.fits(element, left))
+            }
+            Value::Object(_) => refused(Misfit::Object),
+            Value::Null => refused(Misfit::Null),
+            Value::String(text) => match left.checked_sub(text.len()) {
+                Some(rest) => {
+                    *left = rest;
+                    self.fits_text(text).or_else(refused)
+                }
+                None => refused(Misfit::Long),
+            },
+            Value::Bool(value) if self.0.contains(&Expected::Bool(*value)) => Ok(()),
+            Value::Number(value) if self.0.iter().any(|one| one.is_number(value)) => Ok(()),
+            Value::Bool(_) | Value::Number(_) => refused(Misfit::Differs),
+        }
+    }
+
+    fn fits_text(&self, text: &str) -> Result<(), Misfit> {
+        let mut why = Misfit::Differs;
+        for expected in &self.0 {
+            let Expected::Text(pattern) = expected else { continue };
+            match pattern.check(text) {
+                Ok(()) => return Ok(()),
+                Err(Misfit::Differs) => {}
+                Err(misfit) => why = misfit,
+            }
+        }
+        Err(why)
+    }
+
+    /// Whether everything fits that fits another one. Where this cannot be seen from the
+    /// values one by one it is denied.
+    pub fn holds(&self, other: &Self) -> bool {
+        other.0.iter().all(|other| self.0.iter().any(|own| own.holds(other)))
+    }
+
+    /// A condition that a value fits, too: each of its elements, where it is an array. `None`:
+    /// it cannot be named, or there is no room.
+    pub(super) fn and(&self, value: &Value) -> Option<Self> {
+        fn add(all: &mut Condition, value: &Value) -> Option<()> {
+            if let Value::Array(elements) = value {
+                return elements.iter().try_for_each(|element| add(all, element));
+            }
+            let added = Expected::new(value).ok()?;
+            // What has a `*` would stand for more than itself.
+            let is_exact = !matches!(&added, Expected::Text(text) if text.has_wildcard());
+            let mut left = usize::MAX;
+            if all.fits(value, &mut left).is_err() {
+                all.0.push(added);
+            }
+            (is_exact && all.0.len() <= Condition::MOST).then_some(())
+        }
+        let mut all = self.clone();
+        add(&mut all, value)?;
+        Some(all)
+    }
+
+    /// As it would be typed.
+    pub fn to_json(&self) -> Value {
+        match &*self.0 {
+            [one] => one.to_json(),
+            several => several.iter().map(Expected::to_json).collect(),
+        }
+    }
+}
+
+impl Expected {
+    fn new(value: &Value) -> Result<Self, ConditionError> {
+        match value {
+            Value::String(text) => Ok(Self::Text(TextPattern::new(text.as_str())?)),
+            Value::Bool(value) => Ok(Self::Bool(*value)),
+            Value::Number(number) => Ok(Self::Number(number.clone())),
+            _ => Err(ConditionError::Other),
+        }
+    }
+
+    fn is_number(&self, number: &Number) -> bool {
+        matches!(self, Self::Number(own) if is_equal(own, number))
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(own), Self::Text(other)) => own.holds(other),
+            (Self::Number(own), Self::Number(other)) => is_equal(own, other),
+            (own, other) => own == other,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(pattern) => pattern.as_str().into(),
+            Self::Bool(value) => (*value).into(),
+            Self::Number(number) => number.clone().into(),
+        }
+    }
+}
+
+/// Whether two numbers are the same one. JSON Schema, 6.1.1: `1` is `1.0`.
+fn is_equal(a: &Number, b: &Number) -> bool {
+    /// Beyond it a float is one integer of many.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = |number: &Number| match number.as_f64() {
+        Some(float) if number.is_f64() => {
+            // Exact: it is whole, and far from the ends of the type.
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole and within 2^53")]
+            (float.fract() == 0.0 && float.abs() <= EXACT).then(|| i128::from(float as i64))
+        }
+        _ => number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)),
+    };
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a == b,
+        _ => false,
+    }
+}
+
+impl FromStr for ArgumentPath {
+    type Err = ArgumentPathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
+impl Borrow<str> for ArgumentPath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArgumentPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Condition {
+    /// As it stands in TOML.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A string of JSON is one of TOML, but for a character that TOML does not take.
+        let one = |one: &Expected| one.to_json().to_string().replace('\u{7f}', "\\u007f");
+        match &*self.0 {
+            [only] => f.write_str(&one(only)),
+            several => {
+                let several: Vec<_> = several.iter().map(one).collect();
+                write!(f, "[{}]", several.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(condition: Value, path: &str, arguments: Value, expected: Result<(), Misfit>) {
+        let condition = Condition::new(&condition).unwrap();
+        let path = ArgumentPath::new(path).unwrap();
+        let found = condition.check(&path, arguments.as_object().unwrap());
+        assert_eq!(found.map_err(|(misfit, _)| misfit), expected, "{condition} {path} {arguments}");
+    }
+
+    #[test]
+    fn a_value_is_equal_or_fits_a_pattern_or_one_of_a_list() {
+        let differs = Err(Misfit::Differs);
+        check(json!("a*"), "x", json!({ "x": "ab" }), Ok(()));
+        check(json!("a*"), "x", json!({ "x": "b" }), differs);
+        check(json!("1"), "x", json!({ "x": 1 }), differs);
+        check(json!("true"), "x", json!({ "x": true }), differs);
+        check(json!(true), "x", json!({ "x": true }), Ok(()));
+        check(json!(true), "x", json!({ "x": false }), differs);
+        check(json!(true), "x", json!({ "x": "true" }), differs);
+        check(json!(1), "x", json!({ "x": 1 }), Ok(()));
+        check(json!(1), "x", json!({ "x": 1.0 }), Ok(()));
+        check(json!(1), "x", json!({ "x": true }), differs);
+        check(json!(0), "x", json!({ "x": -0.0 }), Ok(()));
+        check(json!(0.5), "x", json!({ "x": 0.5 }), Ok(()));
+        check(json!(u64::MAX), "x", json!({ "x": u64::MAX }), Ok(()));
+        check(json!(u64::MAX), "x", json!({ "x": 18_446_744_073_709_551_616.0 }), differs);
+        check(json!(i64::MAX), "x", json!({ "x": 9_223_372_036_854_775_807.0_f64 }), differs);
+        check(json!(["a", "b*", 3, false]), "x", json!({ "x": "bc" }), Ok(()));
+        check(json!(["a", "b*", 3, false]), "x", json!({ "x": 3 }), Ok(()));
+        check(json!(["a", "b*", 3, false]), "x", json!({ "x": "c" }), differs);
+        check(json!(["../a", "b/**"]), "x", json!({ "x": "../a" }), Ok(()));
+    }
+
+    #[test]
+    fn what_no_condition_is_about_is_refused() {
+        check(json!("**"), "x", json!({}), Err(Misfit::Absent));
+        check(json!("**"), "x", json!({ "y": "a" }), Err(Misfit::Absent));
+        check(json!("**"), "x", json!({ "x": null }), Err(Misfit::Null));
+        check(json!("**"), "x", json!({ "x": {} }), Err(Misfit::Object));
+        check(json!("**"), "x", json!({ "x": { "x": "a" } }), Err(Misfit::Object));
+        check(json!("**"), "x", json!({ "x": "../a" }), Err(Misfit::Dots));
+    }
+
+    #[test]
+    fn every_element_of_an_array_has_to_fit() {
+        check(json!("a*"), "x", json!({ "x": ["a", "ab"] }), Ok(()));
+        check(json!("a*"), "x", json!({ "x": ["a", "b"] }), Err(Misfit::Differs));
+        check(json!("a*"), "x", json!({ "x": [["a"], "ab"] }), Ok(()));
+        check(json!("a*"), "x", json!({ "x": [["a", "b"]] }), Err(Misfit::Differs));
+        check(json!("a*"), "x", json!({ "x": ["a", {}] }), Err(Misfit::Object));
+        check(json!("a*"), "x", json!({ "x": ["a", null] }), Err(Misfit::Null));
+        check(json!("a*"), "x", json!({ "x": [] }), Err(Misfit::Empty));
+        check(json!("a*"), "x", json!({ "x": ["a", []] }), Err(Misfit::Empty));
+        let long = vec!["a".repeat(TextPattern::TEXT_BYTES); 8];
+        check(json!("a*"), "x", json!({ "x": long }), Ok(()));
+        let longer = [long, vec!["a".to_owned()]].concat();
+        check(json!("a*"), "x", json!({ "x": longer }), Err(Misfit::Long));
+    }
+
+    #[test]
+    fn a_pointer_leads_into_an_argument() {
+        let arguments = || json!({ "a": { "b": ["x", "y"] }, "c/d~": "z", "/a": "w" });
+        check(json!("y"), "/a/b/1", arguments(), Ok(()));
+        check(json!("x"), "/a/b/1", arguments(), Err(Misfit::Differs));
+        check(json!("x"), "/a/b/2", arguments(), Err(Misfit::Absent));
+        check(json!(["x", "y"]), "/a/b", arguments(), Ok(()));
+        check(json!("z"), "/c~1d~0", arguments(), Ok(()));
+        check(json!("w"), "/a", arguments(), Err(Misfit::Object));
+        check(json!("w"), "/~1a", arguments(), Ok(()));
+    }
+
+    #[test]
+    fn a_condition_is_about_a_name_or_a_pointer() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(ArgumentPath::new(text).is_ok(), expected, "{text:?}");
+        };
+        for text in ["url", "a.b", "a-b", "_", "9", "/", "/a", "/a/b~0~1/0", "/a b"] {
+            check(text, true);
+        }
+        for text in ["", " ", "a b", "a/b", "ä", "a[0]", "$.a", "/~", "/~2", "/a\nb"] {
+            check(text, false);
+        }
+        check(&"a".repeat(64), true);
+        check(&"a".repeat(65), false);
+        check(&format!("/{}", "a".repeat(ArgumentPath::MOST_BYTES - 1)), true);
+        check(&format!("/{}", "a".repeat(ArgumentPath::MOST_BYTES)), false);
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        for value in [json!(null), json!({}), json!([[]]), json!([null]), json!([{}])] {
+            assert_eq!(Condition::new(&value), Err(ConditionError::Other), "{value}");
+        }
+        assert_eq!(Condition::new(&json!([])), Err(ConditionError::Empty));
+        let many: Value = (0..=Condition::MOST).collect();
+        let count = Condition::MOST + 1;
+        assert_eq!(Condition::new(&many), Err(ConditionError::TooMany { count }));
+        assert!(matches!(Condition::new(&json!("a**")), Err(ConditionError::Pattern(_))));
+    }
+
+    #[test]
+    fn a_condition_holds_what_it_has_all_of() {
+        let check = |own: Value, other: Value, expected: bool| {
+            let condition = |value| Condition::new(value).unwrap();
+            assert_eq!(condition(&own).holds(&condition(&other)), expected, "{own} {other}");
+        };
+        check(json!("a*"), json!(["ab", "ac*"]), true);
+        check(json!("a*"), json!(["ab", "b"]), false);
+        check(json!(["a", 1, true]), json!([true, 1.0]), true);
+        check(json!([1]), json!(["1"]), false);
+    }
+}
