@@ -177,6 +177,9 @@ impl ToolGrants {
     /// The key of these grants.
     pub const KEY: &'static str = "tools";
 
+    /// The setting that lets a tool call whatever its caller may.
+    pub(crate) const CALLER_SETTING: &'static str = "tools = \"caller\"";
+
     /// What stands there instead of aliases for whatever the caller may call.
     pub const CALLER: &'static str = "caller";
 
@@ -394,7 +397,7 @@ pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
             reason: "no grant of `tools` lets it call whatever its caller may".to_owned(),
             missing: Some(MissingGrant {
                 key: ToolGrants::KEY,
-                entry: format!("\"{}\"", ToolGrants::CALLER),
+                entry: ToolGrants::CALLER_SETTING.to_owned(),
             }),
         },
         WantedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {

@@ -243,7 +243,7 @@ impl Wildcards {
             // It asks less of a text than a pattern of URLs, which has all of it in segments.
             false => other.tail.is_none(),
         };
-        (!self.is_url || other.is_url) && holds_tail && self.holds_segments(&other.segments)
+        holds_tail && self.holds_segments(&other.segments)
     }
 
     fn holds_segments(&self, other: &[Segment]) -> bool {
