@@ -181,6 +181,9 @@ pub(crate) struct LimitsConfig {
     /// as `100`.
     #[schemars(extend("default" = 50))]
     pub(crate) requests: Option<Written<NonZeroU64>>,
+    /// Calls of other tools of the call: a positive integer, such as `100`.
+    #[schemars(extend("default" = 20))]
+    pub(crate) tool_calls: Option<Written<NonZeroU64>>,
     /// WebAssembly instructions of the call, counted the same on every machine:
     /// a positive integer, such as `1000000`. Default: they are not counted.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
@@ -212,6 +215,9 @@ pub(crate) struct CeilingConfig {
     /// as `100`.
     #[schemars(extend("default" = 50))]
     pub(crate) requests: Option<Written<NonZeroU64>>,
+    /// Calls of other tools of the call: a positive integer, such as `100`.
+    #[schemars(extend("default" = 20))]
+    pub(crate) tool_calls: Option<Written<NonZeroU64>>,
     /// WebAssembly instructions of the call: a positive integer, such as `1000000`.
     /// Also the budget of a tool that has none. Default: no ceiling.
     pub(crate) fuel: Option<Written<NonZeroU64>>,
@@ -367,16 +373,23 @@ pub(crate) type WrittenLimits<'a> = LimitSet<
 impl LimitsConfig {
     /// What a file says of each limit.
     pub(crate) fn at<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
-        let Self { memory, time, output, written, requests, fuel, compile } = self;
-        written_at(LimitSet { memory, time, output, written, requests, fuel, compile }, file)
+        let Self { memory, time, output, written, requests, tool_calls, fuel, compile } = self;
+        written_at(
+            LimitSet { memory, time, output, written, requests, tool_calls, fuel, compile },
+            file,
+        )
     }
 }
 
 impl CeilingConfig {
     /// What a file says of the ceiling of each limit.
     pub(crate) fn limits<'a>(&'a self, file: &'a SourceFile) -> WrittenLimits<'a> {
-        let Self { memory, time, output, written, requests, fuel, compile, grants: _ } = self;
-        written_at(LimitSet { memory, time, output, written, requests, fuel, compile }, file)
+        let Self { memory, time, output, written, requests, tool_calls, fuel, compile, grants: _ } =
+            self;
+        written_at(
+            LimitSet { memory, time, output, written, requests, tool_calls, fuel, compile },
+            file,
+        )
     }
 }
 

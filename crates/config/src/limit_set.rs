@@ -21,6 +21,8 @@ pub struct LimitSet<S, T, N, F> {
     pub written: S,
     /// Requests over HTTP of one call. Default 50.
     pub requests: N,
+    /// Calls of other tools of one call. Default 20.
+    pub tool_calls: N,
     /// Instructions of one call. Default: they are not counted.
     pub fuel: F,
     /// Compiling the tool's component. Default 1 min.
@@ -35,8 +37,8 @@ pub struct LimitSet<S, T, N, F> {
 pub type EffectiveLimits =
     LimitSet<Sourced<ByteSize>, Sourced<Duration>, Sourced<u64>, Option<Sourced<u64>>>;
 
-/// Limits given on the command line; they hold for every tool. `requests` and `fuel` are at
-/// least 1.
+/// Limits given on the command line; they hold for every tool. `requests`,
+/// `tool_calls` and `fuel` are at least 1.
 pub type LimitFlags = LimitSet<Option<ByteSize>, Option<Duration>, Option<u64>, Option<u64>>;
 
 /// Limits as far as they are known, and from where.
@@ -64,6 +66,7 @@ impl<S, T, N, F> LimitSet<S, T, N, F> {
             output: size(context, "output", self.output),
             written: size(context, "written", self.written),
             requests: number(context, "requests", self.requests),
+            tool_calls: number(context, "tool_calls", self.tool_calls),
             fuel: fuel(context, "fuel", self.fuel),
             compile: time(context, "compile", self.compile),
         }
@@ -81,6 +84,7 @@ impl<S, T, N, F> LimitSet<S, T, N, F> {
             output: (self.output, other.output),
             written: (self.written, other.written),
             requests: (self.requests, other.requests),
+            tool_calls: (self.tool_calls, other.tool_calls),
             fuel: (self.fuel, other.fuel),
             compile: (self.compile, other.compile),
         }
@@ -96,6 +100,7 @@ impl EffectiveLimits {
             output: self.output.value,
             written: self.written.value,
             requests: self.requests.value,
+            tool_calls: self.tool_calls.value,
             fuel: self.fuel.as_ref().map(|fuel| fuel.value),
             compile: self.compile.value,
         }
@@ -132,7 +137,7 @@ impl EffectiveLimits {
     /// [`HigherLimit`] for the first one that would be higher.
     pub fn lowered(&self, by: LimitFlags) -> Result<Limits, HigherLimit> {
         let mut higher = None;
-        let LimitSet { memory, time, output, written, requests, fuel, compile } =
+        let LimitSet { memory, time, output, written, requests, tool_calls, fuel, compile } =
             self.clone().zip(by).map(
                 &mut higher,
                 |higher, key, (own, by)| lower(higher, key, own, by, ByteSize::to_string),
@@ -145,7 +150,7 @@ impl EffectiveLimits {
                     None => by,
                 },
             );
-        let limits = Limits { memory, time, output, written, requests, fuel, compile };
+        let limits = Limits { memory, time, output, written, requests, tool_calls, fuel, compile };
         higher.map_or(Ok(limits), Err)
     }
 }
@@ -171,13 +176,15 @@ fn lower<T: PartialOrd>(
 
 impl Default for EffectiveLimits {
     fn default() -> Self {
-        let Limits { memory, time, output, written, requests, fuel, compile } = Limits::default();
+        let Limits { memory, time, output, written, requests, tool_calls, fuel, compile } =
+            Limits::default();
         Self {
             memory: Sourced::default(memory),
             time: Sourced::default(time),
             output: Sourced::default(output),
             written: Sourced::default(written),
             requests: Sourced::default(requests),
+            tool_calls: Sourced::default(tool_calls),
             fuel: fuel.map(Sourced::default),
             compile: Sourced::default(compile),
         }
@@ -193,6 +200,7 @@ impl<S, T, N, F> Default for LimitSet<Option<S>, Option<T>, Option<N>, Option<F>
             output: None,
             written: None,
             requests: None,
+            tool_calls: None,
             fuel: None,
             compile: None,
         }

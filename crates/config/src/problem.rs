@@ -398,6 +398,19 @@ pub enum Problem {
         /// Its name.
         name: String,
     },
+    /// A tool may call one that is not there.
+    #[error(
+        "`{alias}` is `{tool}`, and no tool has that name: a call of it fails, where no program brings \
+         the tool{hint}"
+    )]
+    NoTool {
+        /// The alias.
+        alias: String,
+        /// The name of the tool.
+        tool: String,
+        /// Which one was most likely meant: empty, or the end of a sentence.
+        hint: String,
+    },
     /// What is granted for one call is not within the ceiling.
     #[error(
         "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow it, put \

@@ -1,6 +1,7 @@
 //! Every value that is in effect, as a list: what `config --show` prints.
 
 use kitbag_contract::{ByteSize, format_duration};
+use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ impl Config {
             rows.add(root.key("state"), state, |path| path.to_string_lossy().into());
         }
         rows.limits(&root.key("ceiling"), &self.ceiling);
-        rows.grants(&root.key("ceiling").key("grants"), &self.grant_ceiling, false);
+        rows.ceiling_grants(&root.key("ceiling").key("grants"), &self.grant_ceiling);
         rows.add(root.key("deny"), &self.deny, |deny| {
             deny.patterns().iter().map(ToString::to_string).collect()
         });
@@ -220,6 +221,18 @@ impl Rows {
             }
             let (key, value) = (key.key(kind.key()).to_string(), kind.to_json());
             self.0.push(Row { key, value, origin });
+        }
+    }
+
+    /// As [`grants`](Self::grants). Tools stand in a ceiling by their names alone.
+    fn ceiling_grants(&mut self, key: &KeyPath<'_>, grants: &ToolGrants) {
+        let first = self.0.len();
+        self.grants(key, grants, false);
+        let tools = key.key(CallableTools::KEY).to_string();
+        for row in self.0[first..].iter_mut().filter(|row| row.key == tools) {
+            if let Value::Object(names) = &row.value {
+                row.value = names.keys().map(String::as_str).collect();
+            }
         }
     }
 

@@ -16,12 +16,13 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
 /// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 12] = [
+pub const VARIABLES: [&str; 13] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
     "KITBAG_LIMITS_WRITTEN",
     "KITBAG_LIMITS_REQUESTS",
+    "KITBAG_LIMITS_TOOL_CALLS",
     "KITBAG_LIMITS_FUEL",
     "KITBAG_LIMITS_COMPILE",
     "KITBAG_WORKSPACE",
@@ -88,7 +89,7 @@ pub struct CallGrants {
     /// The tool that is called.
     pub tool: String,
     /// The grants, each as `KIND=GRANT`: `http=https://api.github.com/**`, `http={ url = "…" }`,
-    /// `env=LANG`, `storage` or `storage=1MiB`.
+    /// `env=LANG`, `storage` or `storage=1MiB`, `tools=search=search_files` or `tools=caller`.
     pub grants: Vec<String>,
 }
 

@@ -111,6 +111,11 @@ impl<V> Table<V> {
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Entry<V>> {
         self.0.iter()
     }
+
+    /// What a file says under each key.
+    pub(crate) fn parts<'a>(&'a self, file: &'a SourceFile) -> impl Iterator<Item = Part<'a, V>> {
+        self.iter().map(move |entry| entry.part(file))
+    }
 }
 
 /// Merges the tables of several layers, the lowest first, by their keys.

@@ -43,6 +43,8 @@ pub struct Limits {
     pub written: ByteSize,
     /// Requests over HTTP, with each hop of a redirect. Default 50.
     pub requests: u64,
+    /// Calls of other tools. Default 20.
+    pub tool_calls: u64,
     /// WebAssembly instructions, counted the same on every machine. Default
     /// `None`: they are not counted.
     pub fuel: Option<u64>,
@@ -98,6 +100,9 @@ pub enum ParseLimitError {
     /// The text is no number of requests.
     #[error("`{}` is not a number of requests; write a positive integer, such as `50`", shown(.0))]
     Requests(String),
+    /// The text is no number of calls.
+    #[error("`{}` is not a number of calls; write a positive integer, such as `20`", shown(.0))]
+    ToolCalls(String),
     /// The text is no number of instructions.
     #[error("`{}` is not a budget of fuel; write a positive integer, such as `1000000`", shown(.0))]
     Fuel(String),
@@ -131,6 +136,16 @@ pub fn parse_requests(text: &str) -> Result<u64, ParseLimitError> {
     positive(text).ok_or_else(|| ParseLimitError::Requests(text.to_owned()))
 }
 
+/// Reads a number of calls of other tools such as `20`.
+///
+/// # Errors
+///
+/// [`ParseLimitError::ToolCalls`] for anything else, and for zero: a tool that may call no
+/// other one needs no grant of them.
+pub fn parse_tool_calls(text: &str) -> Result<u64, ParseLimitError> {
+    positive(text).ok_or_else(|| ParseLimitError::ToolCalls(text.to_owned()))
+}
+
 /// Reads a budget of fuel such as `1000000`.
 ///
 /// # Errors
@@ -153,6 +168,7 @@ impl Default for Limits {
             output: ByteSize::mib(1),
             written: ByteSize::mib(1024),
             requests: 50,
+            tool_calls: 20,
             fuel: None,
             compile: Duration::from_secs(60),
         }
@@ -322,6 +338,14 @@ mod tests {
         assert_eq!(parse_requests("100"), Ok(100));
         for text in ["", "0", "-1", "1.5", "many"] {
             assert_eq!(parse_requests(text), Err(ParseLimitError::Requests(text.into())));
+        }
+    }
+
+    #[test]
+    fn a_number_of_calls_is_a_positive_integer() {
+        assert_eq!(parse_tool_calls("200"), Ok(200));
+        for text in ["", "0", "-1", "1.5", "many"] {
+            assert_eq!(parse_tool_calls(text), Err(ParseLimitError::ToolCalls(text.into())));
         }
     }
 

@@ -68,7 +68,7 @@ impl MissingGrant {
     }
 
     /// Whether the entry is the whole setting.
-    fn is_setting(&self) -> bool {
+    pub fn is_setting(&self) -> bool {
         match self.key {
             StorageGrant::KEY => true,
             ToolGrants::KEY => self.entry == ToolGrants::CALLER_SETTING,

@@ -196,7 +196,7 @@ fn a_wish_names_tools_or_the_callers() {
     check(names.clone(), page(), &[]);
     check(names, ToolGrants::Caller, &[]);
     let caller = json!({ "tools": "caller", "required": ["tools"] });
-    let line = "tools → whatever its caller may call: tools \"caller\"";
+    let line = "tools → whatever its caller may call: tools tools = \"caller\"";
     check(caller.clone(), ToolGrants::None, &[line]);
     check(caller.clone(), ToolGrants::Caller, &[]);
     check(caller, page(), &[]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kitbag_contract::text::nearest;
 use kitbag_contract::{
     ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, SERVER_MEMORY, format_duration, parse_duration,
-    parse_fuel, parse_requests,
+    parse_fuel, parse_requests, parse_tool_calls,
 };
 
 use super::resolver::Resolver;
@@ -69,6 +69,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             "KITBAG_LIMITS_REQUESTS" if is_set => {
                 limits.requests = sourced(parse_requests(value), origin, report);
             }
+            "KITBAG_LIMITS_TOOL_CALLS" if is_set => {
+                limits.tool_calls = sourced(parse_tool_calls(value), origin, report);
+            }
             "KITBAG_LIMITS_FUEL" if is_set => {
                 limits.fuel = sourced(parse_fuel(value), origin, report);
             }
@@ -100,7 +103,7 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
 }
 
 fn of_flag<T>(key: &str, value: T) -> Sourced<T> {
-    Sourced { value, origin: Origin::flag(format!("--{key}")) }
+    Sourced { value, origin: Origin::flag(format!("--{}", key.replace('_', "-"))) }
 }
 
 fn sourced<T>(

@@ -109,6 +109,7 @@ pub(crate) fn resolve(
     }
     resolver.without_required(&mut tools);
     resolver.check_links(&tools);
+    resolver.warn_of_absent_tools(&mut tools);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);

@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
             let local = ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None });
             let source = Sourced { value: local, origin: Origin::Caller };
-            let grants = self.grants(Vec::new(), true, None, Code::Own);
+            let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
             tools.insert(name, Tool { grants, ..tool });
         }
@@ -137,7 +137,8 @@ impl<'a> Resolver<'a> {
                 let grants = match same {
                     Some((.., grants)) => grants.clone(),
                     None => {
-                        let grants = self.grants(Vec::new(), is_on, Some(builtin), Code::Own);
+                        let grants =
+                            self.grants(&name, Vec::new(), is_on, Some(builtin), Code::Own);
                         granted.push((is_on, builtin, grants.clone()));
                         grants
                     }
@@ -192,7 +193,7 @@ impl<'a> Resolver<'a> {
             }
             _ => Code::Own,
         };
-        let grants = self.grants(grants, disabled.is_none(), builtin, code);
+        let grants = self.grants(name, grants, disabled.is_none(), builtin, code);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))

@@ -7,7 +7,7 @@ use kitbag_contract::{ByteSize, Limits};
 
 use crate::support::{Fixture, check_problems_of, check_rows};
 
-const AT_THE_CEILING: &str = "memory = \"64MiB\"\ntime = \"30s\"\noutput = \"1MiB\"\nwritten = \"1GiB\"\nrequests = 50\n\
+const AT_THE_CEILING: &str = "memory = \"64MiB\"\ntime = \"30s\"\noutput = \"1MiB\"\nwritten = \"1GiB\"\nrequests = 50\ntool_calls = 20\n\
      compile = \"1m\"\n";
 
 #[test]
@@ -16,15 +16,16 @@ fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
     let tool = format!("[tools.learn.limits]\n{AT_THE_CEILING}");
     assert_eq!(limits(Fixture::new(&tool)), Limits::default());
     let raised = "[ceiling]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n\
-         requests = 500\ncompile = \"5m\"\n";
+         requests = 500\ntool_calls = 200\ncompile = \"5m\"\n";
     let config = "[limits]\nmemory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n\
-         requests = 500\ncompile = \"5m\"\n";
+         requests = 500\ntool_calls = 200\ncompile = \"5m\"\n";
     let expected = Limits {
         memory: ByteSize::mib(1024),
         time: Duration::from_secs(3600),
         output: ByteSize::mib(8),
         written: ByteSize::mib(9 << 10),
         requests: 500,
+        tool_calls: 200,
         fuel: None,
         compile: Duration::from_secs(300),
     };
@@ -35,7 +36,7 @@ fn a_workspace_may_ask_for_as_much_as_the_ceiling() {
 fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
     let fixture = Fixture::new(
         "[limits]\nmemory = \"65MiB\"\ntime = \"30001ms\"\noutput = \"1048577B\"\n\
-         written = \"2GiB\"\nrequests = 51\ncompile = \"61s\"\n[tools.learn.limits]\nmemory = \"1GiB\"\n",
+         written = \"2GiB\"\nrequests = 51\ntool_calls = 21\ncompile = \"61s\"\n[tools.learn.limits]\nmemory = \"1GiB\"\n",
     )
     .file("w/.kitbag/tools/count.wasm", "")
     .file("w/.kitbag/tools/count.toml", "enable = false\nlimits.time = \"1h\"\n");
@@ -56,14 +57,16 @@ fn a_limit_above_the_ceiling_is_refused_wherever_a_workspace_sets_it() {
              or put `written = \"2 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
             "C:6:12: `limits.requests` is `51`, above the ceiling of `50` (default); lower it, or put \
              `requests = 51` under `[ceiling]` in your own `/t/h/config.toml`",
-            "C:7:11: `limits.compile` is `1m 1s`, above the ceiling of `1m` (default); lower it, or put \
+            "C:7:14: `limits.tool_calls` is `21`, above the ceiling of `20` (default); lower it, or put \
+             `tool_calls = 21` under `[ceiling]` in your own `/t/h/config.toml`",
+            "C:8:11: `limits.compile` is `1m 1s`, above the ceiling of `1m` (default); lower it, or put \
              `compile = \"1m 1s\"` under `[ceiling]` in your own `/t/h/config.toml`",
-            "C:9:10: `tools.learn.limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); \
+            "C:10:10: `tools.learn.limits.memory` is `1 GiB`, above the ceiling of `64 MiB` (default); \
              lower it, or put `memory = \"1 GiB\"` under `[ceiling]` in your own `/t/h/config.toml`",
         ],
     );
     // What the messages tell, done.
-    let allowed = "[ceiling]\nmemory = \"1 GiB\"\ntime = \"1h\"\noutput = \"1048577 bytes\"\nwritten = \"2 GiB\"\nrequests = 51\ncompile = \"1m 1s\"\n";
+    let allowed = "[ceiling]\nmemory = \"1 GiB\"\ntime = \"1h\"\noutput = \"1048577 bytes\"\nwritten = \"2 GiB\"\nrequests = 51\ntool_calls = 21\ncompile = \"1m 1s\"\n";
     fixture.user(allowed).load();
 }
 
@@ -164,13 +167,14 @@ fn a_ceiling_out_of_place_is_refused_whatever_it_holds() {
 #[test]
 fn a_person_may_set_any_limit() {
     let mine = "memory = \"1GiB\"\ntime = \"1h\"\noutput = \"8MiB\"\nwritten = \"9GiB\"\n\
-         requests = 500\ncompile = \"5m\"\n";
+         requests = 500\ntool_calls = 200\ncompile = \"5m\"\n";
     let expected = Limits {
         memory: ByteSize::mib(1024),
         time: Duration::from_secs(3600),
         output: ByteSize::mib(8),
         written: ByteSize::mib(9 << 10),
         requests: 500,
+        tool_calls: 200,
         fuel: None,
         compile: Duration::from_secs(300),
     };
@@ -186,6 +190,7 @@ fn a_person_may_set_any_limit() {
         .variable("KITBAG_LIMITS_OUTPUT", "8MiB")
         .variable("KITBAG_LIMITS_WRITTEN", "9GiB")
         .variable("KITBAG_LIMITS_REQUESTS", "500")
+        .variable("KITBAG_LIMITS_TOOL_CALLS", "200")
         .variable("KITBAG_LIMITS_COMPILE", "5m");
     assert_eq!(limits(&variables), expected);
     let fixture = Fixture::empty().user(low);
@@ -196,6 +201,7 @@ fn a_person_may_set_any_limit() {
         output: Some(expected.output),
         written: Some(expected.written),
         requests: Some(expected.requests),
+        tool_calls: Some(expected.tool_calls),
         fuel: None,
         compile: Some(expected.compile),
     };
@@ -308,6 +314,7 @@ fn a_ceiling_below_the_default_lowers_the_default() {
         r#"ceiling.output = "2 MiB" # /t/h/config.toml:4:10"#,
         r#"ceiling.written = "1 MiB" # /t/h/config.toml:5:11"#,
         r#"ceiling.requests = 50 # default"#,
+        r#"ceiling.tool_calls = 20 # default"#,
         r#"ceiling.compile = "1m" # default"#,
     ];
     check_rows(&fixture, "ceiling", &rows);
@@ -321,6 +328,7 @@ fn a_ceiling_below_the_default_lowers_the_default() {
                 &format!("{limits}.output = \"1 MiB\" # default"),
                 &format!("{limits}.written = \"1 MiB\" # /t/h/config.toml:5:11"),
                 &format!("{limits}.requests = 50 # default"),
+                &format!("{limits}.tool_calls = 20 # default"),
                 &format!("{limits}.compile = \"1m\" # default"),
             ],
         );
@@ -338,6 +346,7 @@ fn ceilings_that_are_not_set_have_rows_too() {
             r#"ceiling.output = "1 MiB" # default"#,
             r#"ceiling.written = "1 GiB" # default"#,
             r#"ceiling.requests = 50 # default"#,
+            r#"ceiling.tool_calls = 20 # default"#,
             r#"ceiling.compile = "1m" # default"#,
         ],
     );

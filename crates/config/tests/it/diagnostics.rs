@@ -29,7 +29,7 @@ fn where_nothing_is_near_the_known_keys_are_listed() {
 .kitbag/config.toml:4:1: unknown key `speed` in `limits`
   4 | speed = 3
     | ^^^^^
-  known keys: `memory`, `time`, `output`, `written`, `requests`, `fuel`, `compile`",
+  known keys: `memory`, `time`, `output`, `written`, `requests`, `tool_calls`, `fuel`, `compile`",
     );
 }
 
@@ -163,7 +163,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
         &[
             "C:2:1: unknown key `tool` at the top level; did you mean `tools`?",
             "C:3:21: `limits.memory` takes a string, not the integer `1`",
-            "C:3:38: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `written`, `requests`, `fuel`, `compile`",
+            "C:3:38: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `written`, `requests`, `tool_calls`, `fuel`, `compile`",
             "C:6:10: `tools.learn.enable` takes `true` or `false`, not the string `yes`",
             "C:7:10: `tools.learn.source` takes `builtin` or `local`, not `remote`",
             "C:8:9: `tools.learn.title` takes a string, not the date `1979-05-27`",
@@ -178,7 +178,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
             "C:15:42: `tools.count.grants.filesystem[1]` takes a table, not the integer `3`",
             "C:15:80: `tools.count.grants.filesystem[2].mode` takes `ro` or `rw`, not the integer `1`",
             "C:15:86: unknown key `udp` in `tools.count.grants`; known keys: `filesystem`, `http`, `env`, `config`, \
-             `secrets`, `storage`",
+             `secrets`, `storage`, `tools`",
             "C:16:11: `tools.count.answers` takes a table, not the integer `3`",
             "C:19:5: `knowledge.a` takes a table, not the integer `3`",
             "C:20:39: `knowledge.b.learned[1]` takes a string, not the integer `1`",
@@ -194,7 +194,7 @@ fn mistakes_of_form_and_of_meaning_are_found_together() {
         "[limits]\ntime = \"soon\"\nspeed = 1\n[tools.\"a b\"]\n[knowledge.a]\n",
         &[
             "C:2:8: `soon` is not a duration; write a number and a unit, such as `30s` or `500ms`",
-            "C:3:1: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `written`, `requests`, `fuel`, `compile`",
+            "C:3:1: unknown key `speed` in `limits`; known keys: `memory`, `time`, `output`, `written`, `requests`, `tool_calls`, `fuel`, `compile`",
             "C:4:8: `a b` is not a tool name: it takes letters, digits, `_` and `-`, starts with a \
              letter or `_`, and has at most 48 characters",
             "C:5:1: topic `a` has no `subjects`; add the directory of its documents",
@@ -235,7 +235,7 @@ fn grants_that_are_not_enforced_do_not_exist() {
     check_problems(
         "[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n[tools.a.grants]\nhttp = []\ntelepathy = true\n",
         &["C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, \
-             `env`, `config`, `secrets`, `storage`"],
+             `env`, `config`, `secrets`, `storage`, `tools`"],
     );
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use kitbag_config::{BuiltinTool, Config, load};
-use kitbag_policy::http::{HttpRefusal, HttpRequest};
+use kitbag_config::{BuiltinTool, Config, Problem, Sourced, load};
+use kitbag_policy::ToolRequest;
+use kitbag_policy::http::HttpRequest;
 
 use crate::support::Fixture;
 
@@ -46,7 +47,7 @@ fn every_configuration_of_the_page_is_accepted() {
         let config = configuration(block);
         for tool in config.tools.values() {
             assert_eq!(
-                tool.grants.warnings.iter().filter(|it| !is_unset(it)).count(),
+                tool.grants.warnings.iter().filter(|it| !is_elsewhere(it)).count(),
                 0,
                 "{block}"
             );
@@ -54,9 +55,10 @@ fn every_configuration_of_the_page_is_accepted() {
     }
 }
 
-/// Whether a warning is of a variable that is not set, as none is here.
-fn is_unset(warning: &kitbag_config::Sourced<kitbag_config::Problem>) -> bool {
-    matches!(warning.value, kitbag_config::Problem::UnsetVariable { .. })
+/// Whether a warning is of a variable that is not set, as none is here, or of a tool that the
+/// page does not configure.
+fn is_elsewhere(warning: &Sourced<Problem>) -> bool {
+    matches!(warning.value, Problem::UnsetVariable { .. } | Problem::NoTool { .. })
 }
 
 #[test]
@@ -64,17 +66,26 @@ fn the_cookbook_allows_and_refuses_what_it_says() {
     let page = page();
     let (_, cookbook) = page.split_once("## Cookbook").unwrap();
     let blocks = blocks(cookbook);
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 10);
     for pair in blocks.chunks(2) {
         let [("toml", block), ("text", said)] = pair else { panic!("{pair:?}") };
         let config = configuration(block);
         let [tool] = &*config.tools.values().collect::<Vec<_>>() else { panic!("{block}") };
-        let decided = |request: &str, address: Option<&str>| -> Result<(), HttpRefusal> {
+        let decided = |request: &str, address: Option<&str>| -> Result<(), &'static str> {
+            let grants = &tool.grants.value;
             let (method, url) = request.split_once(' ').unwrap();
-            let request = HttpRequest::new(method, url)?;
-            let mut allowed = tool.grants.value.http.decide(&request)?;
+            if method == "tool" {
+                let (alias, arguments) = url.split_once(' ').unwrap();
+                let arguments = &serde_json::from_str(arguments).unwrap();
+                let allowed = grants.tools.decide(&ToolRequest { alias, arguments });
+                return allowed.map(drop).map_err(|refusal| refusal.kind());
+            }
             let address: Option<IpAddr> = address.map(|address| address.parse().unwrap());
-            address.map_or(Ok(()), |address| allowed.addresses(&[address]))
+            let allowed = HttpRequest::new(method, url).and_then(|request| {
+                let mut allowed = grants.http.decide(&request)?;
+                address.map_or(Ok(()), |address| allowed.addresses(&[address]))
+            });
+            allowed.map_err(|refusal| refusal.kind.as_str())
         };
         for line in said.lines() {
             let (request, address) = match line.split_once(" at ") {
@@ -84,7 +95,7 @@ fn the_cookbook_allows_and_refuses_what_it_says() {
             let (expected, request) = request.split_at(18);
             let found = match decided(request, address) {
                 Ok(()) => "allowed".to_owned(),
-                Err(refusal) => format!("denied ({})", refusal.kind.as_str()),
+                Err(kind) => format!("denied ({kind})"),
             };
             assert_eq!(found, expected.trim_end(), "{line}");
         }

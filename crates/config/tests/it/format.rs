@@ -62,7 +62,10 @@ fn every_integer_is_positive_and_of_no_format() {
             assert_eq!((&schema["minimum"], schema.get("format")), (&1.into(), None), "{path}");
         }
     });
-    assert_eq!(count, 6, "`requests` and `fuel` of all tools, of one, and their ceilings");
+    assert_eq!(
+        count, 9,
+        "`requests`, `tool_calls` and `fuel` of all tools, of one, and their ceilings"
+    );
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
         "",
         "htp=https://a.example",
         "flag --grant: `htp` cannot be granted for one call; write KIND=GRANT, where the kind is \
-         `http`, `env` or `storage`\n  did you mean `http`?",
+         `http`, `env`, `storage` or `tools`\n  did you mean `http`?",
     );
     check(
         "",

@@ -57,6 +57,7 @@ disabled = ["d"]
             r#"tools.count.limits.output = "1 MiB" # default"#,
             r#"tools.count.limits.written = "1 GiB" # default"#,
             r#"tools.count.limits.requests = 50 # default"#,
+            r#"tools.count.limits.tool_calls = 20 # default"#,
             r#"tools.count.limits.compile = "1m" # default"#,
             r#"tools.count.answers.overwrite = true # .kitbag/config.toml:6:25"#,
             r#"tools.count.answers.unit = {"name":"word"} # /t/h/config.toml:9:39"#,
@@ -100,6 +101,7 @@ fn a_manifest_is_weaker_than_every_table() {
             r#"tools.count.limits.output = "1 MiB" # default"#,
             r#"tools.count.limits.written = "1 GiB" # default"#,
             r#"tools.count.limits.requests = 50 # default"#,
+            r#"tools.count.limits.tool_calls = 20 # default"#,
             r#"tools.count.limits.compile = "1m" # default"#,
         ],
     );

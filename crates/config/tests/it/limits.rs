@@ -33,6 +33,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
             r#"limits.requests = 50 # default"#,
+            r#"limits.tool_calls = 20 # default"#,
             r#"limits.compile = "1m" # default"#,
         ],
     );
@@ -45,6 +46,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.learn.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"tools.learn.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
             r#"tools.learn.limits.requests = 50 # default"#,
+            r#"tools.learn.limits.tool_calls = 20 # default"#,
             r#"tools.learn.limits.compile = "1m" # default"#,
         ],
     );
@@ -57,6 +59,7 @@ fn a_tool_beats_all_tools_and_a_variable_beats_both() {
             r#"tools.notes.limits.output = "4 KiB" # environment KITBAG_LIMITS_OUTPUT"#,
             r#"tools.notes.limits.written = "8 KiB" # environment KITBAG_LIMITS_WRITTEN"#,
             r#"tools.notes.limits.requests = 50 # default"#,
+            r#"tools.notes.limits.tool_calls = 20 # default"#,
             r#"tools.notes.limits.compile = "1m" # default"#,
         ],
     );
@@ -75,19 +78,23 @@ fn a_flag_beats_everything() {
         output: Some(ByteSize::bytes(10)),
         written: Some(ByteSize::bytes(20)),
         requests: Some(30),
+        tool_calls: Some(3),
         fuel: Some(7),
         compile: Some(Duration::from_secs(90)),
     };
     let config = load(&sources).unwrap();
     for limits in [&config.limits, &config.tools["learn"].limits, &config.tools["notes"].limits] {
         let fuel = &limits.fuel.as_ref().unwrap().origin;
-        let EffectiveLimits { memory, time, output, written, requests, compile, .. } = limits;
+        let EffectiveLimits {
+            memory, time, output, written, requests, tool_calls, compile, ..
+        } = limits;
         let origins = [
             &memory.origin,
             &time.origin,
             &output.origin,
             &written.origin,
             &requests.origin,
+            &tool_calls.origin,
             fuel,
             &compile.origin,
         ];
@@ -99,6 +106,7 @@ fn a_flag_beats_everything() {
                 "flag --output",
                 "flag --written",
                 "flag --requests",
+                "flag --tool-calls",
                 "flag --fuel",
                 "flag --compile"
             ]
@@ -109,6 +117,7 @@ fn a_flag_beats_everything() {
             output: ByteSize::bytes(10),
             written: ByteSize::bytes(20),
             requests: 30,
+            tool_calls: 3,
             fuel: Some(7),
             compile: Duration::from_secs(90),
         };
@@ -228,7 +237,7 @@ fn a_variable_that_means_nothing_is_a_warning_with_the_nearest() {
             "environment KITBAG_LIMIT_TIME: unknown variable; did you mean `KITBAG_LIMITS_TIME`?",
             "environment KITBAG_CACHE: unknown variable; did you mean `KITBAG_CACHE_DIR`?",
             "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
-             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_REQUESTS`, \
+             `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_REQUESTS`, `KITBAG_LIMITS_TOOL_CALLS`, \
              `KITBAG_LIMITS_FUEL`, `KITBAG_LIMITS_COMPILE`, \
              `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`, `KITBAG_STATE_DIR`, \
              `KITBAG_PASSPHRASE`",

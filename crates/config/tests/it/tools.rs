@@ -37,6 +37,7 @@ fn without_configuration_there_are_the_built_ins() {
             r#"tools.learn.limits.output = "1 MiB" # default"#,
             r#"tools.learn.limits.written = "1 GiB" # default"#,
             r#"tools.learn.limits.requests = 50 # default"#,
+            r#"tools.learn.limits.tool_calls = 20 # default"#,
             r#"tools.learn.limits.compile = "1m" # default"#,
         ],
     );
@@ -231,6 +232,7 @@ fn a_component_in_the_directory_of_tools_is_a_tool() {
             r#"tools.count.limits.output = "1 MiB" # default"#,
             r#"tools.count.limits.written = "1 GiB" # default"#,
             r#"tools.count.limits.requests = 50 # default"#,
+            r#"tools.count.limits.tool_calls = 20 # default"#,
             r#"tools.count.limits.compile = "1m" # default"#,
         ],
     );

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, nearest};
+use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
 };
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::http::{self, HttpGrantConfig};
 use super::storage;
+use super::tools::CallGrant;
 use crate::config::{Config, Tool, ToolGrants};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -27,7 +29,8 @@ use crate::written::{At, StringOr, Written};
 const FLAG: &str = "--grant";
 
 /// The kinds that can be granted like this.
-const KINDS: [&str; 3] = [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY];
+const KINDS: [&str; 4] =
+    [HttpGrant::KEY, VariableGrant::KEY, StorageGrant::KEY, CallableTools::KEY];
 
 impl Resolver<'_> {
     /// Adds to the grants of a tool what is granted for one call. Where the user's own file
@@ -39,7 +42,7 @@ impl Resolver<'_> {
     ) {
         let Some(tool) = tools.get_mut(&*call.tool) else { return };
         for text in &call.grants {
-            if let Err((problem, hint)) = self.call_grant(&mut tool.grants, text) {
+            if let Err((problem, hint)) = self.call_grant(&tool.name, &mut tool.grants, text) {
                 self.report.origin(Origin::flag(FLAG), problem, hint);
             }
         }
@@ -47,6 +50,7 @@ impl Resolver<'_> {
 
     fn call_grant(
         &self,
+        name: &ToolName,
         grants: &mut ToolGrants,
         text: &str,
     ) -> Result<(), (Problem, Option<String>)> {
@@ -100,6 +104,18 @@ impl Resolver<'_> {
                 grants.set(|grants| &mut grants.storage, Sourced { value: Some(grant), origin });
                 Ok(())
             }
+            CallableTools::KEY => {
+                let grant = CallGrant::new(value).map_err(alone)?;
+                let one = grant.grants();
+                let is_within = || self.grant_ceiling.value.tools.contains(&one);
+                self.check_call_ceiling(CallableTools::KEY, is_within, || grant.setting())
+                    .map_err(alone)?;
+                grant.add_to(name, &mut grants.value.tools).map_err(alone)?;
+                for line in one.lines() {
+                    grants.place(CallableTools::KEY, line, Origin::flag(FLAG));
+                }
+                Ok(())
+            }
             kind => {
                 let problem =
                     Problem::CallGrantKind { kind: kind.to_owned(), known: alternatives(&KINDS) };
@@ -129,32 +145,39 @@ impl Config {
     /// beyond `[ceiling.grants]` of the user's own file.
     pub fn grant_flag(&self, missing: &MissingGrant) -> Option<String> {
         let MissingGrant { key, entry } = missing;
+        // Of a setting its value.
+        let value = match missing.is_setting() {
+            true => entry.split_once(" = ")?.1,
+            false => entry,
+        };
         // A pattern and a name stand there alone, a table as in a file.
-        let text = entry.strip_prefix('"').and_then(|entry| entry.strip_suffix('"'));
-        let text = text.unwrap_or(entry);
+        let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let mut text = text.unwrap_or(value).to_owned();
         let ceiling = &self.grant_ceiling.value;
-        if *key == StorageGrant::KEY {
-            let value = entry.split_once(" = ")?.1;
-            let grant = storage::typed(value).ok()?;
-            let is_within = ceiling.storage.is_some_and(|ceiling| grant.is_within(&ceiling));
-            let text = match value {
-                "true" => key.to_string(),
-                value => format!("'{key}={value}'"),
-            };
-            return (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} {text}"));
-        }
         let is_within = match *key {
             HttpGrant::KEY => {
-                let one = HttpGrants::from(vec![http(text).ok()?]);
+                let one = HttpGrants::from(vec![http(&text).ok()?]);
                 one.beyond(&ceiling.http.grants).is_none()
             }
             VariableGrant::KEY => {
                 ceiling.variables.iter().any(|variable| variable.name.as_str() == text)
             }
+            StorageGrant::KEY => {
+                let grant = storage::typed(&text).ok()?;
+                ceiling.storage.is_some_and(|ceiling| grant.is_within(&ceiling))
+            }
+            CallableTools::KEY => {
+                let grant = CallGrant::new(&text).ok()?;
+                text = grant.typed();
+                ceiling.tools.contains(&grant.grants())
+            }
             _ => return None,
         };
-        let quoted = format!("{key}={text}").replace('\'', r"'\''");
-        (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} '{quoted}'"))
+        let typed = match (*key, &*text) {
+            (StorageGrant::KEY, "true") => StorageGrant::KEY.to_owned(),
+            _ => format!("'{}'", format!("{key}={text}").replace('\'', r"'\''")),
+        };
+        (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} {typed}"))
     }
 }
 
@@ -163,31 +186,34 @@ fn http(text: &str) -> Result<HttpGrant, Problem> {
     if !text.starts_with('{') {
         return http::short(text);
     }
-    let grant = table::<StringOr<HttpGrantConfig>, _>(text, http::grant)?;
-    grant.ok_or_else(|| Problem::Rejected { message: "it is not a grant".to_owned() })
+    table::<StringOr<HttpGrantConfig>, _>(text, http::grant)
 }
 
-/// What a table in TOML means, by what reads such a table in a file.
-pub(super) fn table<T: DeserializeOwned, U>(
+/// A grant as a table in TOML, by what reads such a table in a file.
+pub(super) fn table<C: DeserializeOwned, T>(
     text: &str,
-    read: impl FnOnce(At<'_, T>, &mut Report) -> U,
-) -> Result<U, Problem> {
+    read: impl FnOnce(At<'_, C>, &mut Report) -> Option<T>,
+) -> Result<T, Problem> {
     #[derive(Deserialize)]
-    #[serde(bound = "T: DeserializeOwned")]
-    struct Flag<T> {
-        grant: Written<T>,
+    #[serde(bound = "C: DeserializeOwned")]
+    struct Flag<C> {
+        grant: Written<C>,
     }
 
     let text = format!("grant = {text}");
-    let flag: Flag<T> = toml::from_str(&text).map_err(|error| {
+    let flag: Flag<C> = toml::from_str(&text).map_err(|error| {
         let message = kitbag_contract::text::shown(error.message()).to_string();
         Problem::Syntax { message }
     })?;
     let file = SourceFile::new(FLAG.into(), "/".as_ref(), Layer::User, text);
     let mut report = Report::default();
-    let read = read(flag.grant.at(&file), &mut report);
-    match report.finish() {
-        Ok(()) => Ok(read),
-        Err(errors) => Err(errors.diagnostics()[0].problem.clone()),
+    let grant = read(flag.grant.at(&file), &mut report);
+    match (grant, report.finish()) {
+        (Some(grant), Ok(())) => Ok(grant),
+        (_, errors) => Err(errors
+            .err()
+            .map_or(Problem::Rejected { message: "it is not a grant".to_owned() }, |errors| {
+                errors.diagnostics()[0].problem.clone()
+            })),
     }
 }

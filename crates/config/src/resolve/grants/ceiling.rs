@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::http::{self, HttpConfig};
 use super::storage::{self, StorageConfig};
+use super::tools::{self, ToolsCeilingConfig};
 use super::{environment, secrets};
 use crate::config::ToolGrants;
 use crate::error::Report;
@@ -36,6 +37,10 @@ pub(crate) struct CeilingGrantsConfig {
     /// What a tool may keep between its calls: `true` for 16 MiB and 10,000 keys, or a table.
     #[schemars(extend("default" = true, "examples" = [{ "quota": "1GiB" }, false]))]
     pub(crate) storage: Option<Written<StorageConfig>>,
+    /// Other tools that a tool may call, by name: a list, or `"caller"`, which lets a
+    /// workspace grant what the caller may call.
+    #[schemars(extend("default" = [], "examples" = [["search_files"], "caller"]))]
+    pub(crate) tools: Option<Written<ToolsCeilingConfig>>,
 }
 
 /// What the user's own file says.
@@ -59,6 +64,9 @@ pub(in crate::resolve) fn grant_ceiling(
     }
     if let Some(storage) = own.inner(|grants| grants.storage.as_ref()) {
         ceiling.set(|grants| &mut grants.storage, storage::ceiling(storage, report));
+    }
+    if let Some(names) = own.inner(|grants| grants.tools.as_ref()) {
+        ceiling.set(|grants| &mut grants.tools, tools::ceiling(names, report));
     }
     ceiling
 }

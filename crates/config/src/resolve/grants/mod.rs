@@ -11,7 +11,9 @@ mod filesystem;
 pub(super) mod http;
 mod secrets;
 mod storage;
+mod tools;
 
+use kitbag_contract::ToolName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,6 +23,7 @@ use self::filesystem::DirectoryGrantConfig;
 use self::http::HttpConfig;
 use self::secrets::SecretGrantConfig;
 use self::storage::StorageConfig;
+use self::tools::ToolsConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
@@ -61,12 +64,18 @@ pub(crate) struct GrantsConfig {
     /// `[ceiling.grants]` of your own.
     #[schemars(extend("default" = false, "examples" = [true, { "quota": "32MiB" }]))]
     pub(crate) storage: Option<Written<StorageConfig>>,
+    /// Other tools that the tool may call, by aliases: `search = "search_files"`, or a table
+    /// with `tool`, `where` and `rate`. `"caller"` is whatever its caller may call. Those of a
+    /// workspace's file count within `[ceiling.grants]` of your own.
+    #[schemars(extend("default" = {}, "examples" = [{ "search": "search_files" }, "caller"]))]
+    pub(crate) tools: Option<Written<ToolsConfig>>,
 }
 
 impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether
     /// it is there is looked at only where the tool is enabled. A built-in has its
-    /// declaration as its default. `code` says whose component gets them.
+    /// declaration as its default. `name` is that of the tool, and `code` says whose component
+    /// gets them.
     ///
     /// One rule holds for every kind but `config`, whose values are merged by key: the
     /// strongest layer that has the kind counts alone. Of a kind with a ceiling, what a
@@ -74,6 +83,7 @@ impl Resolver<'_> {
     /// user's own file grants the tool.
     pub(super) fn grants(
         &mut self,
+        name: &ToolName,
         layers: Vec<At<'_, GrantsConfig>>,
         is_enabled: bool,
         builtin: Option<&BuiltinTool<'_>>,
@@ -92,6 +102,8 @@ impl Resolver<'_> {
         self.secret_grants(secrets, placeholders, is_enabled, code, &mut grants);
         let storage = of_kind(&layers, |grants| grants.storage.as_ref());
         self.storage(storage, is_enabled, code, &mut grants);
+        let tools = of_kind(&layers, |grants| grants.tools.as_ref());
+        self.callable_tools(tools, name, is_enabled, code, &mut grants);
         grants
     }
 }

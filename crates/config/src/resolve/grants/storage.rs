@@ -118,8 +118,7 @@ pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
     match text {
         "" | "true" => Ok(StorageGrant::default()),
         text if text.starts_with('{') => {
-            let found = super::call::table::<StorageConfig, _>(text, grant)?;
-            found.flatten().ok_or_else(|| Problem::Rejected { message: "it is not a grant".into() })
+            super::call::table(text, |at, report| grant(at, report).flatten())
         }
         text => Ok(StorageGrant::new(Some(text.parse()?), None)?),
     }

@@ -1,0 +1,433 @@
+//! Other tools that a tool may call: `"caller"`, or a table of aliases.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::{nearest, shown};
+use kitbag_policy::tools::{
+    Alias, ArgumentPath, ArgumentPathError, Condition, ConditionError, ToolGrant,
+    ToolGrants as CallableTools,
+};
+use kitbag_policy::{Kind, Rates};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::ceiling::{Code, own_of, replaces};
+use crate::config::{Tool, ToolGrants};
+use crate::error::Report;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::resolve::resolver::Resolver;
+use crate::resolve::value::json;
+use crate::text::did_you_mean;
+use crate::written::{AnyValue, At, StringOr, Table, Written};
+
+/// The other tools of a tool, as a file has them.
+pub(super) type ToolsConfig = StringOr<Table<StringOr<ToolGrantConfig>>>;
+
+/// The tools of a ceiling, as a file has them.
+pub(super) type ToolsCeilingConfig = StringOr<Vec<Written<String>>>;
+
+/// A tool that another one may call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Tool")]
+pub(crate) struct ToolGrantConfig {
+    /// The name of the tool.
+    #[schemars(extend("examples" = ["fetch"]))]
+    pub(crate) tool: Written<String>,
+    /// What its arguments have to be, by name or JSON pointer: a pattern, in which `*` is any
+    /// characters within a segment of `/` and `**` any number of segments, `true`, `false`, a
+    /// number, or a list of these. Default: any arguments.
+    #[serde(rename = "where")]
+    #[schemars(extend("examples" = [{ "url": "https://docs.rs/**" }]))]
+    pub(crate) conditions: Option<Written<Table<ConditionConfig>>>,
+    /// How often it is called by this name, besides its own rate: `10/min`, or
+    /// `10/min, 100/h`. Default: as often as they like.
+    #[schemars(extend("examples" = ["10/min"]))]
+    pub(crate) rate: Option<Written<String>>,
+}
+
+/// What an argument has to be.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ConditionConfig(AnyValue);
+
+impl JsonSchema for ConditionConfig {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Condition".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = json_schema!({ "type": ["string", "boolean", "number"] });
+        json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
+    }
+}
+
+/// Why a grant of other tools is none.
+#[derive(Debug, thiserror::Error)]
+enum ToolProblem {
+    /// A text in the place of the table.
+    #[error(
+        "`{}` names no tools; write `tools = \"{}\"` for those that the caller may call, or a table \
+         such as `tools = {{ search = \"search_files\" }}`",
+        shown(.0), CallableTools::CALLER
+    )]
+    Word(String),
+    /// A text in the place of the list of a ceiling.
+    #[error(
+        "`{}` is no ceiling; write `tools = \"{}\"` for those that the caller may call, or a list \
+         such as `tools = [\"search_files\"]`",
+        shown(.0), CallableTools::CALLER
+    )]
+    CeilingWord(String),
+    /// A key is not an alias.
+    #[error("an alias is named like a tool: {0}")]
+    Alias(kitbag_contract::ToolNameError),
+    /// A tool is to call itself.
+    #[error(
+        "`{alias}` is `{tool}` itself, and a tool does not call itself; remove it, or name another"
+    )]
+    Itself {
+        /// The alias.
+        alias: Alias,
+        /// The tool.
+        tool: ToolName,
+    },
+    /// More aliases than can be held.
+    #[error("{count} tools are listed, and {} is the most", CallableTools::MOST)]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// More conditions than are held against arguments.
+    #[error("{count} arguments are listed, and {} is the most", ToolGrant::MOST_CONDITIONS)]
+    TooManyConditions {
+        /// How many there are.
+        count: usize,
+    },
+    /// A key names no argument.
+    #[error(transparent)]
+    Argument(#[from] ArgumentPathError),
+    /// A value is no condition.
+    #[error(transparent)]
+    Condition(#[from] ConditionError),
+    /// Aliases and the caller's tools for one call.
+    #[error(
+        "the tool has {has}, and a call has either that or {wanted}; change `tools` of its grants \
+         instead"
+    )]
+    Both {
+        /// What it has.
+        has: &'static str,
+        /// What the call was to have.
+        wanted: &'static str,
+    },
+}
+
+/// What a file says.
+enum Said<'a> {
+    /// Whatever the caller may call.
+    Caller,
+    /// These, each with its place.
+    Aliases(Vec<(At<'a, str>, Alias, ToolGrant)>),
+}
+
+/// What the user's own file lets a workspace grant.
+pub(super) fn ceiling(
+    at: At<'_, ToolsCeilingConfig>,
+    report: &mut Report,
+) -> Sourced<CallableTools> {
+    let names = match at.value {
+        StringOr::String(word) if word == CallableTools::CALLER => {
+            return at.sourced(CallableTools::Caller);
+        }
+        StringOr::String(word) => {
+            report.at(at, ToolProblem::CeilingWord(word.clone()));
+            return at.sourced(CallableTools::None);
+        }
+        StringOr::Other(names) => names,
+    };
+    let mut tools = BTreeMap::new();
+    for text in names.iter().map(|text| text.at(at.file)) {
+        match ToolName::new(text.value.as_str()) {
+            Ok(name) => {
+                tools.insert(name.clone(), ToolGrant::new(name));
+            }
+            Err(error) => report.at(text, error),
+        }
+    }
+    at.sourced(CallableTools::aliases(tools))
+}
+
+impl Resolver<'_> {
+    /// The other tools that a tool may call. What a workspace grants beyond the ceiling and
+    /// the user's own grants is left out. `name` is the tool's own.
+    pub(super) fn callable_tools(
+        &mut self,
+        mut layers: Vec<At<'_, ToolsConfig>>,
+        name: &ToolName,
+        is_enabled: bool,
+        code: Code,
+        grants: &mut ToolGrants,
+    ) {
+        let Some(effective) = layers.pop() else { return };
+        let own = own_of(&layers, code);
+        let mut bounds = vec![self.grant_ceiling.value.tools.clone()];
+        // A weaker layer is overridden, but must be valid all the same.
+        for weaker in layers {
+            let said = said(weaker, name, self.report);
+            if own.is_some_and(|own| std::ptr::eq(own.value, weaker.value)) {
+                bounds.push(match said {
+                    Said::Caller => CallableTools::Caller,
+                    Said::Aliases(aliases) => CallableTools::aliases(
+                        aliases.into_iter().map(|(_, alias, grant)| (alias, grant)),
+                    ),
+                });
+            }
+        }
+        let is_within = |one: &CallableTools| bounds.iter().any(|bound| bound.contains(one));
+        let mut all_count = true;
+        let granted = match said(effective, name, self.report) {
+            Said::Caller => {
+                let setting =
+                    (CallableTools::KEY, format!("tools = \"{}\"", CallableTools::CALLER));
+                let is_within = is_within(&CallableTools::Caller);
+                match self.beyond_ceiling(effective, code, is_within, setting) {
+                    Some(beyond) => {
+                        all_count = false;
+                        grants.warnings.extend(is_enabled.then_some(beyond));
+                        CallableTools::None
+                    }
+                    None => CallableTools::Caller,
+                }
+            }
+            Said::Aliases(aliases) => {
+                let mut granted = BTreeMap::new();
+                for (at, alias, grant) in aliases {
+                    let one = CallableTools::aliases([(alias.clone(), grant.clone())]);
+                    let setting = (CallableTools::KEY, format!("tools = [\"{}\"]", grant.tool));
+                    if let Some(beyond) = self.beyond_ceiling(at, code, is_within(&one), setting) {
+                        all_count = false;
+                        grants.warnings.extend(is_enabled.then_some(beyond));
+                        continue;
+                    }
+                    for line in one.lines() {
+                        grants.place(CallableTools::KEY, line, at.origin());
+                    }
+                    granted.insert(alias, grant);
+                }
+                CallableTools::aliases(granted)
+            }
+        };
+        if !all_count && is_enabled {
+            grants.warnings.extend(replaces(CallableTools::KEY, effective, own));
+        }
+        grants.set(|grants| &mut grants.tools, effective.sourced(granted));
+    }
+
+    /// Warns of tools that are granted and that no file names. A program may still bring one,
+    /// so that this is no error.
+    pub(in crate::resolve) fn warn_of_absent_tools(&self, tools: &mut BTreeMap<ToolName, Tool>) {
+        let names: Vec<_> = tools.keys().cloned().collect();
+        for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
+            let absent = |grant: &ToolGrant| names.binary_search(&grant.tool).is_err();
+            let mut warnings = Vec::new();
+            for (alias, grant) in tool.grants.value.tools.iter().filter(|it| absent(it.1)) {
+                let nearest = nearest(grant.tool.as_str(), names.iter().map(ToolName::as_str));
+                let problem = Problem::NoTool {
+                    alias: alias.to_string(),
+                    tool: grant.tool.to_string(),
+                    hint: did_you_mean(nearest).map(|hint| format!("; {hint}")).unwrap_or_default(),
+                };
+                let one = CallableTools::aliases([(alias.clone(), grant.clone())]);
+                let line = one.lines().pop().unwrap_or_default();
+                let origin = tool.grants.place_of(CallableTools::KEY, &line).clone();
+                warnings.push(Sourced { value: problem, origin });
+            }
+            tool.grants.warnings.extend(warnings);
+        }
+    }
+}
+
+/// What a file says; what is wrong with it is reported, and left out.
+fn said<'a>(at: At<'a, ToolsConfig>, name: &ToolName, report: &mut Report) -> Said<'a> {
+    let table = match at.value {
+        StringOr::String(word) if word == CallableTools::CALLER => return Said::Caller,
+        StringOr::String(word) => {
+            report.at(at, ToolProblem::Word(word.clone()));
+            return Said::Aliases(Vec::new());
+        }
+        StringOr::Other(table) => table,
+    };
+    let count = table.iter().len();
+    if count > CallableTools::MOST {
+        report.at(at, ToolProblem::TooMany { count });
+        return Said::Aliases(Vec::new());
+    }
+    let mut aliases = Vec::new();
+    for part in table.parts(at.file) {
+        let alias = match Alias::new(part.key.value) {
+            Ok(alias) => alias,
+            Err(error) => {
+                report.at(part.key, ToolProblem::Alias(error));
+                continue;
+            }
+        };
+        let Some(grant) = grant(part.at, report) else { continue };
+        match itself(&alias, &grant, name) {
+            Ok(()) => aliases.push((part.key, alias, grant)),
+            Err(problem) => report.at(part.at, problem),
+        }
+    }
+    Said::Aliases(aliases)
+}
+
+fn itself(alias: &Alias, grant: &ToolGrant, name: &ToolName) -> Result<(), ToolProblem> {
+    match grant.tool == *name {
+        true => Err(ToolProblem::Itself { alias: alias.clone(), tool: name.clone() }),
+        false => Ok(()),
+    }
+}
+
+/// One grant; what is wrong with any field of it is reported.
+fn grant(at: At<'_, StringOr<ToolGrantConfig>>, report: &mut Report) -> Option<ToolGrant> {
+    let config = match at.value {
+        StringOr::String(tool) => return tool_name(at.with(tool), report).map(ToolGrant::new),
+        StringOr::Other(config) => at.with(config),
+    };
+    let tool = tool_name(config.value.tool.at(at.file), report);
+    let conditions = match config.inner(|config| config.conditions.as_ref()) {
+        Some(conditions) => conditions_of(conditions, report),
+        None => Some(BTreeMap::new()),
+    };
+    let rate = match config.inner(|config| config.rate.as_ref()) {
+        Some(rate) => match rate.value.parse::<Rates>() {
+            Ok(rates) => Some(Some(rates)),
+            Err(error) => {
+                report.at(rate, Problem::Rate(error));
+                None
+            }
+        },
+        None => Some(None),
+    };
+    Some(ToolGrant { tool: tool?, conditions: conditions?, rate: rate? })
+}
+
+fn tool_name(at: At<'_, String>, report: &mut Report) -> Option<ToolName> {
+    ToolName::new(at.value.as_str()).map_err(|error| report.at(at, error)).ok()
+}
+
+fn conditions_of(
+    at: At<'_, Table<ConditionConfig>>,
+    report: &mut Report,
+) -> Option<BTreeMap<ArgumentPath, Condition>> {
+    let count = at.value.iter().len();
+    if count > ToolGrant::MOST_CONDITIONS {
+        report.at(at, ToolProblem::TooManyConditions { count });
+        return None;
+    }
+    let mut conditions = BTreeMap::new();
+    for part in at.value.parts(at.file) {
+        let argument = ArgumentPath::new(part.key.value)
+            .map_err(|error| report.at(part.key, ToolProblem::from(error)));
+        let condition = json(&part.at.value.0.0).and_then(|value| {
+            Condition::new(&value).map_err(|error| ToolProblem::from(error).into())
+        });
+        let condition = condition.map_err(|problem| report.at(part.at, problem));
+        if let (Ok(argument), Ok(condition)) = (argument, condition) {
+            conditions.insert(argument, condition);
+        }
+    }
+    (conditions.len() == count).then_some(conditions)
+}
+
+/// What is granted for one call: `caller`, or an alias and a tool.
+pub(super) enum CallGrant {
+    /// Whatever the caller may call.
+    Caller,
+    /// One tool.
+    Alias(Alias, Box<ToolGrant>),
+}
+
+impl CallGrant {
+    /// Reads `caller`, `ALIAS=TOOL` or `ALIAS={ tool = "…" }`.
+    pub(super) fn new(text: &str) -> Result<Self, Problem> {
+        if text == CallableTools::CALLER {
+            return Ok(Self::Caller);
+        }
+        let word = || ToolProblem::Word(text.to_owned());
+        let (alias, grant) = text.split_once('=').ok_or_else(word)?;
+        let alias = Alias::new(alias.trim()).map_err(ToolProblem::Alias)?;
+        let grant = match grant.trim() {
+            table if table.starts_with('{') => super::call::table(table, self::grant)?,
+            tool => ToolGrant::new(ToolName::new(tool.trim_matches('"'))?),
+        };
+        Ok(Self::Alias(alias, Box::new(grant)))
+    }
+
+    /// As it is typed after `tools=`.
+    pub(super) fn typed(&self) -> String {
+        match self {
+            Self::Caller => CallableTools::CALLER.to_owned(),
+            Self::Alias(alias, grant) => match &*grant.as_entry() {
+                table if table.starts_with('{') => format!("{alias}={table}"),
+                _ => format!("{alias}={}", grant.tool),
+            },
+        }
+    }
+
+    /// As grants of their own.
+    pub(super) fn grants(&self) -> CallableTools {
+        match self {
+            Self::Caller => CallableTools::Caller,
+            Self::Alias(alias, grant) => {
+                CallableTools::aliases([(alias.clone(), ToolGrant::clone(grant))])
+            }
+        }
+    }
+
+    /// What allows it under `[ceiling.grants]`, in TOML.
+    pub(super) fn setting(&self) -> String {
+        match self {
+            Self::Caller => format!("tools = \"{}\"", CallableTools::CALLER),
+            Self::Alias(_, grant) => format!("tools = [\"{}\"]", grant.tool),
+        }
+    }
+
+    /// Adds it to what a tool has, which has this name.
+    pub(super) fn add_to(self, name: &ToolName, tools: &mut CallableTools) -> Result<(), Problem> {
+        if let Self::Alias(alias, grant) = &self {
+            itself(alias, grant, name)?;
+        }
+        const CALLER: &str = "what its caller may call";
+        const ALIASES: &str = "aliases";
+        let granted = self.grants();
+        *tools = match (&*tools, self) {
+            (CallableTools::Caller, Self::Alias(..)) => {
+                return Err(ToolProblem::Both { has: CALLER, wanted: ALIASES }.into());
+            }
+            (own @ CallableTools::Aliases(_), Self::Caller) if !Kind::is_empty(own) => {
+                return Err(ToolProblem::Both { has: ALIASES, wanted: CALLER }.into());
+            }
+            (CallableTools::Aliases(own), Self::Alias(alias, grant)) => {
+                let mut aliases = BTreeMap::clone(own);
+                aliases.insert(alias, *grant);
+                CallableTools::aliases(aliases)
+            }
+            _ => granted,
+        };
+        Ok(())
+    }
+}
+
+impl From<ToolProblem> for Problem {
+    fn from(problem: ToolProblem) -> Self {
+        Self::Grant { kind: CallableTools::KEY, reason: problem.to_string() }
+    }
+}
