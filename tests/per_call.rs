@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use kitbag::config::LimitFlags;
 use kitbag::contract::ByteSize;
-use kitbag::policy::{Access, DirectoryGrant, Grants};
+use kitbag::policy::{Access, DirectoryGrant, Grants, ToolGrant, ToolGrants};
 use kitbag::{Invocation, Kitbag, Outcome};
 use serde_json::{Value, json};
 
@@ -116,6 +116,34 @@ fn a_call_is_never_granted_more_than_its_tool() {
 }
 
 #[test]
+fn a_call_may_call_fewer_tools_than_its_tool_and_never_more() {
+    let workspace = Workspace::with_probe("");
+    workspace.own_config(
+        "[ceiling.grants]\ntools = [\"learn\"]\n\
+         [tools.probe.grants]\nfilesystem = []\n\
+         tools = { topic = { tool = \"learn\", rate = \"2/s\" } }\n",
+    );
+    let kitbag = workspace.kitbag();
+    let call = |alias: &str, tool: &str, rate: Option<&str>| {
+        let rate = rate.map(|rate| rate.parse().unwrap());
+        let grant = ToolGrant { rate, ..ToolGrant::new(tool.parse().unwrap()) };
+        let tools = ToolGrants::aliases([(alias.parse().unwrap(), grant)]);
+        let grants = Grants { tools, ..Grants::default() };
+        called(&kitbag, probe(json!({ "do": "echo", "text": "x" })).with_grants(grants))
+    };
+    assert_eq!(call("topic", "learn", Some("1/s")), "x");
+    let refused = |grant: &str| {
+        format!(
+            "failed: a call of `probe` cannot be granted `{grant}`: the tool has `tool topic → learn, \
+             at most 2/s`; ask for less, or grant the tool more"
+        )
+    };
+    assert_eq!(call("topic", "learn", None), refused("tool topic → learn"));
+    assert_eq!(call("topic", "probe", Some("1/s")), refused("tool topic → probe, at most 1/s"));
+    assert_eq!(call("other", "learn", Some("1/s")), refused("tool other → learn, at most 1/s"));
+}
+
+#[test]
 fn a_directory_that_was_exchanged_is_not_granted() {
     let workspace = workspace();
     let kitbag = workspace.kitbag();
@@ -156,6 +184,8 @@ fn a_call_has_lower_limits_and_never_higher_ones() {
     check(output, "`output = 2 MiB`: the tool has `1 MiB` (default)");
     let written = LimitFlags { written: Some(ByteSize::mib(2048)), ..limits };
     check(written, "`written = 2 GiB`: the tool has `1 GiB` (default)");
+    let tool_calls = LimitFlags { tool_calls: Some(21), ..limits };
+    check(tool_calls, "`tool_calls = 21`: the tool has `20` (default)");
     let compile = LimitFlags { compile: Some(std::time::Duration::from_secs(61)), ..limits };
     check(compile, "`compile = 1m 1s`: the tool has `1m` (default)");
     workspace.config(&crate::support::probe("[tools.probe.limits]\nfuel = 100\n"));

@@ -37,6 +37,7 @@ fn it_says_what_allows_a_request_or_what_would() {
         (&["learn", "secret", "github"], 0),
         (&["learn", "secret", "mail"], 6),
         (&["learn", "tool", "search"], 6),
+        (&["learn", "tool", "search", "--grant", "tools=search=probe"], 0),
         (&["probe", "docs/a.md"], 0),
         (&["probe", "/workspace/docs/a.md", "--write"], 6),
         (&["probe", "/etc/passwd"], 6),

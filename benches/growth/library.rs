@@ -90,6 +90,7 @@ fn kitbag(calls: usize) -> Kitbag {
         written: None,
         fuel: None,
         requests: None,
+        tool_calls: None,
         compile: None,
     };
     let calls = NonZeroUsize::new(calls).unwrap();

@@ -325,8 +325,8 @@ impl Builder {
     }
 
     /// What one tool is granted besides what is configured, each as `KIND=GRANT`, such as
-    /// `http=https://api.github.com/**` or `storage=1MiB`. Where the user's own file has a ceiling of the kind
-    /// it lies within that.
+    /// `http=https://api.github.com/**`, `storage=1MiB` or `tools=search=search_files`. Where the
+    /// user's own file has a ceiling of the kind it lies within that.
     #[must_use]
     pub fn call_grants(mut self, grants: CallGrants) -> Self {
         self.call_grants = Some(grants);

@@ -95,6 +95,9 @@ fn as_text(tool: &Tool) -> String {
     if !tool.grants.value.http.is_empty() {
         section("Requests", &limits.requests.origin, &limits.requests.value.to_string());
     }
+    if !tool.grants.value.tools.is_empty() {
+        section("Tool calls", &limits.tool_calls.origin, &limits.tool_calls.value.to_string());
+    }
     if let Some(fuel) = &limits.fuel {
         section("Fuel", &fuel.origin, &fuel.value.to_string());
     }
@@ -163,6 +166,7 @@ fn as_json(tool: &Tool) -> Value {
             "output": sourced(limits.output.value.to_string().into(), &limits.output.origin),
             "written": sourced(limits.written.value.to_string().into(), &limits.written.origin),
             "requests": sourced(limits.requests.value.into(), &limits.requests.origin),
+            "toolCalls": sourced(limits.tool_calls.value.into(), &limits.tool_calls.origin),
             "fuel": limits.fuel.as_ref().map(|fuel| sourced(fuel.value.into(), &fuel.origin)),
             "compile": sourced(format_duration(limits.compile.value).to_string().into(), &limits.compile.origin),
         },

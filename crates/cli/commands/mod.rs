@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced};
 use kitbag::contract::text::{alternatives, printable};
-use kitbag::contract::{ByteSize, ToolName, parse_duration, parse_fuel, parse_requests};
+use kitbag::contract::{
+    ByteSize, ToolName, parse_duration, parse_fuel, parse_requests, parse_tool_calls,
+};
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places};
 
@@ -69,6 +71,9 @@ pub(crate) struct Limits {
     /// configured, else 50]
     #[arg(long, value_name = "N", value_parser = parse_requests)]
     requests: Option<u64>,
+    /// Allow a call this many calls of other tools [default: as configured, else 20]
+    #[arg(long, value_name = "N", value_parser = parse_tool_calls)]
+    tool_calls: Option<u64>,
     /// Allow a call this many WebAssembly instructions, counted the same on
     /// every machine [default: as configured, else not counted]
     #[arg(long, value_name = "N", value_parser = parse_fuel)]
@@ -83,9 +88,9 @@ pub(crate) struct Limits {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Grants {
     /// Grant this for one call, besides what is configured: `http=https://a.example/**`,
-    /// `http={ url = "https://a.example/**", methods = ["POST"] }`, `env=NAME` or
-    /// `storage=1MiB`. No more than `[ceiling.grants]` of your own file, where it says something
-    /// of the kind
+    /// `http={ url = "https://a.example/**", methods = ["POST"] }`, `env=NAME`,
+    /// `storage=1MiB`, `tools=ALIAS=TOOL` or `tools=caller`. No more than `[ceiling.grants]` of
+    /// your own file, where it says something of the kind
     #[arg(long = "grant", value_name = "KIND=GRANT")]
     grants: Vec<String>,
 }
@@ -229,8 +234,8 @@ impl Global {
 
 impl From<Limits> for LimitFlags {
     fn from(limits: Limits) -> Self {
-        let Limits { memory, time, output, written, requests, fuel, compile } = limits;
-        Self { memory, time, output, written, requests, fuel, compile }
+        let Limits { memory, time, output, written, requests, tool_calls, fuel, compile } = limits;
+        Self { memory, time, output, written, requests, tool_calls, fuel, compile }
     }
 }
 

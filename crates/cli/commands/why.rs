@@ -6,11 +6,13 @@ use kitbag::config::{Config, Disabled, Origin, PathRefusal, Tool, ToolSource};
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
+use kitbag::policy::tools::Alias;
 use kitbag::policy::{
     Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, SecretName,
-    SecretRequest, StorageGrant, StorageRequest, VariableName, VariableRequest, decide,
+    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
+    VariableRequest, WantedTool, decide,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::commands::{Global, Grants, Limits, Named};
 use crate::error::CliError;
@@ -26,16 +28,20 @@ Examples:
   kitbag why word_count env LANG
   kitbag why github secret github
   kitbag why notes storage 32MiB
+  kitbag why digest tool page
+  kitbag why digest tool page '{ \"url\": \"https://docs.rs/serde\" }'
 
 The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
 nothing is connected to: whether the addresses of a host are those of the public
-internet is decided when a tool connects.")]
+internet is decided when a tool connects. Arguments of a call are taken as they are given,
+without the defaults of the tool that is called.")]
 pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
     /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
-    /// tool finds it, or in the workspace, env NAME, secret NAME, storage [SIZE] or tool ALIAS
-    #[arg(required = true, num_args = 1..=2, value_name = "REQUEST")]
+    /// tool finds it, or in the workspace, env NAME, secret NAME, storage [SIZE], or tool ALIAS
+    /// with the arguments of the call as JSON or without
+    #[arg(required = true, num_args = 1..=3, value_name = "REQUEST")]
     request: Vec<String>,
     /// Ask whether the tool may change the file, and not just read it
     #[arg(long)]
@@ -98,18 +104,22 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
             let name = SecretName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
             Asked::Request(Request::Secret(SecretRequest { name }))
         }
-        [kind, size @ ..] if kind == "storage" => {
+        [kind, size @ ..] if kind == "storage" && size.len() < 2 => {
             let size = size.first().map(|size| size.parse::<ByteSize>()).transpose();
             let size = size.map_err(|error| usage(error.to_string()))?;
             let grant = StorageGrant::new(size, None);
             let grant = grant.map_err(|error| usage(error.to_string()))?;
             Asked::Request(Request::Storage(StorageRequest(grant)))
         }
-        [kind, alias] if kind == "tool" => Asked::Refused {
-            request: format!("tool {alias}"),
-            kind: None,
-            reason: "no grant lets a tool call another one".into(),
-        },
+        [kind, alias, arguments @ ..] if kind == "tool" => {
+            let alias = Alias::new(alias.as_str()).map_err(|error| usage(error.to_string()))?;
+            let object = |text: &String| serde_json::from_str::<Map<String, Value>>(text);
+            let arguments = arguments.first().map(object).transpose();
+            let arguments = arguments.map_err(|error| {
+                usage(format!("the arguments of `{alias}` are not a JSON object: {error}"))
+            })?;
+            Asked::Request(Request::Tool(WantedTool::Alias { alias, arguments }))
+        }
         [method, url] => http(method, url),
         [url] if url.contains("://") => http("GET", url),
         [path] => {
@@ -161,10 +171,20 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             {
                 text.push_str("\n  if its host has no addresses but those that the grant opens");
             }
-            let json = json!({
+            let mut json = json!({
                 "allowed": true, "request": request.to_string(), "by": by,
                 "origin": origin.to_string(),
             });
+            if let Request::Tool(WantedTool::Alias { alias, arguments }) = request {
+                let called = Called::of(&tool.grants.value.tools, alias);
+                if called.has_conditions && arguments.is_none() {
+                    text.push_str("\n  if its arguments fit; give them as JSON to know");
+                }
+                if let Some(obstacle) = called.obstacle(config) {
+                    text.push_str(&format!("\n  but {obstacle}"));
+                }
+                json["tool"] = called.tool.into();
+            }
             Answer { is_allowed: true, text, json }
         }
         Decision::Denied { reason, missing } => {
@@ -172,6 +192,12 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
                 Request::Http(request) => {
                     let refusal = tool.grants.value.http.decide(request).err();
                     refusal.map(|refusal| refusal.kind.as_str())
+                }
+                Request::Tool(WantedTool::Alias { alias, arguments }) => {
+                    let (alias, none) = (alias.as_str(), Map::new());
+                    let arguments = arguments.as_ref().unwrap_or(&none);
+                    let request = ToolRequest { alias, arguments };
+                    tool.grants.value.tools.decide(&request).err().map(|refusal| refusal.kind())
                 }
                 _ => None,
             };
@@ -186,6 +212,7 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
                     text.push_str(&places.text());
                     json["missing"] = places.json();
                 }
+                None if request.key() == ToolGrants::KEY => {}
                 None => {
                     let origin = &config.deny.origin;
                     text.push_str(&format!("\n  what is denied stands in {origin}"));
@@ -216,6 +243,35 @@ fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer
     Answer { is_allowed: false, text, json }
 }
 
+/// A tool that another one may call.
+struct Called<'a> {
+    tool: &'a str,
+    has_conditions: bool,
+}
+
+impl<'a> Called<'a> {
+    /// What an alias that was allowed stands for: itself, where the caller's tools are meant.
+    fn of(grants: &'a ToolGrants, alias: &'a Alias) -> Self {
+        match grants.iter().find(|(own, _)| *own == alias) {
+            Some((_, grant)) => {
+                Self { tool: grant.tool.as_str(), has_conditions: !grant.conditions.is_empty() }
+            }
+            None => Self { tool: alias.as_str(), has_conditions: false },
+        }
+    }
+
+    /// Why a call of it fails all the same.
+    fn obstacle(&self, config: &Config) -> Option<String> {
+        let tool = self.tool;
+        match config.tools.get(tool) {
+            None => Some(format!("no tool is named `{tool}`")),
+            Some(called) => {
+                called.disabled.as_ref().map(|disabled| format!("`{tool}` is {disabled}"))
+            }
+        }
+    }
+}
+
 /// Where what is missing would be written.
 struct Places {
     missing: MissingGrant,
@@ -237,7 +293,7 @@ impl Places {
             _ => false,
         };
         let has_ceiling = match missing.key {
-            "http" | "env" => is_of_workspace,
+            "http" | "env" | "tools" => is_of_workspace,
             // Without a ceiling of the user's own there is that of the default.
             "storage" => is_of_workspace && missing.entry != StorageGrant::default().as_setting(),
             _ => false,
@@ -255,10 +311,23 @@ impl Places {
         }
     }
 
+    /// What to do, without the file.
+    fn advice(&self) -> String {
+        let lists: Vec<_> = self.lists.iter().map(String::as_str).collect();
+        match *lists {
+            // A ceiling has other tools by their names, whatever the aliases.
+            [list, ceiling]
+                if self.missing.key == ToolGrants::KEY && !self.missing.is_setting() =>
+            {
+                format!("{} and the name of the tool to `{ceiling}`", self.missing.advice(&[list]))
+            }
+            _ => self.missing.advice(&lists),
+        }
+    }
+
     fn text(&self) -> String {
-        let Self { missing, lists, file, flag } = self;
-        let lists: Vec<_> = lists.iter().map(String::as_str).collect();
-        let mut text = format!("\n  to allow it, {} in {file}", missing.advice(&lists));
+        let Self { missing: _, lists: _, file, flag } = self;
+        let mut text = format!("\n  to allow it, {} in {file}", self.advice());
         if let Some(flag) = flag {
             text.push_str(&format!("\n  for one call: {flag}"));
         }

@@ -73,7 +73,9 @@ impl HeldGrants {
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
         let Granting { grants, guard, secrets, .. } = granting;
-        let Grants { directories, http: _, variables, config, secrets: _, storage: _ } = grants;
+        // The toolbox decides on calls of other tools, since it makes them.
+        let Grants { directories, http: _, variables, config, secrets: _, storage: _, tools: _ } =
+            grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {

@@ -278,7 +278,9 @@ impl Toolbox {
             description.value.push_str(&tool::directories_line(&tool.grants.value));
         }
         let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
-        for line in tool.grants.value.network_line().into_iter().chain(unavailable) {
+        let grants = &tool.grants.value;
+        let lines = grants.network_line().into_iter().chain(grants.tools_line());
+        for line in lines.chain(unavailable) {
             let description = tool.description.get_or_insert(Sourced::default(String::new()));
             let end = if description.value.is_empty() { "" } else { "\n" };
             description.value.push_str(&format!("{end}{line}"));
