@@ -3,6 +3,7 @@
 use kitbag_config::{CallGrants, load};
 use kitbag_policy::tools::{Alias, ToolGrants};
 use kitbag_policy::{Decision, Kind, Request, ToolRequest, WantedTool, decide};
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::support::{Fixture, check_problems, check_problems_of, check_rows};
@@ -405,4 +406,75 @@ fn what_the_caller_may_call_is_granted_for_a_call_by_the_option_that_is_printed(
     let (setting, flag) = missing_of(&Fixture::new("").user(FETCH), WantedTool::Caller);
     assert_eq!(setting, "tools = \"caller\"");
     assert_eq!(flag, "--grant 'tools=caller'");
+}
+
+/// Aliases of which some are narrower than others.
+const ALIASES: [&str; 5] = [
+    "a = \"notes\"",
+    "b = { tool = \"notes\", where = { x = \"s/**\" } }",
+    "c = { tool = \"notes\", where = { x = [\"s/a\", \"s/*/b\"], y = true } }",
+    "d = { tool = \"fetch\", where = { x = \"s/*\" } }",
+    "e = { tool = \"fetch\", where = { x = \"s/**\" } }",
+];
+
+const CALLED: [&str; 2] = ["notes", "fetch"];
+
+/// Which tools `learn` may call with which arguments, by whatever alias.
+fn callable(own: &[usize], ceiling: &[usize], workspace: Option<&[usize]>) -> Vec<bool> {
+    let table = |entries: &[usize]| {
+        let entries: Vec<_> = entries.iter().map(|at| ALIASES[*at]).collect();
+        of_workspace(&format!("{{ {} }}", entries.join(", ")))
+    };
+    let names: Vec<_> = ceiling.iter().map(|at| CALLED[*at]).collect();
+    let user = format!("{FETCH}{}[ceiling.grants]\ntools = {names:?}\n", table(own));
+    let fixture = Fixture::new(&workspace.map(table).unwrap_or_default()).user(&user);
+    let config = fixture.load();
+    let tools = &config.tools["learn"].grants.value.tools;
+    let texts = ["s/a", "s/b", "s/a/b", "s/../a", "t"];
+    let arguments = texts.iter().flat_map(|x| [json!({ "x": x }), json!({ "x": x, "y": true })]);
+    let calls = arguments.chain([json!({})]).flat_map(|it| CALLED.map(|tool| (tool, it.clone())));
+    let is_allowed = |(tool, arguments): (&str, Value)| {
+        let arguments = arguments.as_object().unwrap();
+        ["a", "b", "c", "d", "e"].iter().any(|alias| {
+            let called = tools.decide(&ToolRequest { alias, arguments });
+            called.is_ok_and(|called| called.tool.as_str() == tool)
+        })
+    };
+    calls.map(is_allowed).collect()
+}
+
+fn some_of(count: usize) -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::btree_set(0..count, 0..=count).prop_map(|set| set.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_workspace_lets_no_more_tools_be_called(
+        own in some_of(ALIASES.len()),
+        ceiling in some_of(CALLED.len()),
+        workspace in some_of(ALIASES.len()),
+    ) {
+        let found = callable(&own, &ceiling, Some(&workspace));
+        let of_user = callable(&own, &[], None);
+        for (at, found) in found.iter().enumerate() {
+            let is_in_ceiling = ceiling.contains(&(at % CALLED.len()));
+            prop_assert!(!found || of_user[at] || is_in_ceiling);
+        }
+        let without = |list: &[usize]| {
+            let fewer = |at: usize| [&list[..at], &list[at + 1..]].concat();
+            (0..list.len()).map(fewer).collect::<Vec<_>>()
+        };
+        let holds = |fewer: Vec<bool>| fewer.iter().zip(&found).all(|(fewer, found)| *found || !fewer);
+        for own in without(&own) {
+            prop_assert!(holds(callable(&own, &ceiling, Some(&workspace))), "{own:?}");
+        }
+        for ceiling in without(&ceiling) {
+            prop_assert!(holds(callable(&own, &ceiling, Some(&workspace))), "{ceiling:?}");
+        }
+        for workspace in without(&workspace) {
+            prop_assert!(holds(callable(&own, &ceiling, Some(&workspace))), "{workspace:?}");
+        }
+    }
 }
