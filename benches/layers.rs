@@ -50,6 +50,7 @@ fn main() {
             guard: std::sync::Arc::default(),
             secrets: Default::default(),
             storage: None,
+            tools: None,
             limits: Limits::default(),
         };
         let mut times: [Vec<Duration>; 3] = Default::default();

@@ -137,6 +137,7 @@ pub(crate) fn component(data: &[u8]) {
             guard: std::sync::Arc::default(),
             secrets: Default::default(),
             storage: None,
+            tools: None,
             limits: Limits {
                 time: Duration::from_millis(50),
                 memory: ByteSize::mib(16),

@@ -48,6 +48,7 @@ fn request_within(limits: Limits, grants: Vec<HttpGrant>, arguments: Value) -> V
         secrets: Default::default(),
         limits,
         storage: None,
+        tools: None,
     };
     let (host, component) = &*REQUEST;
     match host.call_blocking(component, &call, &RunContext::default()).result {

@@ -22,6 +22,7 @@ mod library;
 mod local_tools;
 mod mcp_config;
 mod native;
+mod other_tools;
 mod output;
 mod paths;
 mod per_call;

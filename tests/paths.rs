@@ -62,6 +62,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
         secrets: Default::default(),
         limits: tool.limits.limits(),
         storage: None,
+        tools: None,
     };
     match host.call_blocking(&component, &call, &context).result.unwrap() {
         kitbag::Outcome::Success(content) => content,

@@ -344,13 +344,16 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         },
         ToolboxError::MissingComponent { .. } => Exit::Configuration,
         ToolboxError::Load { source, .. } => load_exit(source),
-        ToolboxError::TooDeep { .. } | ToolboxError::Cut { .. } => Exit::Limit,
-        ToolboxError::Rate { .. } => Exit::Rate,
-        ToolboxError::Counts(_) => Exit::Denied,
+        ToolboxError::TooDeep { .. }
+        | ToolboxError::Cut { .. }
+        | ToolboxError::TooMuchToKeep { .. } => Exit::Limit,
+        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => Exit::Rate,
+        ToolboxError::Counts(_) | ToolboxError::NotGranted { .. } => Exit::Denied,
         ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }
+        | ToolboxError::Diverged { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {
             CallError::Limit { .. }

@@ -415,6 +415,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             guard: Arc::clone(&guard),
             secrets: Default::default(),
             storage: None,
+            tools: None,
             limits: Limits::default(),
         };
         let completion = sandbox.call_blocking(&component.unwrap(), &call, &alone);

@@ -10,15 +10,24 @@ use crate::{
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
 
-pub use generated::kitbag::tool::{host, types};
+pub use generated::kitbag::tool::{host, tools, types};
 
 mod generated {
     #![expect(missing_docs, reason = "generated; the comments stand in wit/")]
 
     wasmtime::component::bindgen!({
         path: "../../wit",
-        world: "reporting-tool",
+        world: "calling-tool",
+        imports: {
+            "kitbag:tool/tools.list": async | trappable,
+            "kitbag:tool/tools.start": async | trappable,
+            "kitbag:tool/tools.call": async | trappable,
+            "kitbag:tool/tools.[method]pending.finish": async | trappable,
+            "kitbag:tool/tools.[method]pending.subscribe": trappable,
+            "kitbag:tool/tools.[drop]pending": trappable,
+        },
         exports: { default: async },
+        with: { "wasi:io/poll": wasmtime_wasi_io::bindings::wasi::io::poll },
     });
 }
 

@@ -33,6 +33,13 @@ pub struct ErrorInfo {
     pub transient: bool,
 }
 
+impl ErrorInfo {
+    /// An error with this message, which the same call would have again.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), trace: Vec::new(), transient: false }
+    }
+}
+
 /// The longest `id` of a question, in bytes.
 pub const QUESTION_ID_BYTES: usize = 256;
 

@@ -14,6 +14,7 @@ use kitbag_http::Client;
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedSecret, StorageRefusal};
 use kitbag_secrets::Secrets;
+use tokio::sync::SemaphorePermit;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
@@ -23,7 +24,7 @@ use crate::component::Component;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
-use crate::grants::{Granting, HeldSecrets, ToolStorage};
+use crate::grants::{Granting, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
 use crate::guest_exit::GuestExit;
 use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
@@ -60,6 +61,8 @@ pub struct Call {
     pub storage: Option<ToolStorage>,
     /// What the call may use up.
     pub limits: Limits,
+    /// What it needs in order to call other tools. `None`: it calls none.
+    pub tools: Option<ToolCalls>,
 }
 
 /// How a call ended and what it took.
@@ -117,8 +120,12 @@ pub(crate) async fn run(
     memory: &MemoryBudget,
     client: &Client,
 ) -> Result<Completion, CallError> {
-    let besides = component.host_bytes();
-    let _memory = reserve(memory, &call.limits, besides, &context.cancellation).await?;
+    let tools = match &call.tools {
+        Some(_) => TOOLS_BYTES.as_u64() + INNER_BYTES.as_u64(),
+        None => 0,
+    };
+    let besides = ByteSize::bytes(component.host_bytes().as_u64() + tools);
+    let _memory = reserve(memory, &call.limits, besides, context).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
@@ -130,8 +137,9 @@ pub(crate) async fn run(
     };
     let stdio = Stdio::default();
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
-    let storage = call.storage.as_ref();
-    let granting = Granting { tool, grants, guard, client, secrets, storage };
+    let (storage, tools) = (call.storage.as_ref(), call.tools.as_ref());
+    let tools = tools.filter(|_| call.action == Action::Run);
+    let granting = Granting { tool, grants, guard, client, secrets, storage, tools };
     let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let state = State::new(granting, &limits, &stdio, reports)?;
     let seen = Context { root: grants.root().to_owned(), action: call.action };
@@ -210,15 +218,16 @@ pub(crate) async fn describe(
     let stdio = Stdio::default();
     let (grants, guard) = (&Grants::default(), &Arc::default());
     let (client, secrets) = (&Client::default(), &Arc::default());
-    let granting = Granting { tool: "", grants, guard, client, secrets, storage: None };
+    let (storage, tools) = (None, None);
+    let granting = Granting { tool: "", grants, guard, client, secrets, storage, tools };
     let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
     let is_instantiated = Cell::new(false);
     let besides = imports::host_bytes(instance.engine(), &instance.component().component_type());
-    let (engine, cancellation) = (instance.engine(), Cancellation::default());
-    let reserved = reserve(memory, &limits, besides, &cancellation).await;
+    let (engine, context) = (instance.engine(), RunContext::default());
+    let reserved = reserve(memory, &limits, besides, &context).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
-    let ended = run_guest(timer, engine, state, &limits, &cancellation, async |store| {
+    let ended = run_guest(timer, engine, state, &limits, &context.cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
         let instance = instance.instantiate_async(&mut *store).await?;
         is_instantiated.set(true);
@@ -275,25 +284,47 @@ impl Completion {
 /// How long a call waits for memory that others have reserved.
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
+/// What a call that calls others reserves for one of them, so that calls which hold memory
+/// never wait for each other's.
+const INNER_BYTES: ByteSize = ByteSize::mib(128);
+
+/// Memory that is held for one call, in either way.
+enum Held<'a> {
+    Reserved {
+        _reservation: Reservation,
+    },
+    /// What the outermost call has reserved for one inside it.
+    OfOuter {
+        _permit: SemaphorePermit<'a>,
+    },
+}
+
 /// Reserves the memory that a call may take, before its time begins: that of the guest,
 /// of its instances, of the copy of what it hands over, and what the interfaces that its
 /// component imports take besides.
-async fn reserve(
+async fn reserve<'a>(
     memory: &MemoryBudget,
     limits: &Limits,
     besides: ByteSize,
-    cancellation: &Cancellation,
-) -> Result<Reservation, CallError> {
+    context: &'a RunContext,
+) -> Result<Held<'a>, CallError> {
     let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + besides.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
     if let Some(reservation) = memory.reserve(bytes) {
-        return Ok(reservation);
+        return Ok(Held::Reserved { _reservation: reservation });
     }
+    let of_outer = async {
+        match &context.inner_memory {
+            Some(inner) if bytes <= INNER_BYTES.as_u64() => inner.acquire().await.ok(),
+            Some(_) | None => None,
+        }
+    };
     tokio::select! {
         biased;
-        () = cancellation.cancelled() => Err(CallError::Cancelled),
+        () = context.cancellation.cancelled() => Err(CallError::Cancelled),
+        Some(permit) = of_outer => Ok(Held::OfOuter { _permit: permit }),
         waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
-            Ok(Some(reservation)) => Ok(reservation),
+            Ok(Some(reservation)) => Ok(Held::Reserved { _reservation: reservation }),
             Ok(None) => Err(CallError::BeyondMemory {
                 needed: ByteSize::bytes(bytes),
                 memory: memory.size().unwrap_or_default(),

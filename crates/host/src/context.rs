@@ -1,6 +1,9 @@
 //! Where a load or a call reports, and what ends it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
 
 use crate::report::EventSink;
 use crate::timer::Cancellation;
@@ -17,6 +20,9 @@ pub struct RunContext {
     /// When it has to end, whatever time the call's own limits leave: the end of the
     /// call that it is a part of.
     pub deadline: Option<Instant>,
+    /// The right to the memory that the outermost call has reserved for one call inside it.
+    /// `None`: it is that call.
+    pub inner_memory: Option<Arc<Semaphore>>,
     /// Whether no call waits for it, so that a process that compiles for it has a low
     /// priority.
     pub is_background: bool,

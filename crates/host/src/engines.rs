@@ -10,7 +10,7 @@ use crate::code_memory::InPlace;
 use crate::limiter;
 use crate::limits::STACK_BYTES;
 use crate::metering::Metering;
-use crate::queue::Concurrency;
+use crate::queue::{Concurrency, INNER_DEPTHS, inner_calls};
 
 /// The engines that may run a component.
 pub(crate) struct Engines<'a> {
@@ -77,8 +77,8 @@ pub(crate) fn config(metering: Metering) -> Config {
 const RESIDENT_BYTES: usize = 96 << 20;
 const RESIDENT_TABLE_BYTES: usize = 16 << 20;
 
-/// Room for as many calls as run at once, and a few that are asked to describe
-/// themselves meanwhile. Each has one memory; a component with more of them runs
+/// Room for as many calls as run at once, at each depth, and a few that are asked to
+/// describe themselves meanwhile. Each has one memory; a component with more of them runs
 /// without the pool, so that what stays behind is bounded by the number of calls.
 ///
 /// What a call has touched of its memory is wiped and kept; the kernel is asked
@@ -86,7 +86,8 @@ const RESIDENT_TABLE_BYTES: usize = 16 << 20;
 /// measurements, `docs/architecture.md`.
 pub(crate) fn pool(concurrency: Concurrency) -> PoolingAllocationConfig {
     const SPARE: usize = 8;
-    let calls = u32::try_from(concurrency.calls.get().saturating_add(SPARE)).unwrap_or(u32::MAX);
+    let calls = concurrency.calls.get().saturating_add(inner_calls(concurrency) * INNER_DEPTHS);
+    let calls = u32::try_from(calls.saturating_add(SPARE)).unwrap_or(u32::MAX);
     let (instances, tables) = (limiter::INSTANCES as u32, limiter::MEMORIES as u32);
     let each = |bytes: usize, slots: u32| bytes / slots as usize;
     let mut pool = PoolingAllocationConfig::new();

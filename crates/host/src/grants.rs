@@ -6,6 +6,7 @@ mod http;
 mod secrets;
 #[cfg(feature = "storage")]
 mod storage;
+mod tools;
 
 pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
@@ -15,6 +16,11 @@ pub use storage::ToolStorage;
 pub(crate) use storage::{
     HeldStorage, STORAGE_BYTES, StorageView, add_atomics, add_batch, add_store,
 };
+pub use tools::{
+    Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    ToolRequests,
+};
+pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,6 +53,7 @@ pub(crate) struct Granting<'a> {
     pub(crate) secrets: &'a Arc<Secrets>,
     #[cfg_attr(not(feature = "storage"), expect(dead_code, reason = "nothing is kept"))]
     pub(crate) storage: Option<&'a ToolStorage>,
+    pub(crate) tools: Option<&'a ToolCalls>,
 }
 
 /// The grants of one call, opened.

@@ -250,6 +250,13 @@ impl Host {
         }
     }
 
+    /// Runs a call that a component makes of another tool, inside its own, as soon as there
+    /// is a place at this depth. `None` beyond the deepest.
+    pub async fn inner<T>(&self, depth: u32, work: impl Future<Output = T>) -> Option<T> {
+        let _place = self.0.queue.enter_inner(depth).await?;
+        Some(work.await)
+    }
+
     /// Waits for a future on this thread, with the timers that guests need.
     ///
     /// May be called from anywhere, inside an asynchronous runtime too, which it

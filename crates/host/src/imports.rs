@@ -21,7 +21,7 @@ use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::filesystem::GuardedFilesystem;
-use crate::grants::{HTTP_BYTES, add_handler_to_linker};
+use crate::grants::{HTTP_BYTES, ToolCalling, add_handler_to_linker};
 #[cfg(feature = "storage")]
 use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
 use crate::random::BoundedRandom;
@@ -32,6 +32,9 @@ type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
 /// The interface of the contract that a tool may import.
 const REPORTS: &str = "kitbag:tool/host";
+
+/// The interface of the contract that a tool may call others by.
+const TOOLS: &str = "kitbag:tool/tools";
 
 /// The interface of configuration values, which has not been released: it is offered in one
 /// version.
@@ -46,6 +49,9 @@ const STORAGE_VERSION: &str = "0.2.0-draft";
 const OFFERED: &[(&str, &str, Add)] = &[
     (REPORTS, "log, progress, and content besides the text", |l| {
         contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
+    }),
+    (TOOLS, "calls of granted tools", |l| {
+        contract::tools::add_to_linker::<_, ToolCalling>(l, State::tools)
     }),
     ("wasi:cli/environment", "granted variables, no arguments", |l| {
         cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
@@ -147,9 +153,9 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
     find(import).map(|(_, gives, _)| *gives)
 }
 
-/// Whether an import is the interface of the contract, in the version that we
+/// Whether an import is the interface `host` of the contract, in the version that we
 /// speak.
-pub(crate) fn is_of_contract(import: &str) -> bool {
+pub(crate) fn is_reports(import: &str) -> bool {
     import.split_once('@') == Some((REPORTS, VERSION))
 }
 
@@ -188,7 +194,7 @@ fn is_types(engine: &Engine, import: &ComponentItem) -> bool {
 fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
     let (name, version) = import.split_once('@')?;
     let fits = match name {
-        REPORTS => is_of_contract(import),
+        REPORTS | TOOLS => version == VERSION,
         CONFIG => version == CONFIG_VERSION,
         name if name.starts_with(STORAGE) => version == STORAGE_VERSION,
         _ => {

@@ -265,12 +265,12 @@ impl Inspection {
             Some(ComponentEntityType::Func(id)) => Some(wit::function(types, id, false)),
             _ => None,
         };
-        let mismatch = imports.iter().filter(|name| imports::is_of_contract(name)).find_map(
-            |name| match types.component_item_for_import(name)?.ty {
+        let mismatch = imports.iter().filter(|name| imports::is_reports(name)).find_map(|name| {
+            match types.component_item_for_import(name)?.ty {
                 ComponentEntityType::Instance(id) => host::mismatch(name, types, id),
                 _ => None,
-            },
-        );
+            }
+        });
         let mut room = wit::ALL_TEXT_BYTES;
         Self {
             size,

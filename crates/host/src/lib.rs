@@ -36,6 +36,7 @@ mod metering;
 mod native;
 mod queue;
 mod random;
+mod replay;
 mod report;
 mod state;
 mod sys;
@@ -58,6 +59,10 @@ pub use context::RunContext;
 pub use described::Described;
 pub use error::CallError;
 pub use grants::ToolStorage;
+pub use grants::{
+    Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    ToolRequests,
+};
 pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;
@@ -70,6 +75,7 @@ pub use kitbag_storage::{QuotaExceeded, Storage, StorageError, Usage as StorageU
 pub use limits::COMPONENT_BYTES;
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
-pub use queue::{Concurrency, Permit};
+pub use queue::{CALL_DEPTH, Concurrency, Permit};
+pub use replay::Replay;
 pub use report::{Compiling, EventSink, Listener};
 pub use timer::Cancellation;

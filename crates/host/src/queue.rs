@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::error::CallError;
 
@@ -19,10 +19,25 @@ pub struct Concurrency {
     pub waiting: usize,
 }
 
+/// How many calls are inside each other at most: a call inside a call inside a call has a
+/// depth of three.
+pub const CALL_DEPTH: u32 = 4;
+
+/// The depths of calls that are inside another.
+pub(crate) const INNER_DEPTHS: usize = CALL_DEPTH as usize - 1;
+
+/// How many calls run at once at each depth inside others. Each depth has its own places:
+/// a call waits for one that is deeper only, and the deepest wait for none.
+pub(crate) fn inner_calls(concurrency: Concurrency) -> usize {
+    const LEAST: usize = 4;
+    concurrency.calls.get().clamp(LEAST, Semaphore::MAX_PERMITS)
+}
+
 /// The way in.
 pub(crate) struct Queue {
     concurrency: Concurrency,
     permits: Arc<Semaphore>,
+    inner: [Semaphore; INNER_DEPTHS],
     waiting: AtomicUsize,
     /// How long a call takes, in microseconds, averaged over the last few.
     usual: AtomicU64,
@@ -62,6 +77,7 @@ impl Queue {
         Arc::new(Self {
             concurrency,
             permits: Arc::new(permits),
+            inner: std::array::from_fn(|_| Semaphore::new(inner_calls(concurrency))),
             waiting: AtomicUsize::new(0),
             usual: AtomicU64::new(0),
         })
@@ -79,6 +95,13 @@ impl Queue {
         let _waiting = self.wait()?;
         let permit = Arc::clone(&self.permits).acquire_owned();
         Ok(self.permit_of(permit.await.map_err(CallError::internal)?))
+    }
+
+    /// Waits for a place at this depth, which is 1 for a call inside one that is in no other.
+    /// `None` beyond the deepest.
+    pub(crate) async fn enter_inner(&self, depth: u32) -> Option<SemaphorePermit<'_>> {
+        let places = self.inner.get((depth as usize).checked_sub(1)?)?;
+        places.acquire().await.ok()
     }
 
     /// A permit that is free now.

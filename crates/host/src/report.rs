@@ -15,6 +15,7 @@ use kitbag_contract::{ByteSize, Content, LogLevel, Progress};
 use wasmtime::component::HasData;
 
 use crate::grants::HeldSecrets;
+use crate::replay::Replay;
 use crate::truncate::{truncate_line, truncate_text};
 
 /// The longest message of a log, in bytes.
@@ -102,6 +103,17 @@ struct Open {
     limit: ByteSize,
     emitted: Emitted,
     secrets: HeldSecrets,
+    /// `None` where no later run logs the same.
+    replay: Option<Replayed>,
+}
+
+/// The log of a run that begins as the one before.
+struct Replayed {
+    replay: Replay,
+    /// What was logged before.
+    before: usize,
+    /// What this run has logged.
+    logged: usize,
 }
 
 /// What a run has emitted.
@@ -218,7 +230,7 @@ impl Reports {
     /// limit.
     pub(crate) fn new(events: EventSink, limit: ByteSize) -> Self {
         let (emitted, secrets) = (Emitted::default(), HeldSecrets::default());
-        Self(Some(Open { events, limit, emitted, secrets }))
+        Self(Some(Open { events, limit, emitted, secrets, replay: None }))
     }
 
     /// Has the secrets of a call masked in what is reported from now on.
@@ -226,6 +238,24 @@ impl Reports {
         if let Some(open) = &mut self.0 {
             open.secrets = secrets.clone();
         }
+    }
+
+    /// Leaves out of the log what earlier runs of the call have logged.
+    pub(crate) fn go_on(&mut self, replay: &Replay) {
+        if let Some(open) = &mut self.0 {
+            let (replay, before) = (replay.clone(), replay.logged());
+            open.replay = Some(Replayed { replay, before, logged: 0 });
+        }
+    }
+
+    /// Whether a message is one that an earlier run has logged.
+    fn is_repeated(&mut self) -> bool {
+        let Some(replayed) = self.0.as_mut().and_then(|open| open.replay.as_mut()) else {
+            return false;
+        };
+        replayed.logged += 1;
+        replayed.replay.log(replayed.logged);
+        replayed.logged <= replayed.before
     }
 
     pub(crate) fn take_emitted(&mut self) -> Emitted {
@@ -263,6 +293,9 @@ impl Open {
 
 impl host::Host for Reports {
     fn log(&mut self, level: host::Level, mut message: String) {
+        if self.is_repeated() {
+            return;
+        }
         if let Some((listening, secrets)) = self.listening() {
             secrets.mask(&mut message);
             listening.log(level.into(), message);

@@ -16,7 +16,7 @@ use crate::error::CallError;
 use crate::filesystem::{Guarded, Quota};
 #[cfg(feature = "storage")]
 use crate::grants::StorageView;
-use crate::grants::{Granting, HeldGrants, HeldSecrets};
+use crate::grants::{Granting, HeldGrants, HeldSecrets, ToolCalls, ToolPort, ToolsView};
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
 use crate::random::Bounded;
@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) quota: Arc<Quota>,
     pub(crate) reports: Reports,
+    /// `None` where the call is granted no other tools.
+    tools: Option<ToolPort>,
 }
 
 /// The two streams of a guest.
@@ -64,8 +66,13 @@ impl State {
         let until = Instant::now().checked_add(limits.time);
         let granted = HeldGrants::open(granting, limits, until, &mut wasi)?;
         reports.mask_with(&granted.secrets);
+        if let Some(ToolCalls { replay, .. }) = granting.tools {
+            replay.begin(&mut wasi);
+            reports.go_on(replay);
+        }
+        let tools = granting.tools.map(|calls| calls.port.clone());
         let quota = Arc::new(Quota::new(limits.written));
-        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports })
+        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports, tools })
     }
 
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
@@ -89,6 +96,10 @@ impl State {
 
     pub(crate) fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.granted.http.view(&mut self.table)
+    }
+
+    pub(crate) fn tools(&mut self) -> ToolsView<'_> {
+        ToolsView { table: &mut self.table, port: &self.tools }
     }
 
     /// The requests that the guest was refused.

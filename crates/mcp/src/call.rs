@@ -8,7 +8,7 @@ use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink};
 use kitbag_toolbox::{
     Arguments, CallContext, CallRecord, Caller, Completed, Ended as CallEnded, FrontEnd,
-    Invocation, Recorder, Reply, Suspended, ToolboxError,
+    Invocation, Recorder, Reply, Resumed, Suspended, ToolboxError,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
@@ -25,10 +25,21 @@ use crate::outcome::{self, internal};
 use crate::question;
 use crate::server::{Generation, Server};
 use crate::session::Session;
-use crate::state_codec::Binding;
+use crate::state_codec::{Binding, CallState};
 
 /// The argument in which a client without forms passes answers on.
 const ANSWERS_KEY: &str = "_answers";
+
+/// Under which of them the id of a call comes back that has called other tools.
+const CALL_KEY: &str = "_call";
+
+/// What an earlier round of a call gave out.
+pub(crate) enum Earlier {
+    /// Its state, sealed.
+    Sealed(String),
+    /// The id of what is kept of it.
+    Kept(String),
+}
 
 /// Makes a call and returns its result, or what has to be answered first.
 ///
@@ -42,12 +53,17 @@ pub(crate) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let client = Client::of(context);
     let mut arguments = request.arguments.unwrap_or_default();
-    let given = match (client.has_forms, arguments.get(ANSWERS_KEY)) {
+    let mut given = match (client.has_forms, arguments.get(ANSWERS_KEY)) {
         (false, Some(Value::Object(_))) => match arguments.remove(ANSWERS_KEY) {
             Some(Value::Object(given)) => given,
             _ => Map::new(),
         },
         _ => Map::new(),
+    };
+    let state = match (request.request_state, given.remove(CALL_KEY)) {
+        (Some(sealed), _) => Some(Earlier::Sealed(sealed)),
+        (None, Some(Value::String(id))) => Some(Earlier::Kept(id)),
+        (None, _) => None,
     };
     let answers = given.clone().into_iter().map(|(id, value)| {
         // What a model writes down for a person is taken as typed.
@@ -65,10 +81,15 @@ pub(crate) async fn call(
     server.keep_awake().stay();
     let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
-    let response = match call.run(&server.generation(), invocation, request.request_state).await {
+    let response = match call.run(&server.generation(), invocation, state).await {
         Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
-        Ok(Ended::Open(open)) => Ok(outcome::unanswered(&name, &open, given).into()),
+        Ok(Ended::Open(mut open)) => {
+            if let Some(id) = keep(session, &mut open)? {
+                given.insert(CALL_KEY.into(), id.into());
+            }
+            Ok(outcome::unanswered(&name, &open, given).into())
+        }
         Err(Stop::Protocol(error)) => Err(error),
         Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
     };
@@ -142,13 +163,23 @@ impl<'a> Call<'a> {
         self,
         generation: &Arc<Generation>,
         mut invocation: Invocation,
-        state: Option<String>,
+        earlier: Option<Earlier>,
     ) -> Result<Ended, Stop> {
         let server = &self.session.server;
-        if let Some(state) = state {
+        if let Some(earlier) = earlier {
             let (server, principal) = (server.clone(), self.session.principal.clone());
             invocation = invocation.resume(Box::new(move |name, arguments| {
-                server.state_codec().open(&state, &binding(&principal, name, arguments))
+                let binding = binding(&principal, name, arguments);
+                let (answers, kept) = match earlier {
+                    Earlier::Sealed(state) => {
+                        let CallState { answers, kept } =
+                            server.state_codec().open(&state, &binding)?;
+                        (answers, kept)
+                    }
+                    Earlier::Kept(id) => (Map::new(), Some(id)),
+                };
+                let inner = kept.map(|id| server.kept().take(&id, &binding)).transpose()?;
+                Ok(Resumed { answers, inner })
             }));
         }
         let caller = Caller::Client(self.session.principal.clone());
@@ -169,8 +200,8 @@ impl<'a> Call<'a> {
                 generation.learned(server, &self.name);
                 Ok(Ended::Done(completed))
             }
-            CallEnded::Suspended(open) if self.client.has_forms => {
-                require(self.session, &open).map(Ended::Asks)
+            CallEnded::Suspended(mut open) if self.client.has_forms => {
+                require(self.session, &mut open).map(Ended::Asks)
             }
             CallEnded::Suspended(open) => {
                 generation.learned(server, &self.name);
@@ -235,16 +266,29 @@ impl FrontEnd for Asker<'_> {
 }
 
 /// Asks in the result, as the stateless revisions do.
-fn require(session: &Session, open: &Suspended) -> Result<InputRequiredResult, Stop> {
+fn require(session: &Session, open: &mut Suspended) -> Result<InputRequiredResult, Stop> {
+    let kept = keep(session, open).map_err(Stop::Protocol)?;
     let question = &open.question;
     let form =
         question::form(question, open.rejected.as_ref()).map_err(|error| internal(&error))?;
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
     let (name, arguments) = open.call();
     let binding = binding(&session.principal, name, arguments);
-    let state = session.server.state_codec().seal(open.answers(), &binding);
+    let state = CallState { answers: open.answers().clone(), kept };
+    let state = session.server.state_codec().seal(&state, &binding);
     let requests = [(question.id.clone(), request)].into();
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
+}
+
+/// Keeps the calls of other tools that a call has made until it goes on, and gives the id to
+/// go on with. `None` where it made none.
+fn keep(session: &Session, open: &mut Suspended) -> Result<Option<String>, ErrorData> {
+    let Some(inner) = open.take_inner() else { return Ok(None) };
+    let (name, arguments) = open.call();
+    let binding = binding(&session.principal, name, arguments);
+    let server = &session.server;
+    let kept = server.kept().keep(inner, binding, &server.message_memory());
+    kept.map(Some).map_err(|error| ErrorData::internal_error(error, None))
 }
 
 /// Waits, unless the client gives the call up or the server ends, and passes on

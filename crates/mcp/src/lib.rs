@@ -16,6 +16,7 @@ mod handler;
 mod handshake;
 mod http;
 mod keep_awake;
+mod kept;
 mod knowledge;
 mod message;
 mod metrics;

@@ -64,9 +64,7 @@ pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> 
         ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
         ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
         ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
-        ToolboxError::Call(call) => Ok(failure(&message_of(&error), call.is_transient())),
-        ToolboxError::Rate { .. } => Ok(failure(&message_of(&error), true)),
-        _ => Ok(failure(&message_of(&error), false)),
+        _ => Ok(failure(&message_of(&error), error.is_transient())),
     }
 }
 

@@ -21,7 +21,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::background::LISTING_TIME;
-use crate::call::{Call, Ended, Stop};
+use crate::call::{Call, Earlier, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
 use crate::knowledge::{self, no_prompt, not_found};
@@ -173,7 +173,7 @@ pub(crate) async fn prompt(
     let arguments = request.arguments.unwrap_or_default();
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::prompt(item, arguments);
-    let ended = call.run(&generation, invocation, request.request_state).await;
+    let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
     let completion = match ended.map_err(stopped)? {
         Ended::Done(done) => done.completion,
         Ended::Open(open) => open.completion,
@@ -213,7 +213,7 @@ pub(crate) async fn read(
         found.await?.ok_or_else(|| not_found(&uri, "no resource is listed so"))?;
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::resource(tool.clone(), &uri);
-    let ended = call.run(&generation, invocation, request.request_state).await;
+    let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
     let completion = match ended.map_err(stopped)? {
         Ended::Done(done) => done.completion,
         Ended::Open(open) => open.completion,

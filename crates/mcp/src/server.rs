@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::background::Background;
 use crate::catalog::Catalog;
 use crate::keep_awake::KeepAwake;
+use crate::kept::KeptCalls;
 use crate::metrics::Metrics;
 use crate::slot::Slot;
 use crate::state_codec::StateCodec;
@@ -37,6 +38,7 @@ struct Inner {
     generation: RwLock<Arc<Generation>>,
     changes: watch::Sender<Changes>,
     state_codec: StateCodec,
+    kept: KeptCalls,
     metrics: Metrics,
     closing: CancellationToken,
     keep_awake: KeepAwake,
@@ -101,6 +103,7 @@ impl Server {
             generation: RwLock::new(Arc::new(Generation::new(toolbox))),
             changes: watch::Sender::default(),
             state_codec,
+            kept: KeptCalls::default(),
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
@@ -146,6 +149,10 @@ impl Server {
 
     pub(crate) fn state_codec(&self) -> &StateCodec {
         &self.0.state_codec
+    }
+
+    pub(crate) fn kept(&self) -> &KeptCalls {
+        &self.0.kept
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

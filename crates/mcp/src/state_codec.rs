@@ -8,16 +8,28 @@
 use std::time::Duration;
 
 use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// How long a person may take to answer.
-const LIFETIME: Duration = Duration::from_secs(60 * 60);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// Seals and opens the answers so far.
+/// What travels.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallState {
+    /// The answers so far.
+    pub(crate) answers: Map<String, Value>,
+    /// Under which id the server keeps the calls of other tools that were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kept: Option<String>,
+}
+
+/// Seals and opens the state of a call.
 pub(crate) struct StateCodec(RequestStateCodec);
 
 /// What a state belongs to: it opens for nothing else.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Binding(Vec<u8>);
 
 impl StateCodec {
@@ -29,19 +41,16 @@ impl StateCodec {
         RequestStateCodec::try_new(key).map(Self)
     }
 
-    pub(crate) fn seal(&self, answers: &Map<String, Value>, binding: &Binding) -> String {
+    pub(crate) fn seal(&self, state: &CallState, binding: &Binding) -> String {
         let options = SealOptions::new().associated_data(&binding.0).ttl(LIFETIME);
-        self.0.seal_with(Value::Object(answers.clone()).to_string().as_bytes(), &options)
+        let state = serde_json::to_vec(state).expect("every key is a string");
+        self.0.seal_with(&state, &options)
     }
 
     /// # Errors
     ///
     /// For a state that was changed, that is of another call, or too old.
-    pub(crate) fn open(
-        &self,
-        state: &str,
-        binding: &Binding,
-    ) -> Result<Map<String, Value>, String> {
+    pub(crate) fn open(&self, state: &str, binding: &Binding) -> Result<CallState, String> {
         self.0.open_json_with(state, &binding.0).map_err(|error| match error {
             RequestStateError::Expired => {
                 "`requestState` has expired; make the call again without it".to_owned()
@@ -81,8 +90,9 @@ mod tests {
             Binding::new(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
         };
         let call = binding(&["deploy", "{}"]);
-        let state = codec.seal(&answers, &call);
-        assert_eq!(codec.open(&state, &call).unwrap(), answers);
+        let opened = CallState { answers, kept: Some("id".into()) };
+        let state = codec.seal(&opened, &call);
+        assert_eq!(codec.open(&state, &call).unwrap(), opened);
         for other in [&["deploy", "{ }"][..], &["deploy{", "}"], &["deploy"], &["erase", "{}"]] {
             codec.open(&state, &binding(other)).unwrap_err();
         }

@@ -11,6 +11,7 @@ use kitbag_contract::{Answer, AnswerError, Question, ToolName};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
 use crate::error::ToolboxError;
+use crate::scope::Scope;
 
 /// Who makes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct CallContext {
     pub recorder: Option<Arc<dyn Recorder>>,
     /// How many calls it is inside of.
     pub(crate) depth: u32,
+    /// Which tools the caller may call.
+    pub(crate) scope: Scope,
 }
 
 /// The front end that a call comes from: a command line, a server, a program.
@@ -122,7 +125,13 @@ impl CallContext {
     /// The context of a call by `caller`, without events and with a cancellation of its
     /// own.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, run: RunContext::default(), recorder: None, depth: 0 }
+        Self {
+            caller,
+            run: RunContext::default(),
+            recorder: None,
+            depth: 0,
+            scope: Scope::default(),
+        }
     }
 
     /// Passes the events of the call on.

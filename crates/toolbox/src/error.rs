@@ -143,6 +143,20 @@ pub enum ToolboxError {
         /// When a call is allowed again.
         retry_after: Duration,
     },
+    /// A tool calls another more often than its grant allows.
+    #[error(
+        "the rate of `{alias}`, `{rate}` (the grant `tools` of the calling tool), is used up; try \
+         again in {} s",
+        seconds(*retry_after)
+    )]
+    AliasRate {
+        /// The calling tool and its name for the other, with a `/` between them.
+        alias: String,
+        /// The rate.
+        rate: Rate,
+        /// When a call is allowed again.
+        retry_after: Duration,
+    },
     /// How often a tool was called cannot be kept, so that no rate can be held.
     #[error(transparent)]
     Counts(#[from] CountsError),
@@ -168,6 +182,42 @@ pub enum ToolboxError {
     TooManyQuestions {
         /// How many it may ask.
         limit: usize,
+    },
+    /// The tool is run again with an answer and makes other calls than in its run before.
+    #[error(
+        "the tool was run again with an answer, and its call {number} of another tool was \
+         `{}` with other arguments than before or instead of `{}`; a tool that calls others has \
+         to make the same calls in each run",
+        shown(now),
+        shown(before)
+    )]
+    Diverged {
+        /// Which of its calls, from 1.
+        number: usize,
+        /// What it called in the run before.
+        before: String,
+        /// What it calls now.
+        now: String,
+    },
+    /// An inner call asks a question after too much was answered to keep it.
+    #[error(
+        "a question cannot be asked: the answers that the tool has from others, to be kept until \
+         it runs again, have more than {} MiB",
+        limit >> 20
+    )]
+    TooMuchToKeep {
+        /// How much is kept, in bytes.
+        limit: usize,
+    },
+    /// The grant by which a tool calls another does not allow these arguments.
+    #[error("`{caller}` may not make this call of `{}`: {reason}", shown(alias))]
+    NotGranted {
+        /// The tool that calls.
+        caller: String,
+        /// The name that it has for the other.
+        alias: String,
+        /// What the grant does not allow.
+        reason: String,
     },
     /// A call was to be granted more than its tool is.
     #[error(
@@ -222,6 +272,15 @@ impl fmt::Display for NearestTool {
 }
 
 impl ToolboxError {
+    /// Whether the same call may succeed when it is made again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Call(error) => error.is_transient(),
+            Self::Rate { .. } | Self::AliasRate { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<_> = known.map(str::to_owned).collect();
         let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);

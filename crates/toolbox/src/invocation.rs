@@ -14,6 +14,8 @@ use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
 use crate::error::ToolboxError;
+use crate::inner::InnerCalls;
+use crate::scope::{Callable, Via};
 use crate::served::ServedItem;
 use crate::tool::Tool;
 
@@ -27,6 +29,8 @@ pub struct Invocation {
     pub(crate) is_structured: bool,
     pub(crate) grants: Option<Grants>,
     pub(crate) limits: LimitFlags,
+    /// The grant by which a tool makes this call of another.
+    pub(crate) via: Option<Via>,
 }
 
 /// What is called.
@@ -42,9 +46,19 @@ pub(crate) enum Target {
     Builtin(&'static str),
 }
 
-/// Opens what was made of a suspended call's answers: the answers, or why they are not
-/// those of this call. It gets the name that is called and the arguments as text.
-pub type OpenState = Box<dyn FnOnce(&str, &str) -> Result<Map<String, Value>, String> + Send>;
+/// Opens what was made of a suspended call: what it goes on with, or why that is not of this
+/// call. It gets the name that is called and the arguments as text.
+pub type OpenState = Box<dyn FnOnce(&str, &str) -> Result<Resumed, String> + Send>;
+
+/// What a suspended call goes on with.
+#[derive(Default)]
+pub struct Resumed {
+    /// The answers that it had ([`Suspended::answers`]).
+    pub answers: Map<String, Value>,
+    /// The calls of other tools that it had made ([`Suspended::take_inner`]). With `None` they
+    /// are made again.
+    pub inner: Option<InnerCalls>,
+}
 
 /// How a call ended, or where it stopped.
 pub enum Ended<R> {
@@ -115,6 +129,10 @@ pub(crate) struct Prepared {
     /// The content has to fit the tool's output schema.
     pub(crate) is_structured: bool,
     pub(crate) problems: Problems,
+    /// The tools that it may call. `None`: it calls none.
+    pub(crate) callable: Option<Arc<Callable>>,
+    /// Its calls of them in the runs so far.
+    pub(crate) inner: InnerCalls,
 }
 
 impl Invocation {
@@ -148,6 +166,7 @@ impl Invocation {
             is_structured: false,
             grants: None,
             limits: LimitFlags::default(),
+            via: None,
         }
     }
 
@@ -196,6 +215,11 @@ impl Invocation {
         self
     }
 
+    pub(crate) fn via(mut self, via: Via) -> Self {
+        self.via = Some(via);
+        self
+    }
+
     /// Reads the content as the tool's output schema has it.
     #[must_use]
     pub fn structured(mut self) -> Self {
@@ -238,6 +262,13 @@ impl Suspended {
     /// arguments: the same for the same call.
     pub fn call(&self) -> (&str, &str) {
         (&self.call.call.name, &self.call.call.arguments)
+    }
+
+    /// Takes what the call has made of calls of other tools, to go on with
+    /// ([`Resumed::inner`]). `None` where it made none.
+    pub fn take_inner(&mut self) -> Option<InnerCalls> {
+        let inner = std::mem::take(&mut self.call.inner);
+        (!inner.is_empty()).then_some(inner)
     }
 
     /// What was wrong with the tool and did not keep it from running.

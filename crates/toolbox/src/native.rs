@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use kitbag_host::CALL_DEPTH;
+
 use kitbag_contract::{LogLevel, Outcome, Progress, ToolDescription, ToolName};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -13,9 +15,6 @@ use crate::edge::Nested;
 use crate::error::ToolboxError;
 use crate::invocation::{Ended, Invocation};
 use crate::pipeline::drive;
-
-/// How deep calls nest: a call inside a call inside a call has a depth of three.
-pub const CALL_DEPTH: u32 = 4;
 
 /// A tool that is code of the embedding program.
 ///

@@ -17,7 +17,7 @@ use kitbag_files::Guard;
 use kitbag_host::{
     Call, CallError, Completion, Component, LoadError, Metering, RunContext, ToolStorage,
 };
-use kitbag_policy::{Grants, StorageRefusal, UsedUp};
+use kitbag_policy::{Grants, Rates, StorageRefusal, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
@@ -28,9 +28,13 @@ use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, 
 use crate::deadline::Deadline;
 use crate::edge::Edge;
 use crate::error::ToolboxError;
-use crate::invocation::{Completed, Cut, Ended, Invocation, Prepared, Problems, Suspended, Target};
+use crate::inner;
+use crate::invocation::{
+    Completed, Cut, Ended, Invocation, Prepared, Problems, Resumed, Suspended, Target,
+};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
+use crate::scope::{Callable, Via};
 use crate::tool::{self, Tool};
 use crate::{Inner, Toolbox, served};
 
@@ -54,8 +58,37 @@ pub(crate) async fn drive<E: Edge, F: FrontEnd>(
         let caller = context.caller.to_string();
         return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
     }
-    let mut recording = Recording::begin(toolbox, &invocation, &context);
-    let mut step = Step::Begin(Box::new(invocation));
+    let recording = Recording::begin(toolbox, &invocation, &context);
+    let step = Step::Begin(Box::new(invocation));
+    drive_from(edge, toolbox, step, &context, recording, front_end).await
+}
+
+/// Goes on with a call that was suspended, whose question has its answer.
+///
+/// # Errors
+///
+/// As for [`drive`].
+pub(crate) async fn resume<E: Edge, F: FrontEnd>(
+    edge: &E,
+    toolbox: &Toolbox,
+    suspended: Box<Suspended>,
+    context: CallContext,
+    front_end: &mut F,
+) -> Result<Ended<F::Refusal>, ToolboxError> {
+    let recording = Recording::of(toolbox, suspended.call.tool.name.as_str(), &context);
+    let step = Step::Resume(suspended.call);
+    drive_from(edge, toolbox, step, &context, recording, front_end).await
+}
+
+/// Makes a call from this step on.
+async fn drive_from<E: Edge, F: FrontEnd>(
+    edge: &E,
+    toolbox: &Toolbox,
+    mut step: Step,
+    context: &CallContext,
+    mut recording: Recording<'_>,
+    front_end: &mut F,
+) -> Result<Ended<F::Refusal>, ToolboxError> {
     let ended = loop {
         let (worker, accompanying) = (toolbox.clone(), context.clone());
         let work = move || advance(worker, step, accompanying);
@@ -122,8 +155,17 @@ fn prepare(
     invocation: Invocation,
     context: &CallContext,
 ) -> Result<Result<Prepared, ErrorInfo>, ToolboxError> {
-    let Invocation { target, arguments, action, answers, resume, is_structured, grants, limits } =
-        invocation;
+    let Invocation {
+        target,
+        arguments,
+        action,
+        answers,
+        resume,
+        is_structured,
+        grants,
+        limits,
+        via,
+    } = invocation;
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -133,6 +175,7 @@ fn prepare(
         resolved.component = None;
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
+    let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
     let grants = match grants {
         Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
         None => resolved.tool.grants.value.clone(),
@@ -141,7 +184,11 @@ fn prepare(
         Ok(authority) => authority,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    count(inner, &resolved, action, &context.caller)?;
+    count(inner, &resolved, action, &context.caller, via.as_ref(), alias_rate)?;
+    let callable = match action {
+        Action::Run => Callable::new(&resolved.tool.name, &authority.grants.tools, &context.scope),
+        Action::FormatArguments => None,
+    };
     arguments.extend(authority.arguments);
     let Resolved { name, tool, component, .. } = resolved;
     // A component that has several tools knows them by their own names; one that has one
@@ -170,9 +217,10 @@ fn prepare(
         secrets: Arc::clone(&inner.secrets),
         storage: storage_of(inner, &tool),
         limits,
+        tools: None,
     };
-    let earlier = match resume {
-        None => Map::new(),
+    let resumed = match resume {
+        None => Resumed::default(),
         Some(open) => open(&call.name, &call.arguments).map_err(ToolboxError::State)?,
     };
     let mut presets: BTreeMap<_, _> = tool
@@ -193,9 +241,11 @@ fn prepare(
         tool,
         component,
         presets,
-        answers: earlier,
+        answers: resumed.answers,
         is_structured,
         problems,
+        callable,
+        inner: resumed.inner.unwrap_or_default(),
     }))
 }
 
@@ -351,18 +401,29 @@ fn count(
     resolved: &Resolved,
     action: Action,
     caller: &Caller,
+    via: Option<&Via>,
+    alias_rate: Option<Rates>,
 ) -> Result<(), ToolboxError> {
     let tool = &resolved.tool;
-    if tool.rates.is_empty() || action != Action::Run || !resolved.is_granted {
+    let is_counted = !tool.rates.is_empty() || alias_rate.is_some();
+    if !is_counted || action != Action::Run || !resolved.is_granted {
         return Ok(());
     }
     let counted = tool.rates.iter();
     let counted =
         counted.map(|it| Counted { rates: &it.rates.value, tool: it.counted_as.as_str() });
-    let counted: Vec<_> = counted.collect();
+    let mut counted: Vec<_> = counted.collect();
+    // No tool has a name with a `/`.
+    let of_alias = via.map(|via| format!("{}/{}", via.caller, via.alias)).unwrap_or_default();
+    counted.extend(alias_rate.as_ref().map(|rates| Counted { rates, tool: &of_alias }));
     let taken = inner.counts.take(&counted, &caller.to_string());
     taken.map_err(|error| match error {
         TakeError::Counts(error) => ToolboxError::Counts(error),
+        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } }
+            if at >= tool.rates.len() =>
+        {
+            ToolboxError::AliasRate { alias: of_alias.clone(), rate, retry_after }
+        }
         TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } } => {
             let ToolRate { rates, counted_as } = &tool.rates[at];
             let counted_as = (*counted_as != tool.name).then(|| counted_as.to_string());
@@ -383,10 +444,18 @@ async fn run(
     let runner = runner(&toolbox.0, &mut call, context)?;
     loop {
         let mut completion = match &runner {
-            Runner::Component(component) => {
-                call.call.answers = text(&call.answers);
-                toolbox.host().call(component, &call.call, context).await
-            }
+            Runner::Component(component) => match &call.callable {
+                None => {
+                    call.call.answers = text(&call.answers);
+                    toolbox.host().call(component, &call.call, context).await
+                }
+                Some(callable) => {
+                    let own = call.inner.take_answers(&call.answers);
+                    call.call.answers = text(&own);
+                    let callable = callable.clone();
+                    inner::run(toolbox, component, &mut call, &callable, outer).await?
+                }
+            },
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
@@ -567,11 +636,16 @@ struct Recording<'a> {
 
 impl<'a> Recording<'a> {
     fn begin(toolbox: &Toolbox, invocation: &Invocation, context: &'a CallContext) -> Self {
-        let tool = match (&context.recorder, &invocation.target) {
-            // A name of no tool is not recorded: the metrics would keep every one.
-            (Some(_), Target::Tool(name)) => toolbox.has_tool(name).then(|| name.clone()),
-            _ => None,
-        };
+        match &invocation.target {
+            Target::Tool(name) => Self::of(toolbox, name, context),
+            _ => Self { tool: None, context, start: Instant::now(), end: CallEnd::Error },
+        }
+    }
+
+    fn of(toolbox: &Toolbox, name: &str, context: &'a CallContext) -> Self {
+        // A name of no tool is not recorded: the metrics would keep every one.
+        let is_known = context.recorder.is_some() && toolbox.has_tool(name);
+        let tool = is_known.then(|| name.to_owned());
         Self { tool, context, start: Instant::now(), end: CallEnd::Error }
     }
 }
@@ -607,6 +681,8 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
         | Err(
             ToolboxError::State(_)
             | ToolboxError::Rate { .. }
+            | ToolboxError::AliasRate { .. }
+            | ToolboxError::NotGranted { .. }
             | ToolboxError::Counts(_)
             | ToolboxError::Call(CallError::Internal(_)),
         ) => CallEnd::Refused,

@@ -50,7 +50,8 @@
 //! The crate type is `cdylib`, and the build is
 //! `cargo build --release --target wasm32-wasip2`. The result is the component.
 //!
-//! [`host`] is for a tool that tells how far it is, or gives more than text.
+//! [`host`] is for a tool that tells how far it is, or gives more than text; [`tools`] for one
+//! that calls others.
 //!
 //! Every tool made with this crate exports `describe`, so it needs no
 //! configuration to be called. To export `run` alone, as the contract allows,
@@ -71,6 +72,7 @@ mod ask;
 pub mod bindings;
 mod description;
 pub mod host;
+pub mod tools;
 
 use alloc::borrow::ToOwned;
 use alloc::format;

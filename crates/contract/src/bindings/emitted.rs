@@ -51,3 +51,37 @@ impl From<host::Content> for Content {
         }
     }
 }
+
+impl From<Media> for host::Media {
+    fn from(media: Media) -> Self {
+        Self { data: media.data, mime_type: media.mime_type }
+    }
+}
+
+impl From<Resource> for host::Resource {
+    fn from(resource: Resource) -> Self {
+        let body = match resource.body {
+            ResourceBody::Text(text) => host::ResourceBody::Text(text),
+            ResourceBody::Blob(data) => host::ResourceBody::Blob(data),
+        };
+        Self { uri: resource.uri, mime_type: resource.mime_type, body }
+    }
+}
+
+impl From<ResourceLink> for host::Link {
+    fn from(link: ResourceLink) -> Self {
+        let ResourceLink { uri, name, title, description, mime_type, size } = link;
+        Self { uri, name, title, description, mime_type, size }
+    }
+}
+
+impl From<Content> for host::Content {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Image(media) => Self::Image(media.into()),
+            Content::Audio(media) => Self::Audio(media.into()),
+            Content::Resource(resource) => Self::Resource(resource.into()),
+            Content::Link(link) => Self::Link(link.into()),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Calls that a component makes of other tools, inside its own call.
+//!
+//! The guest asks through a [`ToolPort`]; [`InnerCalls::run`] awaits the guest and what it
+//! has started together, on one thread. An inner call is a whole call, with one exception:
+//! its question ends the run of the outer tool, and becomes a question of the outer call.
+//! With the answer the outer tool runs again from the start, and each inner call that had
+//! ended is answered from what was kept of it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use kitbag_contract::json::{self, JsonBudget};
+use kitbag_contract::{ErrorInfo, Outcome, Question};
+use kitbag_host::{
+    Answered, CALL_DEPTH, CallableTool, Completion, Component, HeldAnswer, Replay, Started,
+    ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+};
+use kitbag_schema::Arguments;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::Toolbox;
+use crate::context::{CallContext, Caller, NoAnswers};
+use crate::edge::Nested;
+use crate::error::ToolboxError;
+use crate::invocation::{Completed, Ended, Invocation, Prepared, Suspended};
+use crate::pipeline;
+use crate::scope::Callable;
+
+/// How many inner calls of one call run at once; the rest waits.
+const AT_ONCE: usize = 4;
+
+/// How much is kept of the inner calls that have ended, for the next run.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// The inner calls of one call, through all of its runs.
+#[derive(Default)]
+pub struct InnerCalls {
+    /// In the order in which they were started.
+    made: Vec<Made>,
+    /// The ids of the questions that they asked.
+    asked: BTreeSet<String>,
+    kept_bytes: usize,
+    replay: Replay,
+}
+
+/// An inner call.
+struct Made {
+    alias: String,
+    /// The digest of its arguments.
+    arguments: blake3::Hash,
+    state: State,
+}
+
+enum State {
+    /// It runs, or waits for its turn.
+    Runs,
+    /// It has ended so.
+    Ended(ToolAnswer),
+    /// It has ended, and there was no room to keep how.
+    Forgotten,
+    /// The outer tool did not wait for its end.
+    Dropped,
+    /// It waits for the answer to this question.
+    Asks(Box<Suspended>),
+    /// It goes on with the answer to its question in the next run.
+    Answered(Box<Suspended>),
+}
+
+/// What an inner call ended with, by its position.
+type InnerEnd = (usize, Option<(Result<ToolAnswer, Box<Suspended>>, oneshot::Sender<HeldAnswer>)>);
+type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
+
+/// An inner call that is to be made.
+struct Job {
+    position: usize,
+    work: Work,
+    reply: oneshot::Sender<HeldAnswer>,
+}
+
+enum Work {
+    Begin(Box<Invocation>),
+    Resume(Box<Suspended>),
+}
+
+/// What becomes of a call that the guest starts.
+enum Begun {
+    Made(Work),
+    /// The run before has made it.
+    Kept(ToolAnswer),
+    /// The run before did not wait for it.
+    Never,
+    Denied(ErrorInfo),
+    Asks(Question),
+}
+
+impl InnerCalls {
+    /// Takes the answers to questions of inner calls, and leaves those of the outer tool.
+    pub(crate) fn take_answers(&mut self, answers: &Map<String, Value>) -> Map<String, Value> {
+        let mut own = Map::new();
+        for (id, answer) in answers {
+            if !self.asked.contains(id) {
+                own.insert(id.clone(), answer.clone());
+                continue;
+            }
+            let Some(made) = position(id).and_then(|position| self.made.get_mut(position)) else {
+                continue;
+            };
+            made.state = match std::mem::replace(&mut made.state, State::Runs) {
+                State::Asks(mut asks) if question_id(id, &asks.question) => {
+                    asks.call.answers.insert(asks.question.id.clone(), answer.clone());
+                    State::Answered(asks)
+                }
+                state => state,
+            };
+        }
+        own
+    }
+
+    /// How many bytes it takes, about.
+    pub fn size(&self) -> usize {
+        const EACH: usize = 4 << 10;
+        self.kept_bytes + self.made.len() * EACH
+    }
+
+    /// Whether there is nothing to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.made.is_empty()
+    }
+
+    /// Notes how a call ended, and answers the guest. Gives the question that it asks.
+    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Question> {
+        let made = self.made.get_mut(position)?;
+        match end {
+            None => {
+                made.state = State::Dropped;
+                None
+            }
+            Some((Ok(answer), reply)) => {
+                let bytes =
+                    answer.as_ref().map_or_else(|error| error.message.len(), Answered::size);
+                made.state = match self.kept_bytes.saturating_add(bytes) {
+                    kept if kept > KEPT_BYTES => State::Forgotten,
+                    kept => {
+                        self.kept_bytes = kept;
+                        State::Ended(answer.clone())
+                    }
+                };
+                // The guest may have dropped it meanwhile.
+                let _ = reply.send(port.hold(answer));
+                None
+            }
+            Some((Err(asks), _)) => {
+                let question = asked(position, &made.alias, &asks.question);
+                self.asked.insert(question.id.clone());
+                made.state = State::Asks(asks);
+                Some(question)
+            }
+        }
+    }
+
+    /// Looks what becomes of the call at this position, which is the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::Diverged`] where the run before has made another one there.
+    fn begin(
+        &mut self,
+        position: usize,
+        alias: &str,
+        arguments: &str,
+        callable: impl FnOnce() -> Result<Invocation, ErrorInfo>,
+    ) -> Result<Begun, ToolboxError> {
+        let digest = blake3::hash(arguments.as_bytes());
+        let Some(made) = self.made.get_mut(position) else {
+            return Ok(match callable() {
+                Ok(invocation) => {
+                    let state = State::Runs;
+                    self.made.push(Made { alias: alias.to_owned(), arguments: digest, state });
+                    Begun::Made(Work::Begin(Box::new(invocation)))
+                }
+                Err(error) => Begun::Denied(error),
+            });
+        };
+        if made.alias != alias || made.arguments != digest {
+            return Err(ToolboxError::Diverged {
+                number: position + 1,
+                before: made.alias.clone(),
+                now: alias.to_owned(),
+            });
+        }
+        Ok(match std::mem::replace(&mut made.state, State::Runs) {
+            State::Answered(asks) => Begun::Made(Work::Resume(asks)),
+            State::Ended(answer) => {
+                made.state = State::Ended(answer.clone());
+                Begun::Kept(answer)
+            }
+            State::Asks(asks) => {
+                let question = asked(position, alias, &asks.question);
+                made.state = State::Asks(asks);
+                Begun::Asks(question)
+            }
+            State::Dropped | State::Forgotten | State::Runs => {
+                made.state = State::Dropped;
+                Begun::Never
+            }
+        })
+    }
+
+    /// Looks whether the tool can be run again after a question.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::TooMuchToKeep`].
+    fn check_kept(&self) -> Result<(), ToolboxError> {
+        match self.made.iter().any(|made| matches!(made.state, State::Forgotten)) {
+            true => Err(ToolboxError::TooMuchToKeep { limit: KEPT_BYTES }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Runs a component that may call other tools. A question of an inner call is its own.
+///
+/// # Errors
+///
+/// [`ToolboxError::Diverged`] where it does not make the calls of its run before, and
+/// [`ToolboxError::TooMuchToKeep`] where a question cannot be asked.
+pub(crate) async fn run(
+    toolbox: &Toolbox,
+    component: &Component,
+    prepared: &mut Prepared,
+    callable: &Arc<Callable>,
+    outer: &CallContext,
+) -> Result<Completion, ToolboxError> {
+    let (port, mut requests) = ToolPort::new();
+    let replay = prepared.inner.replay.clone();
+    prepared.call.tools = Some(ToolCalls { port: port.clone(), replay });
+    let context = context(prepared, callable, outer);
+    let Prepared { call, inner: calls, .. } = prepared;
+    let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
+    let mut started = 0;
+    // Replies that never come.
+    let mut never = Vec::new();
+    let mut waiting = VecDeque::new();
+    let mut running = FuturesUnordered::<Running<'_>>::new();
+    let mut guest = pin!(toolbox.host().call(component, call, &outer.run));
+    let question = loop {
+        while running.len() < AT_ONCE
+            && let Some(job) = waiting.pop_front()
+        {
+            running.push(Box::pin(perform(toolbox, job, context.clone())));
+        }
+        let request = tokio::select! {
+            biased;
+            completion = &mut guest => return Ok(completion),
+            Some(end) = running.next(), if !running.is_empty() => {
+                match calls.end(end, &port) {
+                    Some(question) => break question,
+                    None => continue,
+                }
+            }
+            Some(request) = requests.recv() => request,
+        };
+        let (alias, arguments, reply) = match request {
+            ToolRequest::List { reply } => {
+                // The guest may have ended meanwhile, here and below.
+                let _ = reply.send(list(toolbox, callable));
+                continue;
+            }
+            ToolRequest::Start { alias, arguments, reply } => (alias, arguments, reply),
+        };
+        let begun = calls.begin(started, &alias, &arguments, || {
+            if started >= limit {
+                return Err(ErrorInfo::new(format!(
+                    "the call has made {limit} calls of other tools, its limit `tool_calls`"
+                )));
+            }
+            let arguments = read(&arguments)?;
+            Ok(callable.invocation(&alias, arguments)?.structured())
+        })?;
+        let (sender, receiver) = oneshot::channel();
+        let answer: Started = match begun {
+            Begun::Denied(error) => {
+                let _ = reply.send(Err(error));
+                continue;
+            }
+            Begun::Asks(question) => break question,
+            Begun::Made(work) => {
+                waiting.push_back(Job { position: started, work, reply: sender });
+                Ok(receiver)
+            }
+            Begun::Kept(answer) => {
+                let _ = sender.send(port.hold(answer));
+                Ok(receiver)
+            }
+            Begun::Never => {
+                never.push(sender);
+                Ok(receiver)
+            }
+        };
+        started += 1;
+        let _ = reply.send(answer);
+    };
+    // What runs goes on to its end, since a call that has begun is not made a second time;
+    // what waits for its turn is made in the next run. The guest waits meanwhile.
+    let begun = waiting.iter().map(|job| job.position).min();
+    while let Some(end) = running.next().await {
+        let _ = calls.end(end, &port);
+    }
+    calls.made.truncate(begun.unwrap_or(usize::MAX));
+    calls.check_kept()?;
+    Ok(Completion::answered(Outcome::NeedsInput(question)))
+}
+
+/// The context of inner calls: the rest of the outer call's time, and no rights of it.
+fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -> CallContext {
+    let mut context = outer.clone();
+    context.caller = Caller::Tool(prepared.tool.name.clone());
+    context.depth += 1;
+    context.scope = callable.scope();
+    context.run.events = kitbag_host::EventSink::default();
+    context.run.deadline = Instant::now().checked_add(outer.run.time(prepared.call.limits.time));
+    context.run.inner_memory.get_or_insert_with(|| Arc::new(Semaphore::new(1)));
+    context
+}
+
+/// Makes an inner call, unless the guest drops it.
+async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd {
+    let Job { position, work, mut reply } = job;
+    let (depth, caller) = (context.depth, context.caller.to_string());
+    let call = async {
+        match work {
+            Work::Begin(invocation) => {
+                pipeline::drive(&Nested, toolbox, *invocation, context, &mut NoAnswers).await
+            }
+            Work::Resume(asks) => {
+                pipeline::resume(&Nested, toolbox, asks, context, &mut NoAnswers).await
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = reply.closed() => (position, None),
+        ended = toolbox.host().inner(depth, call) => {
+            let end = match ended {
+                Some(Ok(Ended::Completed(completed))) => Ok(answer(*completed)),
+                Some(Ok(Ended::Suspended(asks))) => Err(asks),
+                Some(Ok(Ended::Refused(refusal))) => match refusal {},
+                Some(Err(error)) => Ok(Err(failure(&error))),
+                None => Ok(Err(failure(&ToolboxError::TooDeep { caller, limit: CALL_DEPTH }))),
+            };
+            (position, Some((end, reply)))
+        }
+    }
+}
+
+/// The answer to the guest.
+fn answer(completed: Completed) -> ToolAnswer {
+    let Completed { completion, structured, .. } = completed;
+    match completion.result {
+        Ok(Outcome::Success(text)) => {
+            let structured = structured.map_err(|error| failure(&error))?;
+            let structured = structured.map(|value| value.to_string());
+            Ok(Answered { text, structured, content: completion.emitted })
+        }
+        Ok(Outcome::Error(error)) => Err(error),
+        Ok(Outcome::NeedsInput(question)) => Err(ErrorInfo::new(question.text)),
+        Err(error) => Err(failure(&ToolboxError::Call(error))),
+    }
+}
+
+/// An error with its causes, in one sentence.
+fn failure(error: &ToolboxError) -> ErrorInfo {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    let message = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    ErrorInfo { transient: error.is_transient(), ..ErrorInfo::new(message) }
+}
+
+fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {
+    let read = json::parse(arguments.as_bytes(), JsonBudget::ARGUMENTS);
+    let value = read.map_err(|error| ErrorInfo::new(format!("invalid arguments: {error}")))?;
+    Ok(Arguments::json(value))
+}
+
+/// The tools that the guest can call. One that cannot be loaded is left out.
+fn list(toolbox: &Toolbox, callable: &Callable) -> Vec<CallableTool> {
+    let tools = callable.tools(toolbox).into_iter();
+    let described = tools.filter_map(|(alias, name)| {
+        let tool = toolbox.tool(name.as_str()).ok()?;
+        Some(CallableTool {
+            alias,
+            description: tool.description.map(|it| it.value).unwrap_or_default(),
+            input_schema: tool.input_schema.value.to_string(),
+            output_schema: tool.output_schema.map(|schema| schema.value.to_string()),
+        })
+    });
+    described.collect()
+}
+
+/// The question of an inner call, as one of the outer call's.
+fn asked(position: usize, alias: &str, question: &Question) -> Question {
+    let id = format!("{position}/{alias}/{}", question.id);
+    let text = format!("{alias}: {}", question.text);
+    Question { id, text, ..question.clone() }
+}
+
+fn position(id: &str) -> Option<usize> {
+    id.split_once('/')?.0.parse().ok()
+}
+
+/// Whether an id is that of this question of an inner call.
+fn question_id(id: &str, question: &Question) -> bool {
+    id.splitn(3, '/').nth(2) == Some(&*question.id)
+}

@@ -1,0 +1,143 @@
+//! Which tools a call may call.
+
+use std::sync::Arc;
+
+use kitbag_contract::{ErrorInfo, ToolName};
+use kitbag_policy::{Rates, ToolGrants, ToolRefusal, ToolRequest};
+use kitbag_schema::Arguments;
+use serde_json::{Map, Value};
+
+use crate::Toolbox;
+use crate::error::ToolboxError;
+use crate::invocation::Invocation;
+
+/// Which tools a caller may call: what a tool gets whose grant is `"caller"`.
+#[derive(Clone, Default)]
+pub(crate) enum Scope {
+    /// All that are enabled.
+    #[default]
+    All,
+    /// Those that the calling tool may call.
+    Granted(Arc<Callable>),
+}
+
+/// The tools that a call may call.
+pub(crate) struct Callable {
+    /// The tool that is called.
+    tool: ToolName,
+    grants: ToolGrants,
+    /// What its caller may call.
+    scope: Scope,
+}
+
+/// The grant by which a tool makes a call of another.
+#[derive(Clone, Debug)]
+pub(crate) struct Via {
+    /// The tool that calls.
+    pub(crate) caller: ToolName,
+    /// The name that it has for the other.
+    pub(crate) alias: String,
+    pub(crate) grants: ToolGrants,
+}
+
+impl Callable {
+    /// What a call of this tool may call. `None`: nothing.
+    pub(crate) fn new(tool: &ToolName, grants: &ToolGrants, scope: &Scope) -> Option<Arc<Self>> {
+        if matches!(grants, ToolGrants::None) {
+            return None;
+        }
+        let (tool, grants, scope) = (tool.clone(), grants.clone(), scope.clone());
+        Some(Arc::new(Self { tool, grants, scope }))
+    }
+
+    /// What the tools that it calls have as their callers'.
+    pub(crate) fn scope(self: &Arc<Self>) -> Scope {
+        Scope::Granted(Arc::clone(self))
+    }
+
+    /// The call of the tool with this alias.
+    ///
+    /// # Errors
+    ///
+    /// Says that there is none, and which there are.
+    pub(crate) fn invocation(
+        &self,
+        alias: &str,
+        arguments: Arguments,
+    ) -> Result<Invocation, ErrorInfo> {
+        match (&self.grants, &self.scope) {
+            (ToolGrants::None, _) => Err(self.refused(alias)),
+            (ToolGrants::Aliases(aliases), _) => {
+                let grant = aliases.get(alias).ok_or_else(|| self.refused(alias))?;
+                let (caller, alias) = (self.tool.clone(), alias.to_owned());
+                let via = Via { caller, alias, grants: self.grants.clone() };
+                Ok(Invocation::tool(grant.tool.as_str(), arguments).via(via))
+            }
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.invocation(alias, arguments),
+            (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => {
+                Ok(Invocation::tool(alias, arguments))
+            }
+            (ToolGrants::Caller, Scope::All) => {
+                Err(ErrorInfo::new(format!("`{alias}` does not call itself")))
+            }
+        }
+    }
+
+    /// The tools, each with its alias.
+    pub(crate) fn tools(&self, toolbox: &Toolbox) -> Vec<(String, ToolName)> {
+        match (&self.grants, &self.scope) {
+            (ToolGrants::None, _) => Vec::new(),
+            (ToolGrants::Aliases(aliases), _) => aliases
+                .iter()
+                .map(|(alias, grant)| (alias.to_string(), grant.tool.clone()))
+                .collect(),
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.tools(toolbox),
+            (ToolGrants::Caller, Scope::All) => toolbox
+                .summaries()
+                .map(|summary| summary.name)
+                .filter(|name| *name != self.tool)
+                .map(|name| (name.to_string(), name))
+                .collect(),
+        }
+    }
+
+    /// Why no grant has this alias.
+    fn refused(&self, alias: &str) -> ErrorInfo {
+        let nothing = Map::new();
+        let refusal = self.grants.decide(&ToolRequest { alias, arguments: &nothing }).err();
+        let refusal = refusal.unwrap_or(ToolRefusal::NoGrant { alias: alias.to_owned() });
+        ErrorInfo::new(explained(&self.tool, &refusal))
+    }
+}
+
+impl Via {
+    /// Decides on these arguments of the call, and says how often it may be made.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::NotGranted`].
+    pub(crate) fn check(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<Rates>, ToolboxError> {
+        let Self { caller, alias, grants } = self;
+        match grants.decide(&ToolRequest { alias, arguments }) {
+            Ok(allowed) => Ok(allowed.rate),
+            Err(refusal) => Err(ToolboxError::NotGranted {
+                caller: caller.to_string(),
+                alias: alias.clone(),
+                reason: explained(caller, &refusal),
+            }),
+        }
+    }
+}
+
+/// A refusal, and what would allow the call.
+fn explained(tool: &ToolName, refusal: &ToolRefusal) -> String {
+    match refusal.missing() {
+        Some(missing) => {
+            format!("{refusal}; to allow it, {}", missing.advice_for(tool.as_str()))
+        }
+        None => refusal.to_string(),
+    }
+}

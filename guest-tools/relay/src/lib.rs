@@ -1,0 +1,149 @@
+//! A tool that calls others, step by step as its arguments say. Some of these are what no
+//! honest tool would do.
+//!
+//! It is for tests only and no part of kitbag.
+
+#![forbid(unsafe_code)]
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::{Instant, SystemTime};
+
+use kitbag_sdk::host::{self, Level};
+use kitbag_sdk::serde_json::Value;
+use kitbag_sdk::tools::{self, Answer, Pending};
+use kitbag_sdk::{Ask, Call, Description, ErrorInfo, Stop, Tool, json};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Step {
+    /// The aliases.
+    List,
+    /// Calls a tool so often, one call after the other.
+    Call {
+        tool: String,
+        #[serde(default)]
+        arguments: Value,
+        #[serde(default = "once")]
+        times: u32,
+    },
+    /// Starts calls, which later steps finish.
+    Start {
+        tool: String,
+        #[serde(default)]
+        arguments: Value,
+        #[serde(default = "once")]
+        times: u32,
+    },
+    /// Takes the answers of all that was started, in the order in which they come.
+    Finish,
+    /// Drops all that was started.
+    Drop,
+    /// Says what the clocks and random numbers are.
+    Readings,
+    /// Calls a tool with an argument that is another in each run.
+    Diverge {
+        tool: String,
+    },
+    Log {
+        text: String,
+    },
+    /// Asks the person itself.
+    Ask {
+        text: String,
+    },
+    /// Loops without end.
+    Spin,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    steps: Vec<Step>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// The component.
+struct Relay;
+
+kitbag_sdk::export!(Relay);
+
+impl Tool for Relay {
+    type Arguments = Arguments;
+
+    fn describe() -> Description {
+        Description::new("relay")
+            .description("Call other tools.")
+            .arguments(json!({ "steps": { "type": "array", "items": {} } }), &["steps"])
+    }
+
+    fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+        let mut said = Vec::new();
+        let mut started = Vec::new();
+        for step in arguments.steps {
+            match step {
+                Step::List => {
+                    let aliases = tools::list().into_iter().map(|tool| tool.alias);
+                    said.push(aliases.collect::<Vec<_>>().join(" "));
+                }
+                Step::Call { tool, arguments, times } => {
+                    for _ in 0..times {
+                        said.push(shown(tools::call(&tool, &arguments)));
+                    }
+                }
+                Step::Start { tool, arguments, times } => {
+                    for _ in 0..times {
+                        match tools::start(&tool, &arguments) {
+                            Ok(pending) => started.push(pending),
+                            Err(error) => said.push(shown(Err(error))),
+                        }
+                    }
+                }
+                Step::Finish => {
+                    while !started.is_empty() {
+                        let first = tools::wait(&started.iter().collect::<Vec<&Pending>>());
+                        said.push(shown(started.remove(first).finish()));
+                    }
+                }
+                Step::Drop => started.clear(),
+                Step::Readings => {
+                    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                    let random = RandomState::new().hash_one(0);
+                    said.push(format!("{:?} {random} {:?}", since.ok(), Instant::now()));
+                }
+                Step::Diverge { tool } => {
+                    let answers = call.answers_json().len();
+                    said.push(shown(tools::call(&tool, &json!({ "text": format!("{answers}") }))));
+                }
+                Step::Log { text } => host::log(Level::Info, &text),
+                Step::Ask { text } => {
+                    let is_sure = call.ask(Ask::boolean("own", text))?;
+                    said.push(format!("own: {is_sure}"));
+                }
+                Step::Spin => loop {
+                    std::hint::spin_loop();
+                },
+            }
+        }
+        Ok(said.join("\n"))
+    }
+}
+
+fn shown(answer: Result<Answer, ErrorInfo>) -> String {
+    match answer {
+        Ok(answer) => {
+            let structured = answer.structured.map(|json| format!(" structured {json}"));
+            let content = match answer.content.len() {
+                0 => String::new(),
+                items => format!(" and {items} more"),
+            };
+            format!("ok {}{}{content}", answer.text, structured.unwrap_or_default())
+        }
+        Err(error) if error.transient => format!("error {} (transient)", error.message),
+        Err(error) => format!("error {}", error.message),
+    }
+}

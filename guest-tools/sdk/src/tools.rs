@@ -1,0 +1,84 @@
+//! Calls of other tools, by the aliases that the tool was granted.
+//!
+//! A tool that uses nothing of this does not import the interface `tools` of the contract.
+//! Without a host, in a tool's own tests, there are no tools.
+//!
+//! ```
+//! use kitbag_sdk::{ErrorInfo, json, tools};
+//!
+//! fn both() -> Result<(String, String), ErrorInfo> {
+//!     let first = tools::start("search", &json!({ "pattern": "fn main" }))?;
+//!     let second = tools::start("search", &json!({ "pattern": "fn test" }))?;
+//!     Ok((first.finish()?.text, second.finish()?.text))
+//! }
+//! # assert!(both().is_err());
+//! ```
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use serde_json::Value;
+
+use crate::ErrorInfo;
+use crate::bindings::kitbag::tool::tools;
+use crate::bindings::wasi::io::poll;
+
+pub use crate::bindings::kitbag::tool::tools::{Answer, ToolInfo};
+
+/// Whether there is a host: everywhere but in a tool's own tests.
+const HAS_HOST: bool = cfg!(target_arch = "wasm32");
+
+/// A call that was started. Dropping it ends the call.
+pub struct Pending(tools::Pending);
+
+/// The tools that can be called.
+pub fn list() -> Vec<ToolInfo> {
+    if HAS_HOST { tools::list() } else { Vec::new() }
+}
+
+/// Makes a call and waits for its end.
+///
+/// # Errors
+///
+/// The error of the tool, or why there was no call.
+pub fn call(alias: &str, arguments: &Value) -> Result<Answer, ErrorInfo> {
+    if HAS_HOST { tools::call(alias, &arguments.to_string()) } else { Err(no_host()) }
+}
+
+/// Starts a call. A few run at once, the rest waits.
+///
+/// # Errors
+///
+/// Why it was not started.
+pub fn start(alias: &str, arguments: &Value) -> Result<Pending, ErrorInfo> {
+    match HAS_HOST {
+        true => tools::start(alias, &arguments.to_string()).map(Pending),
+        false => Err(no_host()),
+    }
+}
+
+/// Waits until one of these calls has ended, and gives its index.
+///
+/// # Panics
+///
+/// Where there are none.
+pub fn wait(calls: &[&Pending]) -> usize {
+    let ready: Vec<_> = calls.iter().map(|call| call.0.subscribe()).collect();
+    let ready: Vec<_> = poll::poll(&ready.iter().collect::<Vec<_>>());
+    ready.first().map_or(0, |index| *index as usize)
+}
+
+impl Pending {
+    /// Waits for the end of the call.
+    ///
+    /// # Errors
+    ///
+    /// The error of the tool, or what kept the call from ending.
+    pub fn finish(self) -> Result<Answer, ErrorInfo> {
+        self.0.finish()
+    }
+}
+
+fn no_host() -> ErrorInfo {
+    ErrorInfo::new("there is no host that could call a tool")
+}
