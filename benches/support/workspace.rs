@@ -84,6 +84,13 @@ impl Workspace {
         path
     }
 
+    /// Writes the configuration of the user.
+    pub(crate) fn own_config(&self, config: &str) {
+        let directory = self.home().join(".config/kitbag");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("config.toml"), config).unwrap();
+    }
+
     /// Writes so many subjects of so many bytes: `subject-0.md` and so on.
     pub(crate) fn subjects(&self, directory: &str, count: usize, bytes: usize) {
         let line = "A line of text.\n";
