@@ -86,9 +86,12 @@ impl Workspace {
 
     /// Writes the configuration of the user.
     pub(crate) fn own_config(&self, config: &str) {
-        let directory = self.home().join(".config/kitbag");
-        fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("config.toml"), config).unwrap();
+        fs::create_dir_all(self.own_file().parent().unwrap()).unwrap();
+        fs::write(self.own_file(), config).unwrap();
+    }
+
+    fn own_file(&self) -> PathBuf {
+        self.home().join(".config/kitbag/config.toml")
     }
 
     /// Writes so many subjects of so many bytes: `subject-0.md` and so on.
@@ -123,6 +126,11 @@ impl Workspace {
 
     /// Where the library finds the same.
     pub(crate) fn places(&self) -> Places {
-        Places { cache: Some(self.cache()), home: Some(self.home()), ..Places::default() }
+        Places {
+            user_file: Some(self.own_file()).filter(|file| file.exists()),
+            cache: Some(self.cache()),
+            home: Some(self.home()),
+            ..Places::default()
+        }
     }
 }
