@@ -238,10 +238,11 @@ pub(crate) async fn run(
     outer: &CallContext,
 ) -> Result<Completion, ToolboxError> {
     let (port, mut requests) = ToolPort::new();
-    let replay = prepared.inner.replay.clone();
+    let replay = prepared.inner.get_or_insert_default().replay.clone();
     prepared.call.tools = Some(ToolCalls { port: port.clone(), replay });
     let context = context(prepared, callable, outer);
-    let Prepared { call, inner: calls, .. } = prepared;
+    let Prepared { call, inner, .. } = prepared;
+    let calls = inner.get_or_insert_default();
     let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
     let mut started = 0;
     // Replies that never come.

@@ -132,7 +132,7 @@ pub(crate) struct Prepared {
     /// The tools that it may call. `None`: it calls none.
     pub(crate) callable: Option<Arc<Callable>>,
     /// Its calls of them in the runs so far.
-    pub(crate) inner: InnerCalls,
+    pub(crate) inner: Option<InnerCalls>,
 }
 
 impl Invocation {
@@ -267,8 +267,7 @@ impl Suspended {
     /// Takes what the call has made of calls of other tools, to go on with
     /// ([`Resumed::inner`]). `None` where it made none.
     pub fn take_inner(&mut self) -> Option<InnerCalls> {
-        let inner = std::mem::take(&mut self.call.inner);
-        (!inner.is_empty()).then_some(inner)
+        self.call.inner.take().filter(|inner| !inner.is_empty())
     }
 
     /// What was wrong with the tool and did not keep it from running.

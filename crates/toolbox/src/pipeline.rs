@@ -244,8 +244,8 @@ fn prepare(
         answers: resumed.answers,
         is_structured,
         problems,
+        inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
         callable,
-        inner: resumed.inner.unwrap_or_default(),
     }))
 }
 
@@ -450,7 +450,7 @@ async fn run(
                     toolbox.host().call(component, &call.call, context).await
                 }
                 Some(callable) => {
-                    let own = call.inner.take_answers(&call.answers);
+                    let own = call.inner.get_or_insert_default().take_answers(&call.answers);
                     call.call.answers = text(&own);
                     let callable = callable.clone();
                     inner::run(toolbox, component, &mut call, &callable, outer).await?
