@@ -15,7 +15,7 @@ use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
 use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
-use kitbag_policy::{Access, Grants, Request, RequestedGrants};
+use kitbag_policy::{Access, Grants, Request, RequestedGrants, WantedTool};
 
 /// How long a component may take to compile: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
@@ -348,6 +348,8 @@ struct Declared {
     given_by_call: Vec<String>,
     /// What it cannot do without, by kind: a line of its grants in TOML.
     required: Vec<String>,
+    /// Whether it asks for what its caller may call.
+    calls: bool,
 }
 
 impl Built {
@@ -417,14 +419,22 @@ impl Built {
                 workspace: None,
                 given_by_call: Vec::new(),
                 required: Vec::new(),
+                calls: false,
             };
             let nothing = Grants::default();
             for (_, missing) in requested.missing_required(&nothing) {
                 declared.required.push(missing.as_setting());
             }
             for request in requested.requests() {
-                // What is granted by name is not given to a built-in by itself.
-                let Request::Path(request) = request else { continue };
+                let request = match request {
+                    Request::Path(request) => request,
+                    Request::Tool(WantedTool::Caller) => {
+                        declared.calls = true;
+                        continue;
+                    }
+                    // What is granted by name is not given to a built-in by itself.
+                    _ => continue,
+                };
                 if !request.is_workspace() {
                     declared.given_by_call.push(request.guest.to_string());
                 } else if declared.workspace != Some(Access::ReadWrite) {
@@ -455,13 +465,13 @@ fn made_by(content: &[u8]) -> io::Result<Vec<u8>> {
 
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, workspace, given_by_call, required } = self;
+        let Self { name, description, workspace, given_by_call, required, calls } = self;
         let workspace = match workspace {
             None => "none",
             Some(Access::ReadOnly) => "ro",
             Some(Access::ReadWrite) => "rw",
         };
-        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}, {required:?}")
+        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}, {required:?}, {calls}")
     }
 }
 

@@ -30,6 +30,7 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
         workspace: None,
         given_by_call: &[],
         required: &[],
+        calls: false,
     };
     tools.iter().map(tool).collect::<Vec<_>>().leak()
 }

@@ -21,7 +21,7 @@ struct Aligned<T: ?Sized>(T);
 macro_rules! builtins {
     ($($component:ident: $kind:ident $native:literal, $packed:literal, [
         $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*],
-            [$($required:literal),*]),*
+            [$($required:literal),*], $calls:literal),*
     ];)*) => {
         $(mod $component {
             use super::*;
@@ -40,6 +40,7 @@ macro_rules! builtins {
             workspace: builtins!(@ $workspace),
             given_by_call: &[$($guest),*],
             required: &[$($required),*],
+            calls: $calls,
         },)*)*];
     };
     (@ Uncompiled $name:expr, $native:literal, $packed:expr) => {

@@ -131,6 +131,14 @@ pub struct BuiltinTool<'a> {
     /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML:
     /// it is off where it is granted nothing of one and configuration does not turn it on.
     pub required: &'a [&'a str],
+    /// Whether it asks for the tools that its caller may call, which it gets where
+    /// configuration says nothing.
+    pub calls: bool,
+}
+
+impl BuiltinTool<'_> {
+    /// How many calls of other tools one call makes of a built-in that may make any.
+    pub(crate) const CALLS: u64 = 200;
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {

@@ -20,6 +20,7 @@ mod generated {
         world: "calling-tool",
         imports: {
             "kitbag:tool/tools.list": async | trappable,
+            "kitbag:tool/tools.find": async | trappable,
             "kitbag:tool/tools.start": async | trappable,
             "kitbag:tool/tools.call": async | trappable,
             "kitbag:tool/tools.[method]pending.finish": async | trappable,

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rand::SeedableRng;
@@ -23,7 +23,8 @@ pub struct Replay(Arc<Recorded>);
 
 struct Recorded {
     seed: [u8; 32],
-    begun: Instant,
+    /// When the monotonic clock was zero: it stands still between the runs.
+    begun: Mutex<Instant>,
     wall: Mutex<Vec<Duration>>,
     monotonic: Mutex<Vec<u64>>,
     logged: AtomicUsize,
@@ -34,7 +35,7 @@ impl Replay {
     pub fn new() -> Self {
         Self(Arc::new(Recorded {
             seed: rand::random(),
-            begun: Instant::now(),
+            begun: Mutex::new(Instant::now()),
             wall: Mutex::default(),
             monotonic: Mutex::default(),
             logged: AtomicUsize::new(0),
@@ -43,6 +44,11 @@ impl Replay {
 
     /// Gives a run its clocks and random numbers.
     pub(crate) fn begin(&self, wasi: &mut WasiCtxBuilder) {
+        let last = lock(&self.0.monotonic).last().copied();
+        let begun = last.and_then(|last| Instant::now().checked_sub(Duration::from_nanos(last)));
+        if let Some(begun) = begun {
+            *lock(&self.0.begun) = begun;
+        }
         let secure = StdRng::from_seed(self.0.seed);
         let insecure = StdRng::from_seed(self.0.seed.map(|byte| !byte));
         let (seed, _) = self.0.seed.split_first_chunk().expect("there are more bytes");
@@ -87,7 +93,7 @@ struct Clock {
 impl Clock {
     fn read<T: Copy>(&self, readings: &Mutex<Vec<T>>, now: impl FnOnce() -> T) -> T {
         let number = self.next.replace(self.next.get() + 1);
-        let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = lock(readings);
         if let Some(reading) = readings.get(number) {
             return *reading;
         }
@@ -116,7 +122,40 @@ impl HostMonotonicClock for Clock {
     }
 
     fn now(&self) -> u64 {
-        let now = || u64::try_from(self.recorded.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let begun = *lock(&self.recorded.begun);
+        let now = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.read(&self.recorded.monotonic, now)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_run_reads_the_same_and_the_monotonic_clock_stood_still_meanwhile() {
+        let replay = Replay::new();
+        let clock = || {
+            replay.begin(&mut WasiCtxBuilder::new());
+            Clock { recorded: Arc::clone(&replay.0), next: Cell::new(0) }
+        };
+        let first = clock();
+        let walls = [HostWallClock::now(&first), HostWallClock::now(&first)];
+        let readings = [HostMonotonicClock::now(&first), HostMonotonicClock::now(&first)];
+        // As if a person had thought for an hour.
+        let mut begun = lock(&replay.0.begun);
+        *begun = begun.checked_sub(Duration::from_secs(3600)).unwrap();
+        drop(begun);
+        let second = clock();
+        assert_eq!([HostWallClock::now(&second), HostWallClock::now(&second)], walls);
+        let again = [HostMonotonicClock::now(&second), HostMonotonicClock::now(&second)];
+        assert_eq!(again, readings);
+        let next = HostMonotonicClock::now(&second);
+        let hour = u64::try_from(Duration::from_secs(3600).as_nanos()).unwrap();
+        assert!(next >= readings[1] && next < hour, "{next} {readings:?}");
     }
 }

@@ -30,6 +30,7 @@ use crate::error::ToolboxError;
 use crate::invocation::{Completed, Ended, Invocation, Prepared, Suspended};
 use crate::pipeline;
 use crate::scope::Callable;
+use crate::tool;
 
 /// How many inner calls of one call run at once; the rest waits.
 const AT_ONCE: usize = 4;
@@ -273,6 +274,10 @@ pub(crate) async fn run(
                 let _ = reply.send(list(toolbox, callable));
                 continue;
             }
+            ToolRequest::Find { alias, reply } => {
+                let _ = reply.send(find(toolbox, callable, &alias, outer));
+                continue;
+            }
             ToolRequest::Start { alias, arguments, reply } => (alias, arguments, reply),
         };
         let begun = calls.begin(started, &alias, &arguments, || {
@@ -401,6 +406,24 @@ fn list(toolbox: &Toolbox, callable: &Callable) -> Vec<CallableTool> {
         })
     });
     described.collect()
+}
+
+/// The tool with this alias, if the guest can call it and it can be loaded.
+fn find(
+    toolbox: &Toolbox,
+    callable: &Callable,
+    alias: &str,
+    outer: &CallContext,
+) -> Option<CallableTool> {
+    let name = callable.find(alias)?;
+    let configured = toolbox.0.find(name.as_str()).ok()?;
+    let (tool, _) = tool::resolve(&toolbox.0, configured, &outer.run).ok()?;
+    Some(CallableTool {
+        alias: alias.to_owned(),
+        description: tool.description.as_ref().map(|it| it.value.clone()).unwrap_or_default(),
+        input_schema: tool.input_schema.value.to_string(),
+        output_schema: tool.output_schema.as_ref().map(|schema| schema.value.to_string()),
+    })
 }
 
 /// The question of an inner call, as one of the outer call's.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::ErrorKind;
 
-use kitbag_config::{Config, ToolSource, Topic};
+use kitbag_config::{Config, Tool, ToolSource, Topic};
 use kitbag_contract::text::{alternatives, nearest, shown};
 use kitbag_contract::{ByteSize, ErrorInfo, Limits};
 use kitbag_files::{OpenError, locate};
@@ -27,7 +27,7 @@ const TOPIC_KEY: &str = "_topic";
 pub(crate) struct Learn;
 
 impl Adapter for Learn {
-    fn describe(&self, config: &Config, description: &mut String) {
+    fn describe(&self, config: &Config, _: &Tool, description: &mut String) {
         let lines: Vec<_> = enabled(config).map(topic_line).collect();
         match lines.is_empty() {
             true => description.push_str("\n\nNo topics are configured."),

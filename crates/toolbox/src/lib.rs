@@ -20,6 +20,7 @@ mod narrow;
 mod native;
 mod pipeline;
 mod program;
+mod python;
 mod scope;
 mod served;
 mod tool;
@@ -45,6 +46,7 @@ use kitbag_rates::Counts;
 use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
+use crate::adapter::Adapter;
 use crate::edge::{Edge, Inline, Offloaded};
 use crate::pipeline::drive;
 use crate::program::ProgramTools;
@@ -81,13 +83,16 @@ pub struct Builtin {
     pub given_by_call: &'static [&'static str],
     /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML.
     pub required: &'static [&'static str],
+    /// Whether it asks for the tools that its caller may call, which it gets where
+    /// configuration says nothing.
+    pub calls: bool,
 }
 
 impl Builtin {
     /// The tool as configuration has to know it.
     pub fn declaration(&self) -> BuiltinTool<'static> {
-        let Self { name, toolset, workspace, given_by_call, required, .. } = *self;
-        BuiltinTool { name, toolset, workspace, given_by_call, required }
+        let Self { name, toolset, workspace, given_by_call, required, calls, .. } = *self;
+        BuiltinTool { name, toolset, workspace, given_by_call, required, calls }
     }
 }
 
@@ -269,10 +274,11 @@ impl Toolbox {
     /// Adds what a model reads and the tool does not, which a call can do
     /// without.
     fn for_model(&self, configured: &ConfiguredTool, mut tool: Tool) -> Tool {
-        if let Some(adapter) = tool::adapter(&configured.source.value)
+        let adapter = tool::adapter(&configured.source.value);
+        if let Some(adapter) = adapter
             && let Some(description) = &mut tool.description
         {
-            adapter.describe(&self.0.config, &mut description.value);
+            adapter.describe(&self.0.config, configured, &mut description.value);
         }
         if let ToolSource::Builtin { name } = &configured.source.value
             && self.0.builtin(&name.value).is_ok_and(|builtin| builtin.workspace.is_some())
@@ -282,7 +288,9 @@ impl Toolbox {
         }
         let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
         let grants = &tool.grants.value;
-        let lines = grants.network_line().into_iter().chain(grants.tools_line());
+        let names_tools = adapter.is_some_and(Adapter::names_tools);
+        let tools = grants.tools_line().filter(|_| !names_tools);
+        let lines = grants.network_line().into_iter().chain(tools);
         for line in lines.chain(unavailable) {
             let description = tool.description.get_or_insert(Sourced::default(String::new()));
             let end = if description.value.is_empty() { "" } else { "\n" };

@@ -83,6 +83,18 @@ impl Callable {
         }
     }
 
+    /// The tool with this alias, if there is one. Whether it is enabled is not looked at.
+    pub(crate) fn find(&self, alias: &str) -> Option<ToolName> {
+        match (&self.grants, &self.scope) {
+            (ToolGrants::None, _) => None,
+            (ToolGrants::Aliases(aliases), _) => aliases.get(alias).map(|grant| grant.tool.clone()),
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.find(alias),
+            (ToolGrants::Caller, Scope::All) => {
+                ToolName::new(alias).ok().filter(|name| *name != self.tool)
+            }
+        }
+    }
+
     /// The tools, each with its alias.
     pub(crate) fn tools(&self, toolbox: &Toolbox) -> Vec<(String, ToolName)> {
         match (&self.grants, &self.scope) {

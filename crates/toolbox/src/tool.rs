@@ -12,8 +12,8 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
-    RequestedGrants,
+    Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
+    RequestedGrants, ToolGrants as CallableTools,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
@@ -23,6 +23,7 @@ use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
 use crate::native::Native;
+use crate::python::{Python, is_python};
 use crate::{Builtin, Inner};
 
 /// A tool in one line.
@@ -364,7 +365,11 @@ struct ResolvedTool {
 
 /// The host's half of a tool, if it has one.
 pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
-    is_learn(source).then_some(&Learn)
+    match source {
+        source if is_learn(source) => Some(&Learn),
+        source if is_python(source) => Some(&Python),
+        _ => None,
+    }
 }
 
 /// Resolves a tool. A local one is loaded where its configuration leaves something to
@@ -511,7 +516,7 @@ fn with(
             // Grants say nothing of it.
             ToolSource::Native => says.annotations.unwrap_or_default(),
             ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Bytes(_) => {
-                annotations(&tool.grants.value, says.annotations.unwrap_or_default())
+                annotations(effects(inner, tool), says.annotations.unwrap_or_default())
             }
         },
         grants: tool.grants.clone(),
@@ -553,9 +558,38 @@ fn describe_builtin(builtin: &Builtin) -> ToolDescription {
     serde_json::from_str(builtin.description).unwrap_or_default()
 }
 
+/// What a tool with its grants can do. One that calls whatever its caller may can do what all
+/// others can that are enabled.
+fn effects(inner: &Inner, tool: &kitbag_config::Tool) -> Effects {
+    let grants = &tool.grants.value;
+    if grants.tools != CallableTools::Caller {
+        return grants.effects();
+    }
+    let own = |grants: &Grants| {
+        let kinds = grants.kinds().into_iter();
+        let own = kinds.filter(|kind| kind.key() != CallableTools::KEY);
+        own.fold(Effects::default(), |all, kind| all.or(kind.effects()))
+    };
+    let others = inner.config.tools.values();
+    let others = others.filter(|other| other.is_enabled() && other.name != tool.name);
+    others.fold(own(grants), |all, other| {
+        all.or(match (&other.source.value, &other.grants.value) {
+            (ToolSource::Native, _) => {
+                let native = inner.program.natives.get(&other.name).map(Native::description);
+                let claims = native.and_then(|says| says.annotations).unwrap_or_default();
+                Effects {
+                    changes: claims.read_only_hint != Some(true),
+                    open_world: claims.open_world_hint != Some(false),
+                }
+            }
+            (_, grants) if grants.tools == CallableTools::Caller => own(grants),
+            (_, grants) => grants.effects(),
+        })
+    })
+}
+
 /// Derives from the grants what they tell, whatever the tool claims.
-fn annotations(grants: &Grants, claims: Annotations) -> Annotations {
-    let effects = grants.effects();
+fn annotations(effects: Effects, claims: Annotations) -> Annotations {
     Annotations {
         read_only_hint: Some(!effects.changes),
         // A tool that may write may also remove what is there, whatever it says.

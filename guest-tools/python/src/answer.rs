@@ -1,30 +1,77 @@
-//! What a call answers: what the script printed, then its value or its traceback.
+//! What a call answers: what the script printed, then its value or its traceback, and what
+//! calling tools took. What is printed goes out as log messages, too, while the script runs.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use kitbag_sdk::host::{self, Level};
 use kitbag_workspace::cut;
 use monty_types::{ExcType, MontyException, MontyObject, PrintWriterCallback};
 
 use crate::MODULES;
+use crate::awaited::Awaited;
+use crate::tools::{Spent, Tools};
 use crate::value::to_text;
 
 /// How much of what a script prints is in the answer, and how much of its value, in bytes.
 pub(crate) const SHOWN_BYTES: usize = 32 << 10;
+
+/// The longest message that is logged, and how many and how much of them, in bytes: a little
+/// more than the host passes on, so that it says so.
+const MESSAGE_BYTES: usize = 4 << 10;
+const MESSAGES: usize = 1001;
+const ALL_MESSAGE_BYTES: usize = 68 << 10;
 
 /// How many lines of a traceback are shown from its beginning and from its end, which has
 /// the exception, and how many characters of each line.
 const TRACEBACK_LINES: (usize, usize) = (20, 40);
 const LINE_CHARS: usize = 400;
 
+/// What the interpreter says of something that is no future.
+const AWAITABLE: [&str; 2] = ["awaitable is required", "can't be awaited"];
+
 /// Takes what a script prints: the first [`SHOWN_BYTES`], and how much more there was.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     text: String,
     left_out: u64,
+    log: Log,
+}
+
+/// Logs what is printed: what one `print` prints is a message.
+#[derive(Debug, Default)]
+struct Log {
+    message: String,
+    messages: usize,
+    bytes: usize,
+}
+
+impl Log {
+    fn push(&mut self, text: &str) {
+        if self.messages >= MESSAGES || self.bytes >= ALL_MESSAGE_BYTES {
+            return;
+        }
+        let room = MESSAGE_BYTES.saturating_sub(self.message.len());
+        let taken = &text[..text.floor_char_boundary(room)];
+        self.message.push_str(taken);
+        self.bytes += taken.len();
+    }
+
+    fn send(&mut self) {
+        if self.messages < MESSAGES && self.bytes <= ALL_MESSAGE_BYTES {
+            host::log(Level::Info, &self.message);
+            self.messages += 1;
+        }
+        self.message.clear();
+    }
 }
 
 impl Printed {
+    /// Takes what the host prints for the script.
+    pub(crate) fn show(&mut self, text: &str) {
+        self.push(text);
+    }
+
     fn push(&mut self, text: &str) {
         let room = match self.left_out {
             0 => SHOWN_BYTES - self.text.len(),
@@ -37,17 +84,16 @@ impl Printed {
     }
 
     /// What was printed, on lines of its own.
-    fn into_lines(self) -> String {
+    fn into_lines(mut self) -> String {
+        if !self.log.message.is_empty() {
+            self.log.send();
+        }
         let mut text = self.text;
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
         if self.left_out > 0 {
-            let _ = writeln!(
-                text,
-                "[{} more bytes were printed: print less, or write a file where that is granted]",
-                self.left_out
-            );
+            let _ = writeln!(text, "[{} more bytes were printed: print less]", self.left_out);
         }
         text
     }
@@ -56,11 +102,19 @@ impl Printed {
 impl PrintWriterCallback for Printed {
     fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
         self.push(&output);
+        self.log.push(&output);
         Ok(())
     }
 
     fn stdout_push(&mut self, end: char) -> Result<(), MontyException> {
-        self.push(end.encode_utf8(&mut [0; 4]));
+        let mut text = [0; 4];
+        let text = &*end.encode_utf8(&mut text);
+        self.push(text);
+        // The end of a `print` as a rule; others are part of what is printed.
+        match end {
+            '\n' => self.log.send(),
+            _ => self.log.push(text),
+        }
         Ok(())
     }
 }
@@ -85,13 +139,46 @@ pub(crate) fn success(printed: Printed, value: &MontyObject) -> String {
 }
 
 /// The error of a script that an exception ended.
-pub(crate) fn failure(printed: Printed, exception: &MontyException) -> String {
+pub(crate) fn failure(
+    printed: Printed,
+    exception: &MontyException,
+    tools: &mut Tools,
+    awaited: &Awaited,
+) -> String {
     let mut message = printed.into_lines();
-    message.push_str(&shorten(&exception.to_string()));
-    if exception.exc_type() == ExcType::ModuleNotFoundError {
-        let _ = write!(message, "\nthe modules here are {}", MODULES.join(", "));
+    let traceback = exception.to_string();
+    message.push_str(&shorten(&awaited.restore(&traceback)));
+    let said = exception.message().unwrap_or_default();
+    match exception.exc_type() {
+        ExcType::ModuleNotFoundError => {
+            let _ = write!(message, "\nthe modules here are {}", MODULES.join(", "));
+        }
+        ExcType::NameError => {
+            let name = said.split('\'').nth(1).unwrap_or_default();
+            if let Some(tool) = tools.nearest(name) {
+                let _ = write!(message, "\ndid you mean the tool `{tool}`? help() lists all");
+            }
+        }
+        ExcType::TypeError
+            if tools.were_called() && AWAITABLE.iter().any(|it| said.contains(it)) =>
+        {
+            message.push_str(
+                "\na call of a tool gives its result; where it stands in `await …` or \
+                 `gather(…)`, or in a list that is gathered, it gives a future",
+            );
+        }
+        _ => {}
     }
     message
+}
+
+/// Adds what calling tools took, where the script called some.
+pub(crate) fn with_spent(mut answer: String, spent: &Spent) -> String {
+    if let Some(line) = spent.line() {
+        answer.push('\n');
+        answer.push_str(&line);
+    }
+    answer
 }
 
 /// A traceback without the middle of a long one, and without the end of long lines.

@@ -1,19 +1,24 @@
 //! The tool `python`.
 //!
 //! The interpreter is the crate `monty`, compiled as it is. It reaches nothing by itself:
-//! where a script asks for a file, a variable or the time, it stops, and [`system`] answers.
-//! What ends a script that does not end, or takes too much, are the limits of the call.
+//! where a script asks for a file, a variable or the time, it stops, and [`system`] answers;
+//! where it calls a tool, [`tools`] does. Files are read: what changes something is a tool, which
+//! is not called again where the script is run again with an answer. What ends a script that does not end, or takes too much, are the limits of the call.
 
 #![forbid(unsafe_code)]
 
 mod answer;
+mod awaited;
+mod help;
+mod names;
 mod system;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod value;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
-use monty::{MontyRun, RunProgress};
+use monty::{FunctionCall, MontyRun, RunProgress};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
     PrintWriter, ResourceLimits, ResourceTracker,
@@ -21,7 +26,9 @@ use monty_types::{
 use serde::Deserialize;
 
 use crate::answer::Printed;
+use crate::awaited::Awaited;
 use crate::system::System;
+use crate::tools::{CallResult, HELP, Tools};
 use crate::value::Inputs;
 
 /// What a traceback calls the script.
@@ -73,12 +80,14 @@ impl Tool for Python {
             .description(
                 "Run a Python script in a fresh sandbox, for what takes more than one step: \
                  arithmetic, text, JSON, dates, files of the workspace by `open()` and \
-                 `pathlib`. No packages, network or processes; nothing is kept between calls. \
+                 `pathlib`, read-only. Tools are functions: `x = f(a=1)`, or \
+                 `await asyncio.gather(f(…), g(…))`; `help(f)` shows one, `help()` lists all. \
+                 No packages, network or processes; nothing is kept between calls. \
                  Not there: `del`, `match`, `yield`, class inheritance, `@property`, \
                  `for line in file` (use `.readlines()`), `csv`, \
                  `random`, `time`. Example: {\"code\": \"sum(len(s) for s in words)\", \
-                 \"inputs\": {\"words\": [\"a\", \"bc\"]}}. Answers what it printed, then the value of the last expression, as \
-                 JSON where it is data; an error is the traceback.",
+                 \"inputs\": {\"words\": [\"a\", \"bc\"]}}. Answers what it printed, then the \
+                 value of the last expression, as JSON where it is data; an error is the traceback.",
             )
             .arguments(
                 json!({
@@ -97,48 +106,129 @@ impl Tool for Python {
                 "idempotentHint": false,
                 "openWorldHint": false,
             }))
-            .grants(json!({ "filesystem": [{ "guest": "/workspace", "mode": "ro" }] }))
+            .grants(json!({
+                "filesystem": [{ "guest": "/workspace", "mode": "ro" }],
+                "tools": "caller",
+            }))
     }
 
     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+        let Arguments { mut code, inputs } = arguments;
+        let awaited = Awaited::read(&mut code, inputs.0.iter().map(|(name, _)| name.as_str()));
+        let mut script = Script { system: System::new(call), tools: Tools::default(), awaited };
         let mut printed = Printed::default();
-        match run(arguments, &System::new(call), &mut printed) {
-            Ok(value) => Ok(answer::success(printed, &value)),
-            Err(exception) => Err(ErrorInfo::new(answer::failure(printed, &exception)).into()),
+        let ended = script.run(code, inputs, &mut printed);
+        let Script { mut tools, awaited, .. } = script;
+        let told = match &ended {
+            Ok(value) => answer::success(printed, value),
+            Err(exception) => answer::failure(printed, exception, &mut tools, &awaited),
+        };
+        let told = answer::with_spent(told, &tools.end());
+        ended.map(|_| told.clone()).map_err(|_| ErrorInfo::new(told).into())
+    }
+}
+
+/// A script that runs.
+struct Script {
+    system: System,
+    tools: Tools,
+    awaited: Awaited,
+}
+
+impl Script {
+    /// Runs a script to its end and returns the value of its last expression.
+    ///
+    /// # Errors
+    ///
+    /// The exception that ended it.
+    fn run(
+        &mut self,
+        code: String,
+        inputs: Inputs,
+        printed: &mut Printed,
+    ) -> Result<MontyObject, MontyException> {
+        let (names, values) = inputs.0.into_iter().unzip();
+        let script = MontyRun::new(code, SCRIPT, names, CompileOptions::default())?;
+        let tracker = ResourceTracker::new(ResourceLimits::default().max_memory(VALUE_BYTES));
+        let mut progress = script.start(values, tracker, PrintWriter::Callback(printed))?;
+        loop {
+            progress = match progress {
+                RunProgress::Complete(value) => return Ok(value),
+                RunProgress::OsCall(call) => call
+                    .resume_with(PrintWriter::Callback(printed), |call| self.system.answer(call))?,
+                RunProgress::NameLookup(lookup) => {
+                    let function = match lookup.object_id() {
+                        None => self.look_up(&lookup.name),
+                        Some(_) => NameLookupResult::Undefined,
+                    };
+                    lookup.resume(function, PrintWriter::Callback(printed))?
+                }
+                RunProgress::FunctionCall(call) => {
+                    let result = self.call(&call, printed);
+                    call.resume(result, PrintWriter::Callback(printed))?
+                }
+                RunProgress::ResolveFutures(futures) => {
+                    let print = PrintWriter::Callback(printed);
+                    match self.tools.finish(futures.pending_call_ids()) {
+                        Some((call, result)) => futures.resume(vec![(call, of(result))], print)?,
+                        None => {
+                            let message = "all tasks wait, and nothing is left that could wake one";
+                            let kind = ExcType::RuntimeError;
+                            let error = MontyException::new(kind, Some(message.to_owned()));
+                            futures.abort(error, print)?
+                        }
+                    }
+                }
+            };
+        }
+    }
+
+    /// The function that a name of the script stands for.
+    fn look_up(&mut self, name: &str) -> NameLookupResult {
+        let plain = self.awaited.name(name);
+        let is_function = match plain.unwrap_or(name) {
+            HELP => true,
+            tool => self.tools.find(tool).is_some(),
+        };
+        if is_function {
+            let (name, docstring) = (name.to_owned(), None);
+            return NameLookupResult::Value(MontyObject::Function { name, docstring });
+        }
+        match plain {
+            None => NameLookupResult::Undefined,
+            // The script knows it by this name.
+            Some(plain) => {
+                let message = format!("name '{plain}' is not defined");
+                NameLookupResult::Error(MontyException::new(ExcType::NameError, Some(message)))
+            }
+        }
+    }
+
+    /// Calls a function of the host's.
+    fn call(&mut self, call: &FunctionCall, printed: &mut Printed) -> ExtFunctionResult {
+        let name = &*call.function_name;
+        if call.object_id.is_some() {
+            return ExtFunctionResult::NotFound(name.to_owned());
+        }
+        if name == HELP {
+            return of(tools::help(&mut self.tools, call).map(|text| {
+                printed.show(&text);
+                MontyObject::None
+            }));
+        }
+        match self.awaited.name(name) {
+            None => of(self.tools.call(name, call)),
+            Some(plain) => match self.tools.start(plain, call) {
+                Ok(()) => ExtFunctionResult::Future(call.call_id),
+                Err(exception) => ExtFunctionResult::Error(exception),
+            },
         }
     }
 }
 
-/// Runs a script to its end and returns the value of its last expression.
-///
-/// # Errors
-///
-/// The exception that ended it.
-fn run(
-    arguments: Arguments,
-    system: &System,
-    printed: &mut Printed,
-) -> Result<MontyObject, MontyException> {
-    let (names, values) = arguments.inputs.0.into_iter().unzip();
-    let script = MontyRun::new(arguments.code, SCRIPT, names, CompileOptions::default())?;
-    let tracker = ResourceTracker::new(ResourceLimits::default().max_memory(VALUE_BYTES));
-    let mut progress = script.start(values, tracker, PrintWriter::Callback(printed))?;
-    loop {
-        let print = PrintWriter::Callback(printed);
-        progress = match progress {
-            RunProgress::Complete(value) => return Ok(value),
-            RunProgress::OsCall(call) => call.resume_with(print, |call| system.answer(call))?,
-            // There are no functions and no names from outside.
-            RunProgress::NameLookup(lookup) => lookup.resume(NameLookupResult::Undefined, print)?,
-            RunProgress::FunctionCall(call) => {
-                let name = call.function_name.clone();
-                call.resume(ExtFunctionResult::NotFound(name), print)?
-            }
-            RunProgress::ResolveFutures(futures) => {
-                let message = "all tasks wait, and nothing is left that could wake one";
-                let error = MontyException::new(ExcType::RuntimeError, Some(message.to_owned()));
-                futures.abort(error, print)?
-            }
-        };
+fn of(result: CallResult) -> ExtFunctionResult {
+    match result {
+        Ok(value) => ExtFunctionResult::Return(value),
+        Err(exception) => ExtFunctionResult::Error(exception),
     }
 }

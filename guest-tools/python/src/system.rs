@@ -1,10 +1,11 @@
 //! What a script asks of the system: files, variables, the time.
 //!
 //! The guest's own file system answers, which holds what the tool is granted and nothing
-//! else. Paths are as in Python, relative to the directory that the call works in.
+//! else. A script reads it: where it is run again with an answer to a question, what it has
+//! changed would be changed twice, so that only tools change something. Paths are as in Python, relative to the directory that the call works in.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,9 +18,10 @@ use monty_types::{
     dir_stat, file_stat, unicode_decode_error_msg, utf8_error_reason,
 };
 
-/// What stands behind the error for a write that is not granted.
-const WRITABLE: &str = "; to allow writing, add `{ host = \".\", guest = \"/workspace\", mode = \
-                        \"rw\" }` to `tools.python.grants.filesystem`";
+/// What stands behind the error for a change of files.
+const THROUGH_TOOLS: &str = "a script changes files by tools alone, such as \
+                             `write_file(path=…, content=…)`, which `[toolsets] write = true` \
+                             turns on";
 
 /// The system as one call sees it.
 pub(crate) struct System {
@@ -72,32 +74,14 @@ impl System {
             OsFunctionCall::Resolve(path) | OsFunctionCall::Absolute(path) => {
                 Ok(MontyObject::Path(self.locate(&path).path))
             }
-            OsFunctionCall::WriteText(it) => {
-                self.write(&it.path, it.data.as_bytes(), Opening::Truncate)?;
-                Ok(count(it.data.chars().count()))
-            }
-            OsFunctionCall::AppendText(it) => {
-                self.write(&it.path, it.data.as_bytes(), Opening::Append)?;
-                Ok(count(it.data.chars().count()))
-            }
-            OsFunctionCall::WriteBytes(it) => {
-                self.write(&it.path, &it.data, Opening::Truncate)?;
-                Ok(count(it.data.len()))
-            }
-            OsFunctionCall::AppendBytes(it) => {
-                self.write(&it.path, &it.data, Opening::Append)?;
-                Ok(count(it.data.len()))
-            }
             OsFunctionCall::Open(it) => self.open(it.path.into_string(), it.mode),
-            OsFunctionCall::Mkdir(it) => self.make_directory(&it.path, it.parents, it.exist_ok),
-            OsFunctionCall::Unlink(path) => {
-                self.done(&path, "removed", |path| fs::remove_file(path))
-            }
-            OsFunctionCall::Rmdir(path) => self.done(&path, "removed", |path| fs::remove_dir(path)),
-            OsFunctionCall::Rename(it) => {
-                let target = self.locate(&it.dst);
-                self.done(&it.src, "renamed", |path| fs::rename(path, &target.path))
-            }
+            OsFunctionCall::WriteText(it) => Err(refused(&it.path)),
+            OsFunctionCall::AppendText(it) => Err(refused(&it.path)),
+            OsFunctionCall::WriteBytes(it) => Err(refused(&it.path)),
+            OsFunctionCall::AppendBytes(it) => Err(refused(&it.path)),
+            OsFunctionCall::Mkdir(it) => self.make_directory(&it.path, it.exist_ok),
+            OsFunctionCall::Unlink(path) | OsFunctionCall::Rmdir(path) => Err(refused(&path)),
+            OsFunctionCall::Rename(it) => Err(refused(&it.src)),
             OsFunctionCall::Getenv(it) => {
                 let found = variables().find(|(name, _)| *name == it.key);
                 Ok(found.map_or(it.default, |(_, value)| MontyObject::String(value)))
@@ -150,30 +134,18 @@ impl System {
         Ok(content)
     }
 
-    fn write(&self, path: &str, data: &[u8], opening: Opening) -> Result<(), MontyException> {
-        let location = self.locate(path);
-        opening
-            .open(&location.path)
-            .and_then(|mut file| file.write_all(data))
-            .map_err(|error| failed(&location, "written", &error))
-    }
-
-    /// Opens a file for what its mode does at once: look whether it is there, empty it, or
-    /// make it. Each later use opens it again.
+    /// Looks whether a file is there that is to be read. Each later use opens it again.
     fn open(&self, path: String, mode: FileMode) -> Answer {
+        if !matches!(mode, FileMode::Read(_)) {
+            return Err(refused(&path));
+        }
         let location = self.locate(&path);
-        let opening = match mode {
-            FileMode::Read(_) | FileMode::ReadUpdate(_) => Opening::Read,
-            FileMode::Write(_) | FileMode::WriteUpdate(_) => Opening::Truncate,
-            FileMode::Append(_) | FileMode::AppendUpdate(_) => Opening::Append,
-        };
-        let is_directory = |_: &File| match stat(&location.path) {
+        let is_directory = |_: File| match stat(&location.path) {
             Ok(found) if found.kind == Kind::Directory => Err(ErrorKind::IsADirectory.into()),
             _ => Ok(()),
         };
-        opening
-            .open(&location.path)
-            .and_then(|file| is_directory(&file))
+        File::open(&location.path)
+            .and_then(is_directory)
             .map_err(|error| failed(&location, "opened", &error))?;
         Ok(MontyObject::FileHandle(MontyFileHandle { path, mode, position: 0 }))
     }
@@ -210,49 +182,18 @@ impl System {
         Ok(MontyObject::List(names.into_iter().map(entry).collect()))
     }
 
-    fn make_directory(&self, path: &str, parents: bool, exist_ok: bool) -> Answer {
-        let location = self.locate(path);
-        if self.kind(path) == Some(Kind::Directory) && exist_ok {
-            return Ok(MontyObject::None);
-        }
-        self.done(path, "made", |path| {
-            if let (true, Some((above, _))) = (parents, location.split()) {
-                fs::create_dir_all(above.path)?;
-            }
-            fs::create_dir(path)
-        })
-    }
-
-    fn done(&self, path: &str, verb: &str, act: impl FnOnce(&str) -> io::Result<()>) -> Answer {
-        let location = self.locate(path);
-        match act(&location.path) {
-            Ok(()) => Ok(MontyObject::None),
-            Err(error) => Err(failed(&location, verb, &error)),
+    fn make_directory(&self, path: &str, exist_ok: bool) -> Answer {
+        match self.kind(path) {
+            Some(Kind::Directory) if exist_ok => Ok(MontyObject::None),
+            _ => Err(refused(path)),
         }
     }
 }
 
-/// How a file is opened.
-#[derive(Clone, Copy)]
-enum Opening {
-    /// To be read; it has to exist.
-    Read,
-    /// To be written; what was in it is gone.
-    Truncate,
-    /// To be written behind what is in it.
-    Append,
-}
-
-impl Opening {
-    fn open(self, path: &str) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        match self {
-            Self::Read => options.read(true),
-            Self::Truncate => options.write(true).create(true).truncate(true),
-            Self::Append => options.append(true).create(true),
-        };
-        options.open(path)
-    }
+/// The exception for what would change files.
+fn refused(path: &str) -> MontyException {
+    let message = format!("[Errno 13] Permission denied: {}: {THROUGH_TOOLS}", StringRepr(path));
+    MontyException::new(ExcType::PermissionError, Some(message))
 }
 
 /// The exception that Python raises, with its number and words. Where something is not
@@ -277,8 +218,7 @@ fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException 
             match kind {
                 ErrorKind::NotFound | ErrorKind::PermissionDenied => {
                     let denied = words(13, "Permission denied");
-                    let way_out = if why.ends_with("is granted read-only") { WRITABLE } else { "" };
-                    (ExcType::PermissionError, format!("{denied}: {why}{way_out}"))
+                    (ExcType::PermissionError, format!("{denied}: {why}"))
                 }
                 _ => (ExcType::OSError, explained),
             }
@@ -298,10 +238,6 @@ fn text(content: Vec<u8>) -> Result<String, MontyException> {
         MontyException::new(ExcType::UnicodeDecodeError, Some(message))
             .with_data(UnicodeErrorData::decode("utf-8", content, start, end, reason))
     })
-}
-
-fn count(number: usize) -> MontyObject {
-    MontyObject::Int(number as i64)
 }
 
 /// The variables that are granted.

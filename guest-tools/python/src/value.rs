@@ -104,6 +104,28 @@ impl<'de> Deserialize<'de> for Input {
     }
 }
 
+/// Reads JSON that a tool has answered.
+///
+/// # Errors
+///
+/// Where it is no JSON, or too deep.
+pub(crate) fn from_json(text: &str) -> Result<MontyObject, serde_json::Error> {
+    serde_json::from_str::<Input>(text).map(|Input(value)| value)
+}
+
+/// Adds an argument of a tool to a text of JSON, or says what it is instead of data. A path is
+/// text.
+pub(crate) fn write_argument(value: &MontyObject, json: &mut String) -> Result<(), String> {
+    if let MontyObject::Path(path) = value {
+        json.push_str(&quote(path));
+        return Ok(());
+    }
+    write(value, DEPTH, json).map_err(|problem| match problem {
+        NoData::Deep => format!("nested deeper than {DEPTH}"),
+        NoData::Other => format!("a {} that is no data", value.type_name()),
+    })
+}
+
 /// A value as JSON where all of it is data (`None`, truth values, finite numbers, text,
 /// lists, tuples, and dictionaries whose keys are text), else as Python's `repr()` has it.
 pub(crate) fn to_text(value: &MontyObject) -> String {
@@ -163,6 +185,6 @@ fn write(value: &MontyObject, depth: usize, json: &mut String) -> Result<(), NoD
 }
 
 /// A text or a finite number as JSON.
-fn quote<T: serde::Serialize + ?Sized>(value: &T) -> String {
+pub(crate) fn quote<T: serde::Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -36,13 +36,27 @@ pub fn list() -> Vec<ToolInfo> {
     if HAS_HOST { tools::list() } else { Vec::new() }
 }
 
+/// The tool with this alias, if it can be called.
+pub fn find(alias: &str) -> Option<ToolInfo> {
+    if HAS_HOST { tools::find(alias) } else { None }
+}
+
 /// Makes a call and waits for its end.
 ///
 /// # Errors
 ///
 /// The error of the tool, or why there was no call.
 pub fn call(alias: &str, arguments: &Value) -> Result<Answer, ErrorInfo> {
-    if HAS_HOST { tools::call(alias, &arguments.to_string()) } else { Err(no_host()) }
+    call_json(alias, &arguments.to_string())
+}
+
+/// As [`call`], with arguments that are written already.
+///
+/// # Errors
+///
+/// As for [`call`].
+pub fn call_json(alias: &str, arguments: &str) -> Result<Answer, ErrorInfo> {
+    if HAS_HOST { tools::call(alias, arguments) } else { Err(no_host()) }
 }
 
 /// Starts a call. A few run at once, the rest waits.
@@ -51,10 +65,16 @@ pub fn call(alias: &str, arguments: &Value) -> Result<Answer, ErrorInfo> {
 ///
 /// Why it was not started.
 pub fn start(alias: &str, arguments: &Value) -> Result<Pending, ErrorInfo> {
-    match HAS_HOST {
-        true => tools::start(alias, &arguments.to_string()).map(Pending),
-        false => Err(no_host()),
-    }
+    start_json(alias, &arguments.to_string())
+}
+
+/// As [`start`], with arguments that are written already.
+///
+/// # Errors
+///
+/// As for [`start`].
+pub fn start_json(alias: &str, arguments: &str) -> Result<Pending, ErrorInfo> {
+    if HAS_HOST { tools::start(alias, arguments).map(Pending) } else { Err(no_host()) }
 }
 
 /// Waits until one of these calls has ended, and gives its index.

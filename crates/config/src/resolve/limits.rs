@@ -130,8 +130,15 @@ impl Resolver<'_> {
         under: &EffectiveLimits,
     ) -> EffectiveLimits {
         let mut limits = under.clone();
+        let mut ceilings = self.ceilings.clone();
+        if let (Origin::Tool, Some(ceiling)) = (&under.tool_calls.origin, &mut ceilings.tool_calls)
+            && ceiling.value < under.tool_calls.value
+        {
+            // A built-in has more than others by default, which a workspace may lower.
+            *ceiling = under.tool_calls.clone();
+        }
         for (file, layer) in layers {
-            let known = limits.zip(LimitsConfig::at(layer, file)).zip(self.ceilings.clone());
+            let known = limits.zip(LimitsConfig::at(layer, file)).zip(ceilings.clone());
             limits = known.map(
                 &mut (&mut *self, path),
                 |(resolver, path), key, ((limit, at), ceiling)| {

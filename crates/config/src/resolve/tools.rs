@@ -113,7 +113,6 @@ impl<'a> Resolver<'a> {
             })
             .collect();
         let builtins = self.builtins;
-        let limits = limits.clone().under(self.overrides);
         // Most of them ask for one of two things.
         let mut granted: Vec<(bool, &BuiltinTool<'_>, ToolGrants)> = Vec::new();
         for builtin in builtins.iter().filter(|builtin| !renamed.contains(builtin.name)) {
@@ -132,6 +131,7 @@ impl<'a> Resolver<'a> {
                 let same = granted.iter().find(|(other_is_on, other, _)| {
                     is_on == *other_is_on
                         && builtin.workspace == other.workspace
+                        && builtin.calls == other.calls
                         && builtin.given_by_call == other.given_by_call
                 });
                 let grants = match same {
@@ -144,7 +144,8 @@ impl<'a> Resolver<'a> {
                     }
                 };
                 let toolset = Some(builtin.toolset.to_owned());
-                let tool = Tool::of_caller(name, source, limits.clone());
+                let limits = self.under(limits, Some(builtin)).under(self.overrides);
+                let tool = Tool::of_caller(name, source, limits);
                 vacant.insert(Tool { toolset, disabled, grants, ..tool });
             }
         }
@@ -198,7 +199,8 @@ impl<'a> Resolver<'a> {
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
             .collect();
-        let limits = self.limits(&path.key("limits"), &layers, limits);
+        let limits = self.under(limits, builtin);
+        let limits = self.limits(&path.key("limits"), &layers, &limits);
         let rate = self.rate(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
@@ -445,6 +447,28 @@ impl<'a> Resolver<'a> {
                 None
             }
         }
+    }
+
+    /// The limits of a tool that has none of its own: a built-in that calls others makes more
+    /// calls of them, where nothing says how many.
+    fn under(
+        &self,
+        limits: &EffectiveLimits,
+        builtin: Option<&BuiltinTool<'_>>,
+    ) -> EffectiveLimits {
+        let mut limits = limits.clone();
+        let is_default = limits.tool_calls.origin == Origin::Default;
+        if is_default && builtin.is_some_and(|builtin| builtin.calls) {
+            limits.tool_calls = match &self.ceilings.tool_calls {
+                Some(own)
+                    if own.origin != Origin::Default && own.value < BuiltinTool::CALLS =>
+                {
+                    own.clone()
+                }
+                _ => Sourced { value: BuiltinTool::CALLS, origin: Origin::Tool },
+            };
+        }
+        limits
     }
 
     /// How often the tool may be called: the lowest rate of every layer, for each time. A

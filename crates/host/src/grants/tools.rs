@@ -50,6 +50,13 @@ pub enum ToolRequest {
         /// Takes them.
         reply: oneshot::Sender<Vec<CallableTool>>,
     },
+    /// A tool that it can call.
+    Find {
+        /// The name that the guest has for the tool. Untrusted.
+        alias: String,
+        /// Takes it, if there is one.
+        reply: oneshot::Sender<Option<CallableTool>>,
+    },
     /// A call.
     Start {
         /// The name that the guest has for the tool. Untrusted.
@@ -126,6 +133,12 @@ impl ToolPort {
         let (reply, listed) = oneshot::channel();
         self.sender.send(ToolRequest::List { reply }).ok()?;
         listed.await.ok()
+    }
+
+    async fn find(&self, alias: String) -> Option<CallableTool> {
+        let (reply, found) = oneshot::channel();
+        self.sender.send(ToolRequest::Find { alias, reply }).ok()?;
+        found.await.ok()?
     }
 
     async fn start(&self, alias: String, arguments: String) -> Option<Started> {
@@ -230,6 +243,11 @@ impl tools::Host for ToolsView<'_> {
         let Some(port) = self.port else { return Ok(Vec::new()) };
         let tools = port.list().await.unwrap_or_default();
         Ok(tools.into_iter().map(info).collect())
+    }
+
+    async fn find(&mut self, alias: String) -> wasmtime::Result<Option<tools::ToolInfo>> {
+        let Some(port) = self.port else { return Ok(None) };
+        Ok(port.find(alias).await.map(info))
     }
 
     async fn start(

@@ -103,7 +103,7 @@ impl Resolver<'_> {
         let storage = of_kind(&layers, |grants| grants.storage.as_ref());
         self.storage(storage, is_enabled, code, &mut grants);
         let tools = of_kind(&layers, |grants| grants.tools.as_ref());
-        self.callable_tools(tools, name, is_enabled, code, &mut grants);
+        self.callable_tools(tools, name, is_enabled, builtin, code, &mut grants);
         grants
     }
 }

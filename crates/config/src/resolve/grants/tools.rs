@@ -16,10 +16,11 @@ use serde::Deserialize;
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::{Tool, ToolGrants};
 use crate::error::Report;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::resolve::value::json;
+use crate::sources::BuiltinTool;
 use crate::text::did_you_mean;
 use crate::written::{AnyValue, At, StringOr, Table, Written};
 
@@ -167,16 +168,24 @@ pub(super) fn ceiling(
 
 impl Resolver<'_> {
     /// The other tools that a tool may call. What a workspace grants beyond the ceiling and
-    /// the user's own grants is left out. `name` is the tool's own.
+    /// the user's own grants is left out. `name` is the tool's own. A built-in may have its
+    /// declaration as its default.
     pub(super) fn callable_tools(
         &mut self,
         mut layers: Vec<At<'_, ToolsConfig>>,
         name: &ToolName,
         is_enabled: bool,
+        builtin: Option<&BuiltinTool<'_>>,
         code: Code,
         grants: &mut ToolGrants,
     ) {
-        let Some(effective) = layers.pop() else { return };
+        let Some(effective) = layers.pop() else {
+            if builtin.is_some_and(|builtin| builtin.calls) {
+                let granted = Sourced { value: CallableTools::Caller, origin: Origin::Tool };
+                grants.set(|grants| &mut grants.tools, granted);
+            }
+            return;
+        };
         let own = own_of(&layers, code);
         let mut bounds = vec![self.grant_ceiling.value.tools.clone()];
         // A weaker layer is overridden, but must be valid all the same.

@@ -1,0 +1,103 @@
+//! The host's half of `python`: which tools a script can call, as a model reads it.
+
+use std::fmt::Write as _;
+
+use kitbag_config::{Config, Tool, ToolSource};
+use kitbag_contract::{ErrorInfo, Limits};
+use kitbag_policy::ToolGrants;
+use serde_json::{Map, Value};
+
+use crate::Inner;
+use crate::adapter::{Adapter, Additions};
+
+/// The built-in tool that runs scripts.
+const PYTHON: &str = "python";
+
+/// How many tools a description names; `help()` lists all.
+const MOST: usize = 12;
+
+/// What scripts call most among the built-ins, the most used first: the arguments that are
+/// required, in their order, and some others.
+pub(crate) const MOST_USED: [(&str, &str); MOST] = [
+    ("read_file", "path=…"),
+    ("search_files", "pattern, globs=…"),
+    ("find_files", "globs=…"),
+    ("list_dir", "path=…"),
+    ("write_file", "path, content"),
+    ("edit_file", "path, edits"),
+    ("apply_patch", "patch"),
+    ("fetch", "url"),
+    ("learn", "topic, subjects=…"),
+    ("query_data", "query, path=…"),
+    ("convert_data", "to, path=…"),
+    ("html_to_markdown", "html=…"),
+];
+
+/// The adapter of `python`.
+pub(crate) struct Python;
+
+impl Adapter for Python {
+    fn describe(&self, config: &Config, tool: &Tool, description: &mut String) {
+        if matches!(tool.grants.value.tools, ToolGrants::None) {
+            description.push_str("\nNo tools are granted to scripts here.");
+            return;
+        }
+        let callable = callable(config, tool);
+        let used = MOST_USED.iter().flat_map(|(own, arguments)| {
+            let is_it = |tool: &&(&str, &Tool)| own_name(tool.1) == Some(own);
+            callable.iter().filter(is_it).map(|(name, _)| (*name, *arguments))
+        });
+        let others = callable.iter().filter(|(_, tool)| own_name(tool).is_none());
+        let others = others.map(|(name, _)| (*name, "…"));
+        for (name, arguments) in used.chain(others).take(MOST) {
+            let _ = write!(description, "\n{}({arguments})", name.replace('-', "_"));
+        }
+    }
+
+    fn names_tools(&self) -> bool {
+        true
+    }
+
+    fn own_arguments(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn prepare(
+        &self,
+        _: &Inner,
+        _: &Map<String, Value>,
+        _: &Limits,
+    ) -> Result<Additions, ErrorInfo> {
+        Ok(Additions::default())
+    }
+}
+
+/// Whether a tool is `python`, by whatever name.
+pub(crate) fn is_python(source: &ToolSource) -> bool {
+    matches!(source, ToolSource::Builtin { name } if name.value == PYTHON)
+}
+
+/// The enabled tools that a tool may call, each with its name for it.
+fn callable<'a>(config: &'a Config, tool: &'a Tool) -> Vec<(&'a str, &'a Tool)> {
+    let enabled = |name| config.tools.get(name).filter(|tool| tool.is_enabled());
+    match &tool.grants.value.tools {
+        ToolGrants::None => Vec::new(),
+        ToolGrants::Aliases(aliases) => aliases
+            .iter()
+            .filter_map(|(alias, grant)| Some((alias.as_str(), enabled(&grant.tool)?)))
+            .collect(),
+        ToolGrants::Caller => {
+            let tools = config.tools.values();
+            let others = tools.filter(|other| other.is_enabled() && other.name != tool.name);
+            others.map(|other| (other.name.as_str(), other)).collect()
+        }
+    }
+}
+
+/// The own name of a built-in.
+fn own_name(tool: &Tool) -> Option<&str> {
+    match &tool.source.value {
+        ToolSource::Builtin { name } => Some(&name.value),
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+    }
+}
