@@ -8,6 +8,7 @@ mod support;
 mod builtins;
 mod bytes;
 mod calls;
+mod code_mode;
 mod command_line;
 mod component_files;
 mod definitions;

@@ -15,7 +15,7 @@ fn workspace() -> Workspace {
     Workspace::with_toolsets(&["python"])
 }
 
-/// A workspace that scripts may change.
+/// A workspace that a grant lets scripts change, which they do not.
 fn writable() -> Workspace {
     let workspace = workspace();
     workspace.config(
@@ -82,22 +82,22 @@ fn a_script_reads_what_is_granted_and_nothing_else() {
 }
 
 #[test]
-fn a_script_changes_files_where_its_grant_is_writable_only() {
+fn a_script_changes_no_files_whatever_it_is_granted() {
     let workspace = writable();
     workspace.file("a.txt", "one\n");
-    let code = "from pathlib import Path\n\
-                open('a.txt', 'a').write('zwei ü\\n')\n\
-                Path('new/deep').mkdir(parents=True)\n\
-                Path('new/deep/b.bin').write_bytes(b'\\x00\\xff')\n\
-                Path('new/deep/b.bin').rename('b.bin')\n\
-                open('a.txt').read()";
-    let answer = workspace.call("python", json!({ "code": code }));
-    assert_eq!(answer, r#""one\nzwei ü\n""#);
-    assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "one\nzwei ü\n");
-    assert_eq!(fs::read(workspace.path("b.bin")).unwrap(), b"\0\xff");
-    let sealed = "open('.kitbag/config.toml', 'w').write('')";
-    let answer = workspace.call("python", json!({ "code": sealed }));
-    assert!(answer.contains("Permission denied: '.kitbag/config.toml'"), "{answer}");
+    for change in [
+        "open('a.txt', 'a').write('two')",
+        "from pathlib import Path\nPath('a.txt').write_text('two')",
+        "from pathlib import Path\nPath('a.txt').unlink()",
+        "from pathlib import Path\nPath('made').mkdir()",
+    ] {
+        let answer = workspace.call("python", json!({ "code": change }));
+        let refused = "a script changes files by tools alone, such as \
+                       `write_file(path=…, content=…)`, which `[toolsets] write = true` turns on";
+        assert!(answer.ends_with(refused), "{change}: {answer}");
+    }
+    assert_eq!(fs::read_to_string(workspace.path("a.txt")).unwrap(), "one\n");
+    assert!(!workspace.path("made").exists());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_huge_input_is_read_and_a_huge_answer_is_cut() {
     assert_eq!(answer, "400000");
     let answer = workspace.call("python", json!({ "code": "print('ü' * 1_000_000)\n'b' * 10 ** 6" }));
     assert!(answer.len() < (64 << 10) + 300, "{}", answer.len());
-    assert!(answer.contains("\n[1967233 more bytes were printed: print less"), "{}", answer.len());
+    assert!(answer.contains("\n[1967233 more bytes were printed: print less]"), "{}", answer.len());
     assert!(answer.ends_with("\n[967234 more bytes of the value: end with a part of it]"));
     workspace.file("big.txt", "a\n".repeat(5 << 20));
     let code = "open('big.txt').read().count('\\n')";

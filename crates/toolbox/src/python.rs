@@ -30,7 +30,7 @@ pub(crate) const MOST_USED: [(&str, &str); MOST] = [
     ("learn", "topic, subjects=…"),
     ("query_data", "query, path=…"),
     ("convert_data", "to, path=…"),
-    ("html_to_markdown", "html=…"),
+    ("html_to_markdown", "text=…"),
 ];
 
 /// The adapter of `python`.

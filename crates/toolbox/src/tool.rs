@@ -12,8 +12,8 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{
-    Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret, Request,
-    RequestedGrants, ToolGrants as CallableTools,
+    Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret,
+    Request, RequestedGrants, ToolGrants as CallableTools,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};

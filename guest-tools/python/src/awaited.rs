@@ -166,8 +166,11 @@ impl Calls {
                 Expr::Name(function) if !is_own(&function.id) && function.id.is_ascii() => {
                     self.names.insert(function.start().to_usize(), function.id.to_string());
                 }
-                // `tasks.values()`, `tasks.pop()`
-                Expr::Attribute(method) => self.future(&method.value),
+                Expr::Attribute(method)
+                    if matches!(&*method.attr, "copy" | "get" | "pop" | "popleft" | "values") =>
+                {
+                    self.future(&method.value);
+                }
                 _ => {}
             },
             Expr::Starred(it) => self.future(&it.value),
@@ -249,8 +252,12 @@ impl<'a> Visitor<'a> for Calls {
                 Expr::Attribute(method) if matches!(&*method.attr, "gather" | "run") => {
                     self.arguments(&it.arguments);
                 }
-                // `tasks.append(…)`
-                Expr::Attribute(method) if self.holds(&method.value) => {
+                Expr::Attribute(method)
+                    if matches!(
+                        &*method.attr,
+                        "add" | "append" | "appendleft" | "extend" | "insert" | "setdefault"
+                    ) && self.holds(&method.value) =>
+                {
                     self.arguments(&it.arguments);
                 }
                 _ => {}

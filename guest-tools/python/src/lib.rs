@@ -119,12 +119,16 @@ impl Tool for Python {
         let mut printed = Printed::default();
         let ended = script.run(code, inputs, &mut printed);
         let Script { mut tools, awaited, .. } = script;
-        let told = match &ended {
-            Ok(value) => answer::success(printed, value),
-            Err(exception) => answer::failure(printed, exception, &mut tools, &awaited),
-        };
-        let told = answer::with_spent(told, &tools.end());
-        ended.map(|_| told.clone()).map_err(|_| ErrorInfo::new(told).into())
+        match ended {
+            Ok(value) => {
+                let answer = answer::success(printed, &value);
+                Ok(answer::with_spent(answer, &tools.end()))
+            }
+            Err(exception) => {
+                let message = answer::failure(printed, &exception, &mut tools, &awaited);
+                Err(ErrorInfo::new(answer::with_spent(message, &tools.end())).into())
+            }
+        }
     }
 }
 

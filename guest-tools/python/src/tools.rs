@@ -26,6 +26,8 @@ pub(crate) const HELP: &str = "help";
 pub(crate) struct Tools {
     /// Those that were looked up, by what the script calls them.
     found: BTreeMap<String, ToolInfo>,
+    /// The names of their arguments that go by position, where a call gave some so.
+    positional: BTreeMap<String, Vec<String>>,
     /// All of them, once they were asked for.
     listed: Option<BTreeMap<String, ToolInfo>>,
     /// The calls that were started and not taken, in the order of their start.
@@ -147,21 +149,31 @@ impl Tools {
             let message = format!("name '{name}' is not defined");
             return Err(MontyException::new(ExcType::NameError, Some(message)));
         };
-        let arguments = match call.args.len() {
-            0 => Vec::new(),
-            given => positional(name, &tool.input_schema, given)?,
+        let (alias, given) = (tool.alias.clone(), call.args.len());
+        if given > 0 && !self.positional.contains_key(name) {
+            let names = positional(&self.found[name].input_schema);
+            self.positional.insert(name.to_owned(), names);
+        }
+        let names = self.positional.get(name).map(Vec::as_slice).unwrap_or_default();
+        let Some(names) = names.get(..given) else {
+            let by_position = match names {
+                [] => "no arguments by position".to_owned(),
+                names => format!("{} by position", names.join(", ")),
+            };
+            return Err(type_error(format!(
+                "{name}() takes {by_position}, and {given} were given; the others go by their names"
+            )));
         };
-        let alias = tool.alias.clone();
-        let arguments = written(name, arguments, call)?;
+        let arguments = written(name, names, call)?;
         self.spent.calls += 1;
         self.spent.bytes += arguments.len() as u64;
         Ok((alias, arguments))
     }
 }
 
-/// The names of arguments that are given by position: those that are required, in their order,
-/// or the only one that there is.
-fn positional(name: &str, schema: &str, given: usize) -> Result<Vec<String>, MontyException> {
+/// The names of the arguments that go by position: those that are required, in their order, or
+/// the only one that there is.
+fn positional(schema: &str) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut names: Vec<_> = required.iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -170,23 +182,13 @@ fn positional(name: &str, schema: &str, given: usize) -> Result<Vec<String>, Mon
     {
         names.extend(properties.keys().cloned());
     }
-    if given > names.len() {
-        let by_position = match &*names {
-            [] => "no arguments by position".to_owned(),
-            names => format!("{} by position", names.join(", ")),
-        };
-        return Err(type_error(format!(
-            "{name}() takes {by_position}, and {given} were given; the others go by their names"
-        )));
-    }
-    names.truncate(given);
-    Ok(names)
+    names
 }
 
 /// Arguments as a JSON object. Those by position have these names.
 fn written(
     name: &str,
-    positional: Vec<String>,
+    positional: &[String],
     call: &FunctionCall,
 ) -> Result<String, MontyException> {
     let mut json = "{".to_owned();

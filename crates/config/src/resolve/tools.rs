@@ -460,9 +460,7 @@ impl<'a> Resolver<'a> {
         let is_default = limits.tool_calls.origin == Origin::Default;
         if is_default && builtin.is_some_and(|builtin| builtin.calls) {
             limits.tool_calls = match &self.ceilings.tool_calls {
-                Some(own)
-                    if own.origin != Origin::Default && own.value < BuiltinTool::CALLS =>
-                {
+                Some(own) if own.origin != Origin::Default && own.value < BuiltinTool::CALLS => {
                     own.clone()
                 }
                 _ => Sourced { value: BuiltinTool::CALLS, origin: Origin::Tool },

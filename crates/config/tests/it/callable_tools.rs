@@ -1,6 +1,6 @@
 //! Other tools that a tool may call.
 
-use kitbag_config::{CallGrants, load};
+use kitbag_config::{BuiltinTool, CallGrants, Sources, load};
 use kitbag_policy::tools::{Alias, ToolGrants};
 use kitbag_policy::{Decision, Kind, Request, ToolRequest, WantedTool, decide};
 use proptest::prelude::*;
@@ -71,6 +71,37 @@ fn a_tool_calls_others_by_aliases_or_what_its_caller_may() {
         "{ page = { tool = \"fetch\", where = { url = [\"a\", \"b\"] }, rate = \"1/s\" } }",
         "{\"page\":{\"tool\":\"fetch\",\"where\":{\"url\":[\"a\",\"b\"]},\"rate\":\"1/s\"}}",
     );
+}
+
+#[test]
+fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
+    let builtins = [BuiltinTool { calls: true, .."script".into() }, "notes".into()];
+    let check = |user: &str, workspace: &str, expected: (&str, u64)| {
+        let fixture = Fixture::new(workspace).user(user);
+        let config = load(&Sources { builtins: &builtins, ..fixture.sources() }).unwrap();
+        let tool = &config.tools["script"];
+        let tools = tool.grants.value.tools.lines().join(", ");
+        assert_eq!((&*tools, tool.limits.tool_calls.value), expected, "{user} {workspace}");
+        // The others are as before.
+        assert!(config.tools["notes"].grants.value.tools.lines().is_empty());
+        assert!(config.tools["notes"].limits.tool_calls.value <= 100);
+    };
+    const CALLER: &str = "tools → whatever its caller may call";
+    let own = |table: &str| format!("[tools.script.{table}\n");
+    check("", "", (CALLER, 200));
+    check("", &own("limits]\ntool_calls = 60"), (CALLER, 60));
+    check("[limits]\ntool_calls = 5\n", "", (CALLER, 5));
+    check("", "[limits]\ntool_calls = 5\n", (CALLER, 5));
+    check("[ceiling]\ntool_calls = 100\n", "", (CALLER, 100));
+    check("[ceiling]\ntool_calls = 1000\n", &own("limits]\ntool_calls = 900"), (CALLER, 900));
+    check(&own("limits]\ntool_calls = 1000"), "", (CALLER, 1000));
+    check("", &own("grants]\ntools = {}"), ("", 200));
+    check(&own("grants]\ntools = { note = \"notes\" }"), "", ("tool note → notes", 200));
+    // What a workspace grants counts as for any tool.
+    check("", &own("grants]\ntools = { note = \"notes\" }"), ("", 200));
+    let above = Fixture::new(&own("limits]\ntool_calls = 201"));
+    let errors = load(&Sources { builtins: &builtins, ..above.sources() }).unwrap_err();
+    assert!(errors.to_string().contains("above the ceiling of `200`"), "{errors}");
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! Scripts of `python` that call tools, over MCP: beside direct calls of the same, and beside
+//! `python3` as a process that reads the same files.
+//!
+//! `cargo bench --bench scripts` prints medians; another binary can be named, as for `tools`.
+//! What counts is a script before its first call of a tool (a script of one call, less a direct
+//! call), and each further call beside a direct one. Where there is no `python3`, the output says
+//! so.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+#[allow(dead_code, reason = "for more than this benchmark")]
+mod support;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::session::Session;
+use crate::support::workspace::{Workspace, local_tool};
+use crate::support::{CommandLine, median, time};
+
+const ROUNDS: usize = 200;
+const PROCESSES: usize = 20;
+const CALLS: usize = 20;
+
+fn main() {
+    let binary = CommandLine::read().binary();
+    let workspace = Workspace::new(&local_tool("echo"));
+    for number in 0..CALLS {
+        workspace.file(&format!("notes/{number}.txt"), "a line of text\n".repeat(20));
+    }
+    let mut session = Session::start(&binary, &workspace, &[]);
+    let mut measure = |params: &[String]| {
+        params.iter().for_each(|params| drop(session.call(params)));
+        let mut times: Vec<_> = (0..ROUNDS)
+            .map(|_| time(|| params.iter().for_each(|params| drop(session.call(params)))))
+            .collect();
+        median(&mut times)
+    };
+    let call =
+        |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments }).to_string();
+    let script = |code: &str| [call("python", json!({ "code": code }))];
+    let direct = call("echo", json!({ "text": "x" }));
+
+    let nothing = measure(&script("1"));
+    let own = measure(&script("sum(len(open(f'notes/{n}.txt').read()) for n in range(20))"));
+    let one = measure(&script("len(echo(text='x'))"));
+    let many = measure(&script(&format!("for _ in range({CALLS}): echo(text='x')")));
+    let at_once = measure(&script(&format!(
+        "import asyncio\nlen(await asyncio.gather(*[echo(text='x') for _ in range({CALLS})]))"
+    )));
+    let one_direct = measure(std::slice::from_ref(&direct));
+    let many_direct = measure(&vec![direct; CALLS]);
+
+    let line = |what: &str, time: Duration| println!("{what:<44}{time:>12.1?}");
+    line("a script without a call", nothing);
+    line("a direct call", one_direct);
+    line("a script of one call", one);
+    line("a script before its first call", one.saturating_sub(one_direct));
+    line(&format!("{CALLS} direct calls"), many_direct);
+    line(&format!("a script of {CALLS} calls"), many);
+    line(&format!("a script of {CALLS} calls at once"), at_once);
+    let each = many.saturating_sub(one) / (CALLS as u32 - 1);
+    let ratio = each.as_secs_f64() / (many_direct / CALLS as u32).as_secs_f64();
+    line("each further call", each);
+    println!("{:<44}{ratio:>12.2}", "beside a direct one over MCP");
+    line("a script that reads 20 files", own);
+    match process(&workspace) {
+        Some(time) => line("the same by `python3` as a process", time),
+        None => println!("the same by `python3`: not installed"),
+    }
+}
+
+/// How long `python3` takes, where there is one.
+fn process(workspace: &Workspace) -> Option<Duration> {
+    let code = "print(sum(len(open(f'notes/{n}.txt').read()) for n in range(20)))";
+    let run = || {
+        let mut command = workspace.command(Path::new("python3"));
+        command.env("PATH", std::env::var_os("PATH")?).args(["-I", "-S", "-c", code]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut ended = None;
+        let took = time(|| ended = command.status().ok());
+        ended.is_some_and(|status| status.success()).then_some(took)
+    };
+    let mut times = (0..PROCESSES).map(|_| run()).collect::<Option<Vec<_>>>()?;
+    Some(median(&mut times))
+}
