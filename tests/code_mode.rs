@@ -48,11 +48,6 @@ fn check(workspace: &Workspace, code: &str, expected: &str) {
     assert_eq!(run(workspace, code), expected, "{code}");
 }
 
-fn last_line(text: &str) -> &str {
-    let mut lines = text.lines().rev();
-    lines.find(|line| !line.starts_with('[')).unwrap_or_default()
-}
-
 fn one_call(value: &str) -> String {
     format!("{value}\n[1 call of tools: <time>, <size>]")
 }
@@ -85,7 +80,7 @@ fn what_a_script_does_wrong_is_an_exception_that_it_can_catch() {
         let code =
             format!("try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__, e)");
         let answer = run(&workspace, &code);
-        answer.lines().next().unwrap_or_default().to_owned()
+        answer.lines().filter(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n   ")
     };
     let mut shown = String::new();
     for call in [
@@ -126,11 +121,11 @@ fn help_shows_signatures_and_lists_all_tools() {
 fn a_call_that_is_awaited_gives_a_future_and_several_run_at_once() {
     let workspace = workspace();
     let at_once = "import asyncio\n\
-        tasks = [the_probe(do='sleep', ms=300) for _ in range(4)]\n\
+        tasks = [the_probe(do='sleep', ms=2500) for _ in range(4)]\n\
         len(await asyncio.gather(*tasks))";
     // Four sleeps one after the other would take longer than the limit.
     let answer =
-        workspace.run(&["run", "python", "--time", "1s", &format!("code={at_once}")]).success();
+        workspace.run(&["run", "python", "--time", "9s", &format!("code={at_once}")]).success();
     assert!(answer.starts_with("4\n[4 calls of tools: "), "{answer}");
     check(&workspace, "await the_probe(do='echo', text='a')", &one_call(r#""a""#));
     let chained = "import asyncio\n\
@@ -163,8 +158,8 @@ fn what_a_tool_gives_besides_its_text_is_part_of_the_answer() {
     workspace.file("a.png", from_base64(png));
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answer = client.call("python", json!({ "code": "read_media(path='a.png')[:3]" }));
-    assert_eq!(answer["content"][0]["type"], "image", "{answer}");
-    assert_eq!(answer["content"][0]["data"], png, "{answer}");
+    assert_eq!(answer["content"][1]["type"], "image", "{answer}");
+    assert_eq!(answer["content"][1]["data"], png, "{answer}");
     assert_eq!(answer["content"].as_array().unwrap().len(), 2, "{answer}");
 }
 
@@ -256,10 +251,10 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
     // What the user says of all tools holds for this one.
     workspace.config("");
     workspace.own_config("[limits]\ntool_calls = 3\n");
-    let shown = workspace.run(&["config"]).success();
+    let shown = workspace.run(&["config", "--show"]).success();
     assert!(shown.contains("tools.python.limits.tool_calls = 3 "), "{shown}");
     workspace.own_config("[ceiling]\ntool_calls = 7\n");
-    let shown = workspace.run(&["config"]).success();
+    let shown = workspace.run(&["config", "--show"]).success();
     assert!(shown.contains("tools.python.limits.tool_calls = 7 "), "{shown}");
 }
 
@@ -321,7 +316,7 @@ fn one_call_replaces_six_with_a_question_in_the_middle_with_a_handshake() {
     let id = client.send("tools/call", call);
     let asked = client
         .reply("elicitation/create", json!({ "action": "accept", "content": { QUESTION: true } }));
-    assert_eq!(asked["message"], "remove_path: Remove `a.draft` (a file, 1 B)?");
+    assert_eq!(asked["message"], "remove_path: Remove `a.draft` (1 B)?");
     let answer = client.answer(id);
     check_project(&workspace, answer["result"]["content"][0]["text"].as_str().unwrap());
     check_logged(&mut client);
@@ -427,18 +422,12 @@ impl NativeTool for Liar {
 fn a_tool_that_lies_about_its_result_is_an_error_of_the_call() {
     let workspace = Workspace::with_toolsets(&["python"]);
     let kitbag = workspace.builder().tool(Liar(AtomicUsize::new(0))).build().unwrap();
-    let said = |how: &str| {
+    let mut shown = String::new();
+    for how in ["nonsense", "other", "large"] {
         let answer = kitbag.call_in_test("python", json!({ "code": format!("liar(how='{how}')") }));
-        last_line(&answer).to_owned()
-    };
-    for (how, expected) in [
-        ("nonsense", "RuntimeError: the answer of tool `liar` does not fit"),
-        ("other", "RuntimeError: the answer of tool `liar` does not fit"),
-        ("large", "RuntimeError: "),
-    ] {
-        let said = said(how);
-        assert!(said.starts_with(expected), "{how}: {said}");
+        shown.push_str(&format!("{how}\n=> {}\n\n", without_spent(&answer)));
     }
+    snapshot!("liar", &shown);
 }
 
 #[test]
@@ -475,9 +464,9 @@ fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
         ("async def f(): return await f()\nawait f()", "RecursionError"),
         ("x = []\nwhile True: x.append(the_probe(do='output', bytes=1_000_000))", "limit: "),
         ("x = []\nwhile True: x.append('a' * 100_000)", "limit: memory"),
-        ("open('big').read() + open('big').read()", "limit: memory"),
+        ("open('big').read() + open('big').read()", "MemoryError"),
         ("the_probe(do='echo', text='x' * (30 << 20))", "limit: "),
-        ("the_probe(do='allocate', bytes=200_000_000)", "RuntimeError"),
+        ("the_probe(do='allocate', bytes=200_000_000, then='unreachable')", "RuntimeError"),
         ("the_probe(do='recurse')", "RuntimeError"),
         (&nested, "SyntaxError"),
         ("async def f():\n    await g\ng = f()\nawait g", "RuntimeError"),

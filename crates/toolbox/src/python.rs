@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kitbag_config::{Config, Tool, ToolSource};
 use kitbag_contract::{ErrorInfo, Limits};
-use kitbag_policy::ToolGrants;
+use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
 use crate::Inner;
@@ -38,7 +38,7 @@ pub(crate) struct Python;
 
 impl Adapter for Python {
     fn describe(&self, config: &Config, tool: &Tool, description: &mut String) {
-        if matches!(tool.grants.value.tools, ToolGrants::None) {
+        if tool.grants.value.tools.is_empty() {
             description.push_str("\nNo tools are granted to scripts here.");
             return;
         }

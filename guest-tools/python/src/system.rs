@@ -210,6 +210,7 @@ fn failed(location: &Location, verb: &str, error: &io::Error) -> MontyException 
         ErrorKind::NotADirectory => (ExcType::NotADirectoryError, words(20, "Not a directory")),
         ErrorKind::IsADirectory => (ExcType::IsADirectoryError, words(21, "Is a directory")),
         ErrorKind::DirectoryNotEmpty => (ExcType::OSError, words(39, "Directory not empty")),
+        ErrorKind::OutOfMemory => (ExcType::MemoryError, words(12, "Cannot allocate memory")),
         ErrorKind::InvalidFilename => (ExcType::OSError, words(36, "File name too long")),
         kind => {
             let explained = explain(location, verb, error).message;
