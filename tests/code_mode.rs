@@ -137,7 +137,11 @@ fn a_call_that_is_awaited_gives_a_future_and_several_run_at_once() {
     let failing = "import asyncio\ntry:\n    \
         await asyncio.gather(the_probe(do='fail', message='no'), the_probe(do='echo', text='a'))\n\
         except RuntimeError as e:\n    print(e)";
-    check(&workspace, failing, "no\n[2 calls of tools: <time>, <size>]");
+    check(
+        &workspace,
+        failing,
+        "no\n[2 calls of tools, one of them not waited for: <time>, <size>]",
+    );
     // A result is none.
     let plain = run(&workspace, "import asyncio\nx = str(the_probe(do='echo', text='a'))\nawait x");
     assert!(plain.contains("a call of a tool gives its result; where it stands in"), "{plain}");
@@ -148,7 +152,7 @@ fn what_is_not_awaited_ends_with_the_script_and_is_told() {
     let workspace = workspace();
     let code = "async def never():\n    await task\n\
                 task = the_probe(do='sleep', ms=600_000)\n1";
-    check(&workspace, code, "1\n[1 call of tools, one of them not awaited: <time>, <size>]");
+    check(&workspace, code, "1\n[1 call of tools, one of them not waited for: <time>, <size>]");
 }
 
 #[test]
@@ -251,11 +255,10 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
     // What the user says of all tools holds for this one.
     workspace.config("");
     workspace.own_config("[limits]\ntool_calls = 3\n");
-    let shown = workspace.run(&["config", "--show"]).success();
-    assert!(shown.contains("tools.python.limits.tool_calls = 3 "), "{shown}");
+    let allowed = || workspace.kitbag().toolbox().tool("python").unwrap().limits.tool_calls.value;
+    assert_eq!(allowed(), 3);
     workspace.own_config("[ceiling]\ntool_calls = 7\n");
-    let shown = workspace.run(&["config", "--show"]).success();
-    assert!(shown.contains("tools.python.limits.tool_calls = 7 "), "{shown}");
+    assert_eq!(allowed(), 7);
 }
 
 /// One call in the place of six, over three tools, with a question in the middle. Each write
@@ -466,7 +469,6 @@ fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
         ("x = []\nwhile True: x.append('a' * 100_000)", "limit: memory"),
         ("open('big').read() + open('big').read()", "MemoryError"),
         ("the_probe(do='echo', text='x' * (30 << 20))", "limit: "),
-        ("the_probe(do='allocate', bytes=200_000_000, then='unreachable')", "RuntimeError"),
         ("the_probe(do='recurse')", "RuntimeError"),
         (&nested, "SyntaxError"),
         ("async def f():\n    await g\ng = f()\nawait g", "RuntimeError"),

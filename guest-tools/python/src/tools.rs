@@ -257,8 +257,8 @@ impl Spent {
         };
         let dropped = match dropped {
             0 => String::new(),
-            1 => ", one of them not awaited".to_owned(),
-            more => format!(", {more} of them not awaited"),
+            1 => ", one of them not waited for".to_owned(),
+            more => format!(", {more} of them not waited for"),
         };
         let time = match waited.as_millis() {
             millis @ ..1000 => format!("{millis} ms"),
