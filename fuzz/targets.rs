@@ -10,7 +10,7 @@ use std::time::Duration;
 use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, ByteSize, Limits};
-use kitbag::host::{Call, ComponentSource, Host, HostOptions, RunContext, inspect_file};
+use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
 use kitbag::policy::Grants;
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
@@ -124,9 +124,10 @@ pub(crate) fn component(data: &[u8]) {
         fs::write(&path, data).expect("the file is ours");
         let inspected = inspect_file(&path);
         let context = RunContext::default();
-        let loaded =
-            host.component(&ComponentSource::File(path.into()), &Limits::default(), &context);
-        let Ok(component) = loaded else { return };
+        let source = ComponentSource::File(path.into());
+        let known = host.known_description(&source, Metering::Off);
+        let Ok(component) = host.component(&source, &Limits::default(), &context) else { return };
+        assert!(known.is_none_or(|known| known == *component.described()), "read before and after");
         assert!(inspected.is_ok(), "what runs can be inspected");
         let call = Call {
             name: "tool".into(),

@@ -13,6 +13,7 @@ fn the_help_of_every_command_is_reviewed() {
     for command in [
         "",
         "run",
+        "script",
         "list",
         "describe",
         "why",

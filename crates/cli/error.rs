@@ -215,7 +215,10 @@ impl CliError {
             return errors.diagnostics().iter().map(line).collect();
         }
         let mut report = format!("error: {}\n", printable(&self.to_string()));
-        let mut cause = self.source();
+        let mut cause = match self {
+            Self::Hinted { error, .. } => error.source(),
+            error => error.source(),
+        };
         while let Some(error) = cause {
             let _ = writeln!(report, "caused by: {}", printable(&error.to_string()));
             cause = error.source();

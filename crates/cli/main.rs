@@ -6,6 +6,7 @@ mod emitted;
 mod environment;
 mod error;
 mod exit;
+mod input;
 mod interrupt;
 mod listener;
 #[cfg(feature = "serve")]
@@ -52,8 +53,15 @@ enum Command {
     /// Call a tool and print what it answers
     ///
     /// An argument `key=value` becomes the type that the tool's schema says, and a
-    /// key given twice becomes a list; `key:=value` is JSON as it stands.
+    /// key given twice becomes a list; `key:=value` is JSON as it stands. `key=@FILE` is
+    /// the text of a file, `key:=@FILE` the JSON in it, `key=@-` standard input, and
+    /// `key=@@…` a text that begins with `@`.
     Run(commands::run::Args),
+    /// Run a script of Python in a sandbox, with arguments as its variables
+    ///
+    /// A header says which arguments it takes: comments between the lines `# /// kitbag`
+    /// and `# ///`. A script in .kitbag/scripts is a tool by its name.
+    Script(commands::script::Args),
     /// Serve the tools over MCP, the Model Context Protocol
     ///
     /// On standard input and output, for one client that starts kitbag itself:
@@ -160,6 +168,7 @@ fn run(cli: Cli) -> Exit {
     let as_json = global.json;
     let result = match command {
         Command::Run(args) => args.run(global),
+        Command::Script(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::Serve(args) => args.run(global),
         Command::List(args) => args.run(global),

@@ -42,7 +42,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use kitbag_config::{
-    BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, Sourced, Sources,
+    BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile, Sourced,
+    Sources,
 };
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
@@ -107,6 +108,7 @@ pub struct Builder {
     listener: Option<Arc<dyn Listener>>,
     tools: Vec<Arc<dyn NativeTool>>,
     component: Option<ComponentTool>,
+    script: Option<ScriptFile>,
     bytes_tools: Vec<(String, Arc<[u8]>)>,
 }
 
@@ -447,6 +449,15 @@ impl Builder {
         self
     }
 
+    /// Adds a tool that is this script of Python, relative to [`start`](Self::start), which no
+    /// configuration names: it is read with the configuration, and has the grants and limits
+    /// of a script of which configuration says nothing. A tool of the same name gives way.
+    #[must_use]
+    pub fn script_file(mut self, name: ToolName, path: impl Into<PathBuf>) -> Self {
+        self.script = Some(ScriptFile { name, path: path.into() });
+        self
+    }
+
     /// Adds a tool whose component this program has as bytes. It is compiled at its first
     /// use, as one of a file is, and kept in the [`cache`](Self::cache).
     ///
@@ -519,6 +530,7 @@ impl Builder {
             flags: self.limits,
             builtins,
             component: self.component.clone(),
+            script: self.script.clone(),
             // An invalid name is refused when the component is added.
             bytes_tools: self
                 .bytes_tools

@@ -47,6 +47,9 @@ impl Args {
 fn as_text(tool: &Tool) -> String {
     let mut text = match &tool.source {
         ToolSource::Builtin { .. } => format!("{} (built-in)\n", tool.name),
+        ToolSource::Script(script) => {
+            format!("{} ({})\n", tool.name, shown(&script.path.value.to_string_lossy()))
+        }
         ToolSource::Bytes(_) => format!("{} (bytes)\n", tool.name),
         ToolSource::Native => format!("{} (native)\n", tool.name),
         ToolSource::Local(local) if local.wasm.origin == Origin::Caller => {
@@ -149,6 +152,7 @@ fn as_json(tool: &Tool) -> Value {
         "source": match &tool.source {
             ToolSource::Builtin { name } => json!({ "builtin": name.value }),
             ToolSource::Local(local) => json!({ "wasm": local.wasm.value }),
+            ToolSource::Script(script) => json!({ "script": script.path.value }),
             ToolSource::Bytes(_) => json!({ "bytes": true }),
             ToolSource::Native => json!({ "native": true }),
         },

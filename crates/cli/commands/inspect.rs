@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use kitbag::contract::ByteSize;
-use kitbag::contract::text::printable;
-use kitbag::host::{Inspection, inspect_file};
-use serde_json::json;
+use kitbag::contract::text::{printable, shown};
+use kitbag::host::{Described, Inspection, inspect_file};
+use kitbag::policy::RequestedGrants;
+use serde_json::{Value, json};
 
 use crate::commands::Global;
 use crate::error::CliError;
@@ -30,6 +31,14 @@ impl Args {
                 let mut object = json!(inspection);
                 object["runs"] = verdict.is_ok().into();
                 object["problem"] = verdict.as_ref().err().map(ToString::to_string).into();
+                let section = inspection.section.as_ref();
+                object["describedBy"] = match (section, inspection.describes()) {
+                    (Some(_), _) => "section".into(),
+                    (None, true) => "describe".into(),
+                    (None, false) => Value::Null,
+                };
+                object["description"] = json!(section.and_then(Described::description));
+                object["descriptionProblem"] = json!(section.and_then(Described::problem));
                 output::json(&object)?;
             }
             false => output::data(&as_text(&inspection))?,
@@ -50,6 +59,7 @@ fn as_text(inspection: &Inspection) -> String {
     if let Some(contract) = &inspection.contract {
         let _ = writeln!(text, "Types: {contract}");
     }
+    text.push_str(&description(inspection));
     text.push_str("\nExports\n");
     for export in &inspection.exports {
         let _ = writeln!(text, "  {}: {}", export.name, export.ty);
@@ -63,4 +73,30 @@ fn as_text(inspection: &Inspection) -> String {
         let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
     }
     printable(&text).to_string()
+}
+
+/// What it says of itself, and where: what is in a section, or that it has to be asked.
+fn description(inspection: &Inspection) -> String {
+    let mut text = match (&inspection.section, inspection.describes()) {
+        (Some(Described::Unusable(problem)), _) => {
+            return format!("Description: cannot be used: {problem}\n");
+        }
+        (Some(_), true) => {
+            "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()
+        }
+        (Some(_), false) => "Description: the section `kitbag:describe`\n".to_owned(),
+        (None, true) => return "Description: what `describe` answers once it is compiled\n".into(),
+        (None, false) => return "Description: none\n".into(),
+    };
+    let tools = inspection.section.iter().filter_map(Described::description);
+    for tool in tools.flat_map(|description| &description.tools) {
+        let line = tool.description.as_deref().and_then(|text| text.lines().next());
+        let line = line.map(|line| format!(": {}", shown(line))).unwrap_or_default();
+        let _ = writeln!(text, "  {}{line}", shown(&tool.name));
+        let requested = tool.grants.as_ref().and_then(|grants| RequestedGrants::read(grants).ok());
+        for request in requested.iter().flat_map(RequestedGrants::requests) {
+            let _ = writeln!(text, "    would like {request}");
+        }
+    }
+    text
 }

@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod mcp_config;
 pub(crate) mod prompt;
 pub(crate) mod run;
+pub(crate) mod script;
 pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
@@ -99,7 +100,7 @@ pub(crate) struct Grants {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
     /// The tool's name, which `kitbag list` shows; or the path of a component, which
-    /// ends in `.wasm` or holds a `/`
+    /// ends in `.wasm` or holds a `/`, or of a script, which ends in `.py`
     tool: String,
     /// Choose this tool, where a component has several
     #[arg(long = "tool", value_name = "NAME")]
@@ -111,6 +112,12 @@ impl Named {
     fn path(&self) -> Option<&Path> {
         let tool = &*self.tool;
         (tool.ends_with(".wasm") || tool.contains('/')).then_some(Path::new(tool))
+    }
+
+    /// The path of the script, where that is what was named.
+    fn script(&self) -> Option<&Path> {
+        let path = Path::new(&self.tool);
+        path.extension().is_some_and(|extension| extension == "py").then_some(path)
     }
 
     /// Reads the configuration, to which a component adds a tool that is named by its path:
@@ -128,21 +135,25 @@ impl Named {
         self,
         global: &Global,
         limits: Limits,
-        Grants { grants }: Grants,
+        grants: Grants,
     ) -> Result<(&'static Kitbag, String), CliError> {
-        let granted = |builder: Builder, tool: &str| match grants.is_empty() {
-            true => builder,
-            false => builder.call_grants(CallGrants { tool: tool.to_owned(), grants }),
-        };
-        let Some(path) = self.path() else {
-            if self.own.is_some() {
-                return Err(CliError::Usage(format!(
-                    "`--tool` chooses a tool of a component; `{}` is the name of a tool already",
-                    self.tool
-                )));
+        let one_tool = |is: &str| {
+            let tool = &self.tool;
+            match self.own {
+                None => Ok(()),
+                Some(_) => Err(CliError::Usage(format!(
+                    "`--tool` chooses a tool of a component; `{tool}` is {is}"
+                ))),
             }
+        };
+        if let Some(path) = self.script() {
+            one_tool("a script")?;
+            return script_kitbag(path, global, limits, grants);
+        }
+        let Some(path) = self.path() else {
+            one_tool("the name of a tool already")?;
             let builder = global.builder().limits(limits.into());
-            return Ok((built(granted(builder, &self.tool))?, self.tool));
+            return Ok((built(grants.add_to(builder, &self.tool))?, self.tool));
         };
         // The advice for a configured component that is missing does not apply here.
         path.metadata().map_err(|source| CliError::Read { path: self.tool.clone(), source })?;
@@ -152,7 +163,7 @@ impl Named {
             None => name_of(path),
         };
         let builder = global.builder().limits(limits.into()).component_file(name.clone(), path);
-        let kitbag = built(granted(builder, name.as_str()))?;
+        let kitbag = built(grants.add_to(builder, name.as_str()))?;
         let names = |events| kitbag.toolbox().with_events(events).names_in_component(name.as_str());
         let names = Screen::during(global.json, names)?;
         let is_there = |own: &String| names.is_empty() || names.contains(own);
@@ -168,6 +179,33 @@ impl Named {
                 alternatives(&names)
             ))),
             _ => Ok((kitbag, name.to_string())),
+        }
+    }
+}
+
+/// Reads the configuration, to which a script adds a tool: that, and the name of the tool.
+pub(crate) fn script_kitbag(
+    path: &Path,
+    global: &Global,
+    limits: Limits,
+    grants: Grants,
+) -> Result<(&'static Kitbag, String), CliError> {
+    let unreadable = |source| CliError::Read { path: path.to_string_lossy().into(), source };
+    path.metadata().map_err(unreadable)?;
+    let name = name_of(path);
+    let builder = global.builder().limits(limits.into()).script_file(name.clone(), path);
+    Ok((built(grants.add_to(builder, name.as_str()))?, name.to_string()))
+}
+
+impl Grants {
+    /// Grants this to a tool.
+    fn add_to(self, builder: Builder, tool: &str) -> Builder {
+        match self.grants.is_empty() {
+            true => builder,
+            false => {
+                let (tool, grants) = (tool.to_owned(), self.grants);
+                builder.call_grants(CallGrants { tool, grants })
+            }
         }
     }
 }

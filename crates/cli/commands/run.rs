@@ -1,6 +1,6 @@
 //! `kitbag run`.
 
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
-use kitbag::contract::{ARGUMENTS_BYTES, Action, ByteSize, Field, format_duration};
+use kitbag::contract::{Action, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
 use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
-    ErrorInfo, EventSink, FrontEnd, Invocation, Outcome, Question, Reply, ToolboxError,
+    ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply, ToolboxError,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,7 @@ use crate::commands::{Global, Grants, Limits, Named, warn, warn_description};
 use crate::emitted;
 use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
+use crate::input::{self, Input};
 use crate::interrupt::Interrupt;
 use crate::listener::Screen;
 use crate::output;
@@ -34,10 +35,18 @@ Examples:
   kitbag run learn topic=team subjects='**'
   kitbag run ./word_count.wasm path=README.md
   kitbag run word_count --args '{\"path\":\"README.md\"}'
+  kitbag run python code=@count.py
   kitbag run deploy target=staging --answer confirm=yes --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
+    #[command(flatten)]
+    call: Call,
+}
+
+// What is said of a call besides its tool. No doc comment, which clap would take for the command's.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Call {
     /// Arguments
     #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     pairs: Vec<(String, String)>,
@@ -72,9 +81,24 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let Self { tool, call } = self;
+        call.run(&global, |limits, grants| tool.kitbag_with(&global, limits, grants))
+    }
+}
+
+impl Call {
+    /// Makes the call of the tool that `find` gives, with its toolbox.
+    pub(crate) fn run(
+        self,
+        global: &Global,
+        find: impl FnOnce(Limits, Grants) -> Result<(&'static Kitbag, String), CliError>,
+    ) -> Result<Exit, CliError> {
         let saved = self.save.as_deref().map(Saved::open).transpose()?;
-        let (kitbag, name) = self.tool.kitbag_with(&global, self.limits, self.grants)?;
-        let mut json = self.args.as_deref().map(read_arguments).transpose()?;
+        let (kitbag, name) = find(self.limits, self.grants)?;
+        let mut input = Input::new();
+        let mut json = self.args.as_deref().map(|it| read_arguments(&mut input, it)).transpose()?;
+        let pairs = self.pairs.into_iter().map(|pair| input.pair(pair));
+        let pairs = pairs.collect::<Result<_, _>>()?;
         if self.without_nulls
             && let Some(arguments) = json
         {
@@ -82,7 +106,7 @@ impl Args {
             let tool = Screen::during(global.json, describe)?;
             json = Some(without_nulls(&tool.input_schema.value, arguments));
         }
-        let arguments = Arguments { json, pairs: self.pairs };
+        let arguments = Arguments { json, pairs };
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
         let screen = Arc::new(Screen::of_call(self.verbose, global.json, &interrupt));
@@ -400,31 +424,15 @@ fn prompt_line(
 }
 
 /// Reads `--args`: JSON, `@FILE` or `-`.
-fn read_arguments(text: &str) -> Result<Value, CliError> {
-    let (name, text) = match text.strip_prefix('@') {
-        Some(path) => {
-            let open = || std::fs::File::open(path).and_then(read_limited);
-            (path, open().map_err(|source| CliError::Read { path: path.into(), source })?)
-        }
-        None if text == "-" => {
-            let read = read_limited(io::stdin().lock());
-            let path = "standard input";
-            (path, read.map_err(|source| CliError::Read { path: path.into(), source })?)
-        }
-        None => ("--args", text.as_bytes().to_owned()),
+fn read_arguments(input: &mut Input, text: &str) -> Result<Value, CliError> {
+    let path = text.strip_prefix('@').or((text == "-").then_some(text));
+    let content = match path {
+        Some(path) => input.read(path)?,
+        None => input::Content { name: "--args", bytes: text.as_bytes().to_owned() },
     };
-    strict::parse(&text, JsonBudget::ARGUMENTS)
+    let name = content.name;
+    strict::parse(&content.bytes, JsonBudget::ARGUMENTS)
         .map_err(|error| CliError::Usage(format!("`{name}` is not a JSON object: {error}")))
-}
-
-fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    source.take(ARGUMENTS_BYTES as u64 + 1).read_to_end(&mut text)?;
-    if text.len() > ARGUMENTS_BYTES {
-        let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
-        return Err(io::Error::other(format!("arguments may have at most {limit}")));
-    }
-    Ok(text)
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -285,6 +285,7 @@ impl Places {
     fn of(config: &Config, tool: &Tool, missing: &MissingGrant, global: &Global) -> Self {
         let own = global.own_file();
         let is_of_workspace = match &tool.source.value {
+            ToolSource::Script(script) => matches!(script.path.origin, Origin::Found { .. }),
             ToolSource::Local(local) => match &local.wasm.origin {
                 Origin::Found { .. } => true,
                 Origin::File { path, .. } => own.as_deref() != Some(&**path),

@@ -34,6 +34,9 @@ pub(crate) const FILE: &str = "config.toml";
 /// The directory in it whose components are tools without configuration.
 pub(crate) const TOOLS: &str = "tools";
 
+/// The directory in it whose scripts are tools.
+pub(crate) const SCRIPTS: &str = "scripts";
+
 /// Everything that is configured, with where each value came from.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -172,6 +175,8 @@ pub enum ToolSource {
     },
     /// A component in a file.
     Local(LocalTool),
+    /// A script of Python in a file, which the built-in [`PYTHON`](crate::PYTHON) runs.
+    Script(ScriptTool),
     /// A component that the embedding program brings as bytes.
     Bytes(BytesTool),
     /// Code of the embedding program, which no file names.
@@ -187,6 +192,23 @@ pub struct LocalTool {
     pub replaces: Option<Sourced<String>>,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
+}
+
+/// A tool that is a script of Python.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptTool {
+    /// The file; absolute. It was read with the configuration.
+    pub path: Sourced<PathBuf>,
+    /// The built-in that it replaces, which is there no longer.
+    pub replaces: Option<Sourced<String>>,
+    /// The text of the file, which is what runs.
+    pub code: Arc<str>,
+    /// The arguments that it takes, each a variable of the script.
+    pub parameters: Parameters,
+    /// The JSON Schema of its answer, where that is JSON.
+    pub output: Option<Sourced<Value>>,
+    /// What it would like to be granted, in the form in which a component says it.
+    pub asks: Map<String, Value>,
 }
 
 /// A tool whose component the embedding program brings.
@@ -462,8 +484,8 @@ pub(crate) fn own_directories<'a>(
     protected: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Vec<PathBuf> {
     let directory = root.join(DIRECTORY);
-    let (config, tools) = (directory.join(FILE), directory.join(TOOLS));
-    [directory, config, tools].into_iter().chain(protected.into_iter().cloned()).collect()
+    let own = [FILE, TOOLS, SCRIPTS].map(|name| directory.join(name));
+    [directory].into_iter().chain(own).chain(protected.into_iter().cloned()).collect()
 }
 
 /// The directories that some of these tools may write.
@@ -504,16 +526,26 @@ impl ToolSource {
     pub fn is_component(&self) -> bool {
         match self {
             Self::Local(_) | Self::Bytes(_) => true,
-            Self::Builtin { .. } | Self::Native => false,
+            Self::Builtin { .. } | Self::Script(_) | Self::Native => false,
         }
     }
 
-    /// The arguments of a component as configuration says them. `None`: what the tool
+    /// The built-in that it replaces.
+    pub fn replaces(&self) -> Option<&Sourced<String>> {
+        match self {
+            Self::Local(local) => local.replaces.as_ref(),
+            Self::Script(script) => script.replaces.as_ref(),
+            Self::Builtin { .. } | Self::Bytes(_) | Self::Native => None,
+        }
+    }
+
+    /// The arguments of a component or a script as configuration says them. `None`: what the tool
     /// says of itself.
     pub fn parameters(&self) -> Option<&Parameters> {
         match self {
             Self::Local(local) => local.parameters.as_ref(),
             Self::Bytes(bytes) => bytes.parameters.as_ref(),
+            Self::Script(script) => Some(&script.parameters),
             Self::Builtin { .. } | Self::Native => None,
         }
     }

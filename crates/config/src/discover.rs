@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,20 +12,22 @@ use kitbag_files::OpenError;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, TOOLS, Trust};
+use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, SCRIPTS, TOOLS, Trust};
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
-use crate::format::{ConfigFile, ToolConfig};
+use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 use crate::parse::{Form, parse};
 use crate::path;
 use crate::problem::Problem;
-use crate::schema::{OWN_KEYS, json_schema, manifest_schema, workspace_schema};
-use crate::sources::Sources;
-use crate::trust::{self, Examiner, Opened, trust};
-use crate::written::Span;
+use crate::resolve::said;
+use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
+use crate::script;
+use crate::sources::{ScriptFile, Sources};
+use crate::trust::{self, Examiner, Opened, owners, trust};
+use crate::written::{Span, Written};
 
 /// What makes a directory a workspace that holds no `.kitbag`.
 const GIT: &str = ".git";
@@ -52,7 +54,11 @@ pub(crate) struct Read {
     pub(crate) configs: Vec<(usize, ConfigFile)>,
     /// The tools in `.kitbag/tools`.
     pub(crate) found: BTreeMap<ToolName, FoundTool>,
-    /// The links among the entries of that directory that are named like a part of a tool.
+    /// The scripts in `.kitbag/scripts`.
+    pub(crate) scripts: BTreeMap<ToolName, FoundScript>,
+    /// The script that the caller names.
+    pub(crate) named_script: Option<(ToolName, FoundScript)>,
+    /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
     pub(crate) invalid: InvalidKeys,
 }
@@ -64,6 +70,21 @@ pub(crate) struct FoundTool {
     pub(crate) shown: Arc<Path>,
     /// By index into [`Read::files`].
     pub(crate) manifest: Option<(usize, ToolConfig)>,
+}
+
+/// A script, and what it says of itself.
+pub(crate) struct FoundScript {
+    pub(crate) path: PathBuf,
+    /// The same as it is shown.
+    pub(crate) shown: Arc<Path>,
+    /// Whether the caller names it.
+    pub(crate) is_named: bool,
+    /// Its text, by index into [`Read::files`].
+    pub(crate) file: usize,
+    /// What its docstring and then its header say of the tool, by index as above.
+    pub(crate) says: Vec<(usize, ToolConfig)>,
+    /// What only a header says.
+    pub(crate) header: Option<(usize, ScriptConfig)>,
 }
 
 /// Finds the workspace: the one that was named, else the nearest directory
@@ -150,7 +171,7 @@ pub(crate) fn read(
     }
 
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut tool_links = Vec::new();
+    let (mut tool_links, mut scripts) = (Vec::new(), BTreeMap::new());
     let mut keep = |file| {
         files.push(file);
         files.len() - 1
@@ -164,9 +185,22 @@ pub(crate) fn read(
             let shown = file::relative(&wasm, &own.texts.root);
             found.insert(name, FoundTool { wasm, shown, manifest });
         }
+        for (name, file) in own.scripts {
+            let script = parser.script(file, &name, false, &mut keep);
+            scripts.insert(name, script);
+        }
         parser.take(own.texts);
         tool_links = own.tool_links;
         own.config
+    });
+    let named_script = sources.script.as_ref().and_then(|ScriptFile { name, path }| {
+        let path = path::settled(&path::settled(&sources.start).join(path));
+        let mut texts = Texts::new(&workspace.root.value);
+        let root = workspace.exists.then_some(&*workspace.root.value);
+        let opened = trust::open_named(&path, &owners(root, sources.home.as_deref(), &trust));
+        let file = texts.named(path, Layer::Manifest, opened);
+        parser.take(texts);
+        Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
@@ -184,6 +218,8 @@ pub(crate) fn read(
         files,
         configs,
         found,
+        scripts,
+        named_script,
         tool_links,
         invalid,
     })
@@ -198,6 +234,7 @@ struct OwnFiles {
     config: Option<SourceFile>,
     /// Each component with its manifest.
     tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
+    scripts: BTreeMap<ToolName, SourceFile>,
     tool_links: Vec<PathBuf>,
 }
 
@@ -210,6 +247,7 @@ impl OwnFiles {
             examiner: Examiner::new(home),
             config: None,
             tools: BTreeMap::new(),
+            scripts: BTreeMap::new(),
             tool_links: Vec::new(),
         };
         let path = root.join(DIRECTORY);
@@ -228,6 +266,7 @@ impl OwnFiles {
             Ok(own) => {
                 files.config = files.file(&own, &path, FILE, Layer::Workspace);
                 files.read_tools(&own, &path.join(TOOLS));
+                files.read_scripts(&own, &path.join(SCRIPTS));
             }
             Err(error) => files.texts.fail(&path, file::not_opened(&error)),
         }
@@ -246,17 +285,7 @@ impl OwnFiles {
 
     /// Reads the tools in `.kitbag/tools`.
     fn read_tools(&mut self, own: &Opened, path: &Path) {
-        let opened = self.examiner.open(own, Path::new(TOOLS), path, OFlags::DIRECTORY);
-        let directory = match opened {
-            Ok(directory) => directory,
-            Err(error) => {
-                return match errno(&error) {
-                    Some(Errno::NOENT) => {}
-                    Some(Errno::NOTDIR) => self.texts.fail(path, Problem::NotADirectory),
-                    _ => self.texts.fail(path, file::not_opened(&error)),
-                };
-            }
-        };
+        let Some(directory) = self.directory(own, TOOLS, path) else { return };
         let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
         match Dir::read_from(&directory.file) {
             Ok(entries) => {
@@ -286,6 +315,86 @@ impl OwnFiles {
             let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
             self.texts.report.origin(origin, Problem::NoComponent { missing }, None);
         }
+    }
+
+    /// Reads the scripts in `.kitbag/scripts`.
+    fn read_scripts(&mut self, own: &Opened, path: &Path) {
+        let Some(directory) = self.directory(own, SCRIPTS, path) else { return };
+        let mut found = BTreeMap::new();
+        match Dir::read_from(&directory.file) {
+            Ok(entries) => {
+                for entry in entries {
+                    match entry
+                        .and_then(|entry| self.script_file(directory.file.as_fd(), path, &entry))
+                    {
+                        Ok(Some(path)) => self.name(path, &mut found),
+                        Ok(None) => {}
+                        Err(error) => self.texts.unreadable(path, error),
+                    }
+                }
+            }
+            Err(error) => self.texts.unreadable(path, error),
+        }
+        for (name, script) in found {
+            let file_name = script.file_name().unwrap_or_default();
+            let opened =
+                self.examiner.open(&directory, Path::new(file_name), &script, OFlags::empty());
+            // What a link leads to is no code that somebody has put into this directory, and
+            // an error of the script would show lines of it to a model.
+            let is_linked = |real: &Path| {
+                let root = self.texts.real_root.as_deref().unwrap_or(Path::new(""));
+                real != [root, DIRECTORY.as_ref(), SCRIPTS.as_ref(), file_name.as_ref()]
+                    .iter()
+                    .collect::<PathBuf>()
+            };
+            if opened.as_ref().is_ok_and(|opened| is_linked(&opened.path)) {
+                self.texts.fail(&script, Problem::LinkedScript);
+            } else if let Some(file) = self.texts.read(script, Layer::Manifest, opened) {
+                self.scripts.insert(name, file);
+            }
+        }
+    }
+
+    /// Opens a directory of `.kitbag`, which need not be there.
+    fn directory(&mut self, own: &Opened, name: &str, path: &Path) -> Option<Opened> {
+        match self.examiner.open(own, Path::new(name), path, OFlags::DIRECTORY) {
+            Ok(directory) => return Some(directory),
+            Err(error) => match errno(&error) {
+                Some(Errno::NOENT) => {}
+                Some(Errno::NOTDIR) => self.texts.fail(path, Problem::NotADirectory),
+                _ => self.texts.fail(path, file::not_opened(&error)),
+            },
+        }
+        None
+    }
+
+    /// Whether a directory entry is a script: by its extension. Anything else than a regular
+    /// file with such a name is a mistake.
+    fn script_file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &Path,
+        entry: &DirEntry,
+    ) -> rustix::io::Result<Option<PathBuf>> {
+        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        // An editor puts what it needs for itself beside a file, under a hidden name.
+        let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
+        if is_hidden || name.extension() != Some(OsStr::new("py")) {
+            return Ok(None);
+        }
+        let path = path.join(name);
+        match self.examiner.name(directory, name, &path) {
+            Ok(FileType::RegularFile) => return Ok(Some(path)),
+            Ok(FileType::Directory) => self.texts.fail(&path, Problem::Directory),
+            Ok(_) => self.texts.fail(&path, Problem::NotAFile),
+            // A file that was just removed, or a link that leads nowhere.
+            Err(Errno::NOENT) if entry.file_type() != FileType::Symlink => {}
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                self.texts.fail(&path, Problem::LinkedScript);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(None)
     }
 
     /// Whether a directory entry is part of a tool: a regular file, or a symbolic
@@ -404,6 +513,22 @@ impl Texts {
         }
     }
 
+    /// Reads a file that the caller has named.
+    fn named(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        opened: Result<OwnedFd, Problem>,
+    ) -> Option<SourceFile> {
+        match opened.and_then(file::read) {
+            Ok(bytes) => self.text(path, layer, bytes, false),
+            Err(problem) => {
+                self.fail(&path, problem);
+                None
+            }
+        }
+    }
+
     /// Reads a file that was opened.
     fn read(
         &mut self,
@@ -423,6 +548,17 @@ impl Texts {
         // Where what was read lies: a link led there from the workspace.
         let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
         let is_outside = layer != Layer::User && !is_inside;
+        self.text(path, layer, bytes, is_outside)
+    }
+
+    /// What was read as a text. Nothing is shown of what lies outside.
+    fn text(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        bytes: Vec<u8>,
+        is_outside: bool,
+    ) -> Option<SourceFile> {
         let source = |text: String| {
             let file = SourceFile::new(path, &self.root, layer, text);
             if is_outside { file.unquoted() } else { file }
@@ -492,6 +628,40 @@ impl Parser<'_> {
         let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config
+    }
+
+    /// What a script says of itself.
+    fn script(
+        &mut self,
+        file: SourceFile,
+        name: &ToolName,
+        is_named: bool,
+        keep: &mut impl FnMut(SourceFile) -> usize,
+    ) -> FoundScript {
+        let (path, shown) = (file.path().to_owned(), file.shown().clone());
+        let header = script::header(file.text()).unwrap_or_else(|(range, problem)| {
+            self.report.span(&file, range.into(), problem, None);
+            self.is_complete = false;
+            None
+        });
+        let docstring = script::docstring(file.text());
+        let header = header.map(|header| file.header(header));
+        let (text, mut says) = (keep(file), Vec::new());
+        if let Some((range, docstring)) = docstring {
+            let description = Some(Written { value: docstring, span: range.into() });
+            says.push((text, ToolConfig { description, ..ToolConfig::default() }));
+        }
+        let header = header.and_then(|file| {
+            let base = KeyPath::ROOT.key("tools");
+            let base = base.key(name.as_str());
+            let form = Form { base: &base, schema: script_schema, misplaced: Vec::new() };
+            let config: Option<ScriptConfig> = parse(&file, &form, self.report, &mut self.invalid);
+            self.is_complete &= config.is_some();
+            let (mut config, file) = (config?, keep(file));
+            says.push((file, said(&mut config)));
+            Some((file, config))
+        });
+        FoundScript { path, shown, is_named, file: text, says, header }
     }
 
     /// What a file of the workspace must not have, and what is then wrong.

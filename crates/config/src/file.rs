@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::origin::Origin;
 use crate::problem::Problem;
+use crate::script::Header;
 
 /// The largest file that is read, in bytes. A thousand tools take a third.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -25,12 +26,14 @@ pub struct SourceFile {
     text: String,
     lines: Lines,
     is_quoted: bool,
+    /// Lines of the file before the first of `text`, and characters before each of its lines.
+    before: (u32, u32),
 }
 
 /// Whose file it is, from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// `NAME.toml` beside `NAME.wasm` in `.kitbag/tools/`.
+    /// `NAME.toml` beside `NAME.wasm` in `.kitbag/tools/`, or a script with its header.
     Manifest,
     /// The person's own `config.toml`, for all workspaces.
     User,
@@ -59,7 +62,8 @@ impl SourceFile {
         self.layer
     }
 
-    /// What was read, without a byte order mark.
+    /// What was read, without a byte order mark. Of the header of a script, what stands in
+    /// its comments.
     ///
     /// What is in effect comes from this text and no other, also when the file
     /// has changed since.
@@ -71,7 +75,17 @@ impl SourceFile {
     /// the path is shown relative.
     pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
         let lines = Lines::new(&text);
-        Self { shown: relative(&path, root), path, layer, text, lines, is_quoted: true }
+        let before = (0, 0);
+        Self { shown: relative(&path, root), path, layer, text, lines, is_quoted: true, before }
+    }
+
+    /// The header of a script, whose file this is.
+    pub(crate) fn header(&self, header: Header) -> Self {
+        const MARK: &str = "# ";
+        let Header { text, lines_before } = header;
+        let (lines, before) = (Lines::new(&text), (lines_before, MARK.len() as u32));
+        let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
+        Self { path, shown, layer: self.layer, text, lines, is_quoted: self.is_quoted, before }
     }
 
     /// The same file, of which no message shows anything: a link of a workspace leads to it, and
@@ -93,6 +107,8 @@ impl SourceFile {
     /// The place of a byte.
     pub(crate) fn origin(&self, offset: u32) -> Origin {
         let (line, column) = self.lines.position(&self.text, offset);
+        let (lines, columns) = self.before;
+        let (line, column) = (line + lines, column + columns);
         Origin::File { path: Arc::clone(&self.shown), line, column }
     }
 }

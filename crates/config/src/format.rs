@@ -81,8 +81,8 @@ pub(crate) struct ConfigFile {
 
 /// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
 /// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
-/// `builtin` and `wasm`.
-#[derive(Debug, Deserialize, JsonSchema)]
+/// `builtin`, `wasm` and `script`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 pub(crate) struct ToolConfig {
@@ -91,14 +91,18 @@ pub(crate) struct ToolConfig {
     /// The built-in that this name stands for, which it then has no longer
     /// under its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,
-    /// The built-in tool that a local tool replaces, most often the one of its own name.
-    /// Without this key no local tool has a built-in's name.
+    /// The built-in tool that a local tool or a script replaces, most often the one of its own
+    /// name. Without this key no such tool has a built-in's name.
     #[schemars(extend("examples" = ["search_files"]))]
     pub(crate) replaces: Option<Written<String>>,
     /// The component of a local tool: a path, relative to the workspace. It
     /// starts with `~/` where it is in your home directory.
     #[schemars(extend("examples" = [".kitbag/tools/word_count.wasm"]))]
     pub(crate) wasm: Option<Written<String>>,
+    /// The script in `.kitbag/scripts` that the tool is, by its name there, which it then has
+    /// no longer. Default: the script of the tool's own name.
+    #[schemars(extend("examples" = ["word_stats"]))]
+    pub(crate) script: Option<Written<String>>,
     /// What the tool is called where a person reads it.
     pub(crate) title: Option<Written<String>>,
     /// What the tool does and when to use it, for the model. Default: what the
@@ -107,7 +111,7 @@ pub(crate) struct ToolConfig {
     /// `false` takes the tool away.
     #[schemars(extend("default" = true))]
     pub(crate) enable: Option<Written<bool>>,
-    /// The arguments that a local tool takes, by name. Default: what the tool
+    /// The arguments that a local tool or a script takes, by name. Default: what the tool
     /// says of itself.
     pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
     /// What the tool may reach.
@@ -122,6 +126,23 @@ pub(crate) struct ToolConfig {
     /// Answers to the tool's questions, by the question's id. A question
     /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
+}
+
+/// The header of a script.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Header of a script")]
+pub(crate) struct ScriptConfig {
+    /// What the tool is called where a person reads it.
+    pub(crate) title: Option<Written<String>>,
+    /// What the tool does and when to use it, for the model. Default: the docstring.
+    pub(crate) description: Option<Written<String>>,
+    /// The arguments that it takes, by name: each is a variable of the script. Default: none.
+    pub(crate) parameters: Option<Written<Table<ParameterConfig>>>,
+    /// What its answer is, where that is JSON: it prints nothing and ends with a value.
+    pub(crate) output: Option<Written<ParameterConfig>>,
+    /// What it would like to be granted. It grants nothing.
+    pub(crate) grants: Option<Written<Table<AnyValue>>>,
 }
 
 /// Where a tool comes from.

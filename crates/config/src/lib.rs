@@ -62,6 +62,7 @@ mod problem;
 mod resolve;
 mod rows;
 mod schema;
+mod script;
 mod sources;
 mod text;
 mod toolsets;
@@ -70,8 +71,8 @@ mod written;
 
 pub use config::{
     BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network, Parameter,
-    ParameterType, Parameters, RootFile, Secret, SecretStore, SecretStoreKind, Tool, ToolGrants,
-    ToolRate, ToolSource, Topic, Trust,
+    ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool,
+    ToolGrants, ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
@@ -83,7 +84,9 @@ pub use path_refusal::PathRefusal;
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
-pub use sources::{BuiltinTool, CallGrants, ComponentTool, Sources, VARIABLES, Variables};
+pub use sources::{
+    BuiltinTool, CallGrants, ComponentTool, PYTHON, ScriptFile, Sources, VARIABLES, Variables,
+};
 pub use toolsets::{Disabled, TOOLSETS, Toolsets};
 
 use error::Report;

@@ -110,7 +110,7 @@ pub enum Problem {
     /// A tool does not say where it comes from.
     #[error(
         "tool `{tool}` has no `source`; add `source = \"local\"` and `wasm`, \
-         or `source = \"builtin\"`"
+         `source = \"builtin\"`, or `script`"
     )]
     NoSource {
         /// The name of the tool.
@@ -246,6 +246,69 @@ pub enum Problem {
         tool: String,
         /// Its component in `.kitbag/tools/`, as it is shown.
         other: PathBuf,
+    },
+    /// The header of a script does not end.
+    #[error(
+        "this header does not end: lines that begin with `# ` follow, or `#` alone, and then `# ///`"
+    )]
+    UnclosedHeader,
+    /// A script has a second header.
+    #[error("a script has one header, and this is another one; remove it")]
+    SecondHeader,
+    /// A line looks like the first one of a header.
+    #[error("a header begins with `# /// kitbag`, as this line almost does; write it so")]
+    HeaderForm,
+    /// A link leads to a script.
+    #[error(
+        "a symbolic link leads to it; a script lies in `.kitbag/scripts` of the workspace itself: put \
+         the file there"
+    )]
+    LinkedScript,
+    /// There is no such script.
+    #[error("no script in `.kitbag/scripts` is named `{}`", shown(name))]
+    UnknownScript {
+        /// The name that was given.
+        name: String,
+    },
+    /// The user's own file names a script.
+    #[error(
+        "this file is for all workspaces, and a script is one of a workspace: name it in its \
+         `.kitbag/config.toml`"
+    )]
+    OwnScript,
+    /// A tool that is something else names a script.
+    #[error("tool `{tool}` takes no `script`: {is}; remove it")]
+    NotAScript {
+        /// The name of the tool.
+        tool: String,
+        /// What it is, as a sentence.
+        is: &'static str,
+    },
+    /// A script is said to be another kind of tool.
+    #[error("`{tool}` is the script `{}`, which takes no `{key}`; remove it", shown_path(script))]
+    FixedByScript {
+        /// The name of the tool.
+        tool: String,
+        /// The script, as it is shown.
+        script: PathBuf,
+        /// The key that has no place there.
+        key: &'static str,
+    },
+    /// A parameter of a script cannot be a variable.
+    #[error(
+        "`{}` cannot be a variable of a script: it takes letters, digits and `_`, starts with no \
+         digit, and is no word of Python",
+        shown(name)
+    )]
+    VariableName {
+        /// Its name.
+        name: String,
+    },
+    /// A key of a parameter means nothing for an answer.
+    #[error("`{key}` means nothing for the answer of a tool; remove it")]
+    MeaninglessInOutput {
+        /// The key.
+        key: &'static str,
     },
     /// A manifest stands there without the tool it describes.
     #[error("describes a tool that is not there; `{}` is missing", shown_path(missing))]

@@ -177,6 +177,7 @@ impl Rows {
         self.add(key.key("source"), source, |source| match source {
             ToolSource::Builtin { .. } => "builtin".into(),
             ToolSource::Local(_) => "local".into(),
+            ToolSource::Script(_) => "script".into(),
             ToolSource::Bytes(_) => "bytes".into(),
             ToolSource::Native => "native".into(),
         });
@@ -187,6 +188,12 @@ impl Rows {
             ToolSource::Local(local) => {
                 self.add(key.key("wasm"), &local.wasm, |path| path.to_string_lossy().into());
                 self.text(key.key("replaces"), &local.replaces);
+            }
+            ToolSource::Script(script) => {
+                self.add(key.key("script"), &script.path, |path| {
+                    path.file_stem().unwrap_or_default().to_string_lossy().into()
+                });
+                self.text(key.key("replaces"), &script.replaces);
             }
             ToolSource::Bytes(_) | ToolSource::Native => {}
         }

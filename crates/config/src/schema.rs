@@ -5,7 +5,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::format::{ConfigFile, ToolConfig};
+use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 
 /// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
@@ -42,10 +42,15 @@ pub(crate) fn workspace_schema() -> Value {
 /// beside it already answers are left to [`crate::resolve`] to refuse.
 pub(crate) fn manifest_schema() -> Value {
     let mut schema = schema_of::<ToolConfig>();
-    for key in ["source", "builtin", "wasm"] {
+    for key in ["source", "builtin", "wasm", "script"] {
         schema["properties"][key][UNLISTED] = Value::Bool(true);
     }
     schema
+}
+
+/// The JSON Schema of the header of a script.
+pub(crate) fn script_schema() -> Value {
+    schema_of::<ScriptConfig>()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

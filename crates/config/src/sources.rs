@@ -64,6 +64,8 @@ pub struct Sources<'a> {
     pub builtins: &'a [BuiltinTool<'a>],
     /// A tool that no configuration names. It takes the place of one of the same name.
     pub component: Option<ComponentTool>,
+    /// A script that no configuration names. It takes the place of a tool of the same name.
+    pub script: Option<ScriptFile>,
     /// The tools whose components the embedding program brings as bytes. Tables of their
     /// names configure them; no other tool has such a name.
     pub bytes_tools: Vec<ToolName>,
@@ -114,6 +116,19 @@ pub struct ComponentTool {
     /// The file of its component. Relative to [`Sources::start`].
     pub wasm: PathBuf,
 }
+
+/// A tool whose script was named instead of configured. It has the grants and limits of a
+/// script in `.kitbag/scripts` of which configuration says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFile {
+    /// The name that it is called by.
+    pub name: ToolName,
+    /// The file. Relative to [`Sources::start`].
+    pub path: PathBuf,
+}
+
+/// The built-in tool that runs scripts, by its own name.
+pub const PYTHON: &str = "python";
 
 /// A built-in tool, as far as configuration has to know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -113,6 +113,9 @@ pub enum Disabled {
         /// Why that one is off.
         reason: Box<Disabled>,
     },
+    /// It is a script, and nothing in this binary runs one.
+    #[error("disabled: it is a script, and this kitbag was built without `python`")]
+    NoPython,
     /// It changes files, which it cannot in this workspace.
     #[error("disabled: it changes files, and {reason}")]
     NeverWritable {

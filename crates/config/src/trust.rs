@@ -225,7 +225,16 @@ pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) ->
 /// Says why it cannot be read, or who else can have written it or can put another one
 /// into its place, and what helps.
 pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<OwnedFd, Problem> {
-    let opened = owners(None, home, &Trust::default()).open_by_links(path);
+    open_named(path, &owners(None, home, &Trust::default()))
+}
+
+/// Opens a file that the caller has named.
+///
+/// # Errors
+///
+/// As for [`open_own`].
+pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<OwnedFd, Problem> {
+    let opened = owners.open_by_links(path);
     opened.map(|(file, _)| file.into()).map_err(|error| match error {
         OwnerError::Distrusted { path: found, reason } => {
             let what = match &*found {

@@ -236,7 +236,7 @@ pub(crate) async fn describe(
     });
     let ended = ended.await.map_err(|error| NotNow(error.to_string()))?;
     match ended.result {
-        Ok(text) => Ok(Described::read(&text)),
+        Ok(text) => Ok(Described::read(text.as_bytes())),
         Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
             // Such as too little address space for its memory.

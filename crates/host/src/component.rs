@@ -21,6 +21,7 @@ use crate::imports;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
+use crate::section;
 use crate::state::State;
 use crate::wait::Wait;
 
@@ -237,6 +238,7 @@ impl Component {
             }
             None => None,
         };
+        let section = section::described(&content);
         let compiled =
             compile(&wait, content, metering, None, compiling.program, compiling.memory)?;
         let component = engines
@@ -247,9 +249,10 @@ impl Component {
         let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
         loaded.memory = memory;
-        let described = match component.get_export_index(None, "describe") {
-            Some(export) => describe(&loaded.instance, &export),
-            None => Ok(Described::Nothing),
+        let described = match (section, component.get_export_index(None, "describe")) {
+            (Some(described), _) => Ok(described),
+            (None, Some(export)) => describe(&loaded.instance, &export),
+            (None, None) => Ok(Described::Nothing),
         };
         let is_final = described.is_ok();
         loaded.described = described.unwrap_or_else(|NotNow(reason)| {

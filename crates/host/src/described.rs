@@ -36,9 +36,9 @@ impl Described {
         }
     }
 
-    /// Reads what a component answered.
-    pub(crate) fn read(text: &str) -> Self {
-        let value = match json::parse(text.as_bytes(), JsonBudget::DESCRIPTION) {
+    /// Reads what a component says.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        let value = match json::parse(text, JsonBudget::DESCRIPTION) {
             Ok(value) => value,
             Err(error) => return Self::Unusable(error.to_string()),
         };
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_was_said_is_kept_as_it_was() {
         for text in [r#"{"name":"a","inputSchema":{"x":[1]}}"#, "[1,", "{}", "[]", ""] {
-            let described = Described::read(text);
+            let described = Described::read(text.as_bytes());
             assert_eq!(Described::from_bytes(&described.to_bytes()), Some(described), "{text}");
         }
         assert_eq!(Described::from_bytes(&Described::Nothing.to_bytes()), Some(Described::Nothing));

@@ -16,7 +16,7 @@ use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::ServerMemory;
 use crate::cache::{Digest, DiskCache, Key};
 use crate::call::{self, Call, Completion};
-use crate::component::{Compilation, Component, ComponentSource};
+use crate::component::{Compilation, Component, ComponentSource, Content as _};
 use crate::component_file::Opened;
 use crate::components::Components;
 use crate::context::RunContext;
@@ -27,6 +27,7 @@ use crate::load_error::LoadError;
 use crate::metering::Metering;
 use crate::native;
 use crate::queue::{Concurrency, Permit, Queue, processors};
+use crate::section;
 use crate::state::State;
 use crate::threads::Threads;
 use crate::timer::{Cancellation, Timer};
@@ -140,7 +141,8 @@ impl Host {
     }
 
     /// What a component says of itself, if it is in memory or known from the cache, also
-    /// where its native code is not. Nothing is compiled, and no engine is started.
+    /// where its native code is not, or stands in its own section `kitbag:describe`. Nothing is
+    /// compiled, and no engine is started.
     pub fn known_description(
         &self,
         source: &ComponentSource,
@@ -149,12 +151,14 @@ impl Host {
         if let Some(component) = self.0.components.loaded(source, metering) {
             return Some(component.described().clone());
         }
-        let cache = self.0.options.cache.as_ref()?;
-        let component = digest(source)?;
-        match cache.load(Key::of(component, metering)) {
-            Ok(Some(entry)) => Some(entry.described),
-            Ok(None) | Err(_) => cache.remembered(component),
-        }
+        let cached = self.0.options.cache.as_ref().and_then(|cache| {
+            let component = digest(source)?;
+            match cache.load(Key::of(component, metering)) {
+                Ok(Some(entry)) => Some(entry.described),
+                Ok(None) | Err(_) => cache.remembered(component),
+            }
+        });
+        cached.or_else(|| section::described(&content(source)?))
     }
 
     /// Whether a component is in memory or in the cache, so that loading it compiles
@@ -382,6 +386,15 @@ fn digest(source: &ComponentSource) -> Option<Digest> {
         ComponentSource::Embedded(_) => None,
         ComponentSource::File(file) => Opened::new(file).ok()?.digest().ok(),
         ComponentSource::Bytes(bytes) => Some(bytes.digest()),
+    }
+}
+
+/// The content of a component that is not part of this binary, where it can be read.
+fn content(source: &ComponentSource) -> Option<Vec<u8>> {
+    match source {
+        ComponentSource::Embedded(_) => None,
+        ComponentSource::File(file) => Opened::new(file).ok()?.read().ok(),
+        ComponentSource::Bytes(bytes) => bytes.clone().read().ok(),
     }
 }
 

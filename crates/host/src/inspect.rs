@@ -23,8 +23,9 @@ use wasmparser::{
 pub(crate) use self::declared::INSTANCE_BYTES;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
+use crate::described::Described;
 use crate::load_error::{InvalidComponent, LoadError};
-use crate::{component_file, imports};
+use crate::{component_file, imports, section};
 
 /// The type of `run` with its parameters called as given.
 macro_rules! run_type {
@@ -45,7 +46,7 @@ pub const RUN_TYPE: &str = run_type!("ctx: ", "name: ", "arguments: ", "answers:
 const RUN_SHAPE: &str = run_type!("", "", "", "");
 
 /// What can be read off a component.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inspection {
     /// Size of the file, in bytes.
@@ -57,6 +58,9 @@ pub struct Inspection {
     /// The package whose types its `run` uses, where it names one, such as
     /// `kitbag:tool/types@0.1.0`.
     pub contract: Option<String>,
+    /// What its section `kitbag:describe` says of it, where it has one.
+    #[serde(skip)]
+    pub section: Option<Described>,
     #[serde(skip)]
     run_shape: Option<String>,
     #[serde(skip)]
@@ -110,12 +114,19 @@ pub(crate) fn check(
 /// [`LoadError`] for a file that cannot be read, and for one that is no
 /// component at all.
 pub fn inspect_file(path: &Path) -> Result<Inspection, LoadError> {
-    let read = read(&component_file::read(path)?, || false);
-    let inspection = read.map_err(|problem| LoadError::invalid(path, problem))?;
-    inspection.ok_or(LoadError::Cancelled)
+    let bytes = component_file::read(path)?;
+    let read = read(&bytes, || false).map_err(|problem| LoadError::invalid(path, problem))?;
+    let inspection = read.ok_or(LoadError::Cancelled)?;
+    Ok(Inspection { section: section::described(&bytes), ..inspection })
 }
 
 impl Inspection {
+    /// Whether it exports the function `describe`, which kitbag calls where no section says
+    /// what it is.
+    pub fn describes(&self) -> bool {
+        self.exports.iter().any(|export| export.name == "describe")
+    }
+
     /// Whether kitbag can run this component.
     ///
     /// # Errors
@@ -278,6 +289,7 @@ impl Inspection {
             run_shape,
             mismatch,
             contract: contract.cloned(),
+            section: None,
             exports: exports
                 .into_iter()
                 .map(|name| {

@@ -38,6 +38,7 @@ mod queue;
 mod random;
 mod replay;
 mod report;
+mod section;
 mod state;
 mod sys;
 mod threads;

@@ -162,7 +162,9 @@ fn shown(path: &Path) -> String {
 /// Directories, since an editor replaces a file rather than writing to it.
 fn places(config: &Config) -> BTreeSet<PathBuf> {
     let own = config.root.value.join(".kitbag");
-    let mut places = BTreeSet::from([config.root.value.clone(), own.join("tools"), own]);
+    let directories = [own.join("tools"), own.join("scripts")];
+    let mut places = BTreeSet::from([config.root.value.clone(), own]);
+    places.extend(directories);
     places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
     for tool in config.tools.values() {
         if let ToolSource::Local(local) = &tool.source.value {

@@ -22,6 +22,7 @@ mod pipeline;
 mod program;
 mod python;
 mod scope;
+mod script;
 mod served;
 mod tool;
 
@@ -513,7 +514,10 @@ impl Inner {
     fn native(&self, tool: &Tool) -> Option<Arc<dyn NativeTool>> {
         match tool.source {
             ToolSource::Native => Some(self.program.natives.get(&tool.name)?.tool()),
-            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Bytes(_) => None,
+            ToolSource::Builtin { .. }
+            | ToolSource::Local(_)
+            | ToolSource::Script(_)
+            | ToolSource::Bytes(_) => None,
         }
     }
 
@@ -567,6 +571,9 @@ impl Inner {
                     }
                     error => error,
                 })
+            }
+            ToolSource::Script(_) => {
+                Ok(ComponentSource::Embedded(script::interpreter(self)?.artifact))
             }
             ToolSource::Bytes(BytesTool { component, .. }) => {
                 let bytes = self.program.components.get(component).cloned();

@@ -35,6 +35,7 @@ use crate::invocation::{
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::scope::{Callable, Via};
+use crate::script;
 use crate::tool::{self, Tool};
 use crate::{Inner, Toolbox, served};
 
@@ -201,9 +202,13 @@ fn prepare(
         }
         ToolSource::Builtin { .. }
         | ToolSource::Local(_)
+        | ToolSource::Script(_)
         | ToolSource::Bytes(_)
         | ToolSource::Native => name.into_owned(),
     };
+    if action == Action::Run {
+        arguments = script::arguments(&tool.source, arguments);
+    }
     let mut limits = authority.limits;
     let time = limits.time;
     limits.time = time.saturating_sub(begun.elapsed());
@@ -441,6 +446,11 @@ async fn run(
     outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
     let context = &outer.run;
+    let is_script = matches!(call.tool.source, ToolSource::Script(_));
+    if is_script && call.call.action == Action::FormatArguments {
+        let rendered = Completed::answered(Outcome::Success(rendered(&call.call)));
+        return Ok(Stretch::Ended(Box::new(rendered)));
+    }
     let runner = runner(&toolbox.0, &mut call, context)?;
     loop {
         let mut completion = match &runner {
@@ -526,6 +536,11 @@ fn runner(
     Ok(Runner::Component(component))
 }
 
+/// A call as a person reads it, of a tool that does not render it itself.
+fn rendered(call: &Call) -> String {
+    format!("{} {}", call.name, call.arguments)
+}
+
 /// Runs code of the embedding program. What it calls ends when it has to.
 async fn run_native(
     tool: &dyn NativeTool,
@@ -536,8 +551,7 @@ async fn run_native(
     let limits = &call.call.limits;
     let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
     if call.call.action == Action::FormatArguments {
-        let text = format!("{} {}", call.call.name, call.call.arguments);
-        return Completion::answered(Outcome::Success(text));
+        return Completion::answered(Outcome::Success(rendered(&call.call)));
     }
     let mut inner = context.clone();
     inner.run.deadline = Instant::now().checked_add(context.run.time(limits.time));

@@ -119,7 +119,7 @@ impl Toolbox {
         let mut config = self.0.config.clone();
         let program = &other.0.program;
         config.tools.retain(|name, tool| match tool.source.value {
-            ToolSource::Builtin { .. } | ToolSource::Local(_) => true,
+            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Script(_) => true,
             ToolSource::Bytes(_) => program.components.contains_key(name),
             ToolSource::Native => false,
         });

@@ -2,16 +2,13 @@
 
 use std::fmt::Write as _;
 
-use kitbag_config::{Config, Tool, ToolSource};
+use kitbag_config::{Config, PYTHON, Tool, ToolSource};
 use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
 use crate::Inner;
 use crate::adapter::{Adapter, Additions};
-
-/// The built-in tool that runs scripts.
-const PYTHON: &str = "python";
 
 /// How many tools a description names; `help()` lists all.
 const MOST: usize = 12;
@@ -98,6 +95,9 @@ fn callable<'a>(config: &'a Config, tool: &'a Tool) -> Vec<(&'a str, &'a Tool)> 
 fn own_name(tool: &Tool) -> Option<&str> {
     match &tool.source.value {
         ToolSource::Builtin { name } => Some(&name.value),
-        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => None,
     }
 }

@@ -24,6 +24,7 @@ use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
 use crate::native::Native;
 use crate::python::{Python, is_python};
+use crate::script;
 use crate::{Builtin, Inner};
 
 /// A tool in one line.
@@ -323,10 +324,22 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
             (shown, says)
         }
+        ToolSource::Script(script) => {
+            let path = &script.path.value;
+            let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+            let shown = match &script.replaces {
+                None => path.display().to_string(),
+                Some(builtin) => format!("{}, replaces `{}`", path.display(), builtin.value),
+            };
+            (shown, Some(Some(script::description(script))))
+        }
     };
     let builtin = match &tool.source.value {
         ToolSource::Builtin { name } => inner.builtin(&name.value).ok(),
-        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => None,
     };
     let per_call = builtin.into_iter().flat_map(|builtin| builtin.given_by_call);
     let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
@@ -411,7 +424,10 @@ pub(crate) fn resolve(
 pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
     let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
         ToolSource::Builtin { name } => name.value == own,
-        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => false,
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => false,
     };
     let tools = || inner.config.tools.values().filter(is_it);
     if let Some(tool) = tools().find(|tool| tool.is_enabled()).or_else(|| tools().next()) {
@@ -483,7 +499,11 @@ fn with(
             let native = inner.program.natives.get(&tool.name);
             (native.map(Native::description).unwrap_or_default(), None)
         }
-        source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
+        source @ (ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_)) => {
+            let says = match source {
+                ToolSource::Script(script) => Some(script::description(script)),
+                _ => says,
+            };
             let parameters = source.parameters().map(|parameters| Sourced {
                 value: parameters.input_schema().into(),
                 origin: match (parameters.entries.first(), source) {
@@ -511,11 +531,19 @@ fn with(
         input_schema: parameters
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),
-        output_schema: says.output_schema.map(by_tool),
+        output_schema: match &tool.source.value {
+            ToolSource::Script(script) => {
+                script.output.clone().map(|output| output.map(Schema::from))
+            }
+            _ => says.output_schema.map(by_tool),
+        },
         annotations: match tool.source.value {
             // Grants say nothing of it.
             ToolSource::Native => says.annotations.unwrap_or_default(),
-            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Bytes(_) => {
+            ToolSource::Builtin { .. }
+            | ToolSource::Local(_)
+            | ToolSource::Script(_)
+            | ToolSource::Bytes(_) => {
                 annotations(effects(inner, tool), says.annotations.unwrap_or_default())
             }
         },

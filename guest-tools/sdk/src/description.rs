@@ -28,6 +28,16 @@ impl Description {
         Self(Map::new()).with("name", Value::String(name.into()))
     }
 
+    /// Reads the JSON of a description, such as a file that
+    /// [`describe_section!`](crate::describe_section) puts into the component, too.
+    ///
+    /// # Panics
+    ///
+    /// Where the text is no JSON object.
+    pub fn from_json(text: &str) -> Self {
+        Self(serde_json::from_str(text).expect("a description is a JSON object"))
+    }
+
     /// Describes a component that can be several tools: each that is configured
     /// takes the entry of its own name. [`Call::target`](crate::Call::target) tells
     /// which one is called.

@@ -95,6 +95,47 @@ pub use serde_json::{self, json};
 #[doc(inline)]
 pub use crate::bindings::export_tool as export;
 
+/// Writes a description into the component, in its section `kitbag:describe`.
+///
+/// kitbag reads it there without running the tool, which it would otherwise ask once for
+/// each build. It is a text that is known when the tool is compiled, so it stands in a file
+/// or a constant, from which [`Tool::describe`] is best read, too: where both differ, the
+/// section counts.
+///
+/// ```
+/// use kitbag_sdk::Description;
+///
+/// const DESCRIPTION: &str = r#"{ "name": "clock", "description": "Tell the time." }"#;
+///
+/// kitbag_sdk::describe_section!(DESCRIPTION);
+///
+/// fn describe() -> Description {
+///     Description::from_json(DESCRIPTION)
+/// }
+/// # assert_eq!(describe(), Description::new("clock").description("Tell the time."));
+/// ```
+#[macro_export]
+macro_rules! describe_section {
+    ($text:expr $(,)?) => {
+        const _: &str = $text;
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            const TEXT: &str = $text;
+            #[used]
+            #[unsafe(link_section = "kitbag:describe")]
+            static SECTION: [u8; TEXT.len()] = $crate::bytes_of(TEXT);
+        };
+    };
+}
+
+/// The bytes of a text, for [`describe_section!`].
+#[doc(hidden)]
+pub const fn bytes_of<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes.copy_from_slice(text.as_bytes());
+    bytes
+}
+
 /// What a tool implements.
 pub trait Tool {
     /// The arguments of a call.

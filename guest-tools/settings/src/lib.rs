@@ -1,9 +1,10 @@
 //! A tool that reads what it was configured with: a configuration value by `key`, a
-//! variable of its environment by `variable`, or all of both.
+//! variable of its environment by `variable`, or all of both. What it says of itself is a file
+//! that its component holds, too.
 
 use std::env;
 
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 
 use crate::bindings::wasi::config::store;
 
@@ -14,17 +15,16 @@ struct Arguments {
     variable: Option<String>,
 }
 
+/// What it says of itself.
+const DESCRIPTION: &str = include_str!("../describe.json");
+
 struct Settings;
 
 impl Tool for Settings {
     type Arguments = Arguments;
 
     fn describe() -> Description {
-        let text = json!({ "type": "string" });
-        Description::new("settings")
-            .description("Read configuration values and variables.")
-            .arguments(json!({ "key": text, "variable": text }), &[])
-            .grants(json!({ "env": ["SETTINGS_MODE"], "required": ["env"] }))
+        Description::from_json(DESCRIPTION)
     }
 
     fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {
@@ -60,6 +60,7 @@ fn failed(error: store::Error) -> Stop {
 }
 
 kitbag_sdk::export!(Settings);
+kitbag_sdk::describe_section!(DESCRIPTION);
 
 mod bindings {
     wit_bindgen::generate!({ world: "imports", path: "wit" });

@@ -2,6 +2,7 @@
 //! workspace gives it, too.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::{FileId, ToolName};
@@ -22,6 +23,8 @@ enum Identity {
     Builtin(String),
     /// The component in this file.
     Component(FileId),
+    /// The script of this name in `.kitbag/scripts`.
+    Script(OsString),
     /// The component at this path, where nothing is yet.
     Missing(PathBuf),
 }
@@ -47,6 +50,9 @@ impl Identity {
             _ if tool.source.origin == Origin::Caller => None,
             ToolSource::Builtin { name } => Some(Self::Builtin(name.value.clone())),
             ToolSource::Local(local) => Some(Self::of_component(&local.wasm.value)),
+            ToolSource::Script(script) => {
+                Some(Self::Script(script.path.value.file_stem()?.to_owned()))
+            }
             // No file gives it another name.
             ToolSource::Bytes(_) | ToolSource::Native => None,
         }
@@ -139,6 +145,10 @@ impl Resolver<'_> {
         if is_local || table.wasm.is_some() || table.replaces.is_some() {
             let path = self.bases.absolute(&table.wasm.as_ref()?.value).ok()?;
             return Some(Identity::of_component(&path));
+        }
+        let script = table.script.as_ref().map_or(name.as_str(), |written| &written.value);
+        if table.script.is_some() || self.scripts.contains_key(script) {
+            return Some(Identity::Script(script.into()));
         }
         let builtin = table.builtin.as_ref().map_or(name.as_str(), |written| &written.value);
         self.named(builtin).map(|builtin| Identity::Builtin(builtin.name.to_owned()))

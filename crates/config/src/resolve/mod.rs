@@ -10,6 +10,7 @@ mod limits;
 pub(crate) mod network;
 mod parameters;
 mod resolver;
+mod scripts;
 mod secret_files;
 pub(crate) mod secrets;
 mod served;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 pub(crate) use limits::{Overrides, overrides};
+pub(crate) use scripts::said;
 
 use ceiling::{ceilings, lowered};
 use grants::ceiling::grant_ceiling;
@@ -47,7 +49,18 @@ pub(crate) fn resolve(
     sources: &Sources<'_>,
     report: &mut Report,
 ) -> Config {
-    let Read { workspace, ignored, trust, files, configs, found, tool_links, invalid } = read;
+    let Read {
+        workspace,
+        ignored,
+        trust,
+        files,
+        configs,
+        found,
+        scripts,
+        named_script,
+        tool_links,
+        invalid,
+    } = read;
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
@@ -60,6 +73,7 @@ pub(crate) fn resolve(
         builtins: sources.builtins,
         bytes_tools: &sources.bytes_tools,
         files: &files,
+        scripts: &scripts,
         invalid: &invalid,
         overrides: &overrides.limits,
         ceilings: &ceilings,
@@ -103,7 +117,7 @@ pub(crate) fn resolve(
         wasm: settled(&sources.start.join(&component.wasm)),
         ..component.clone()
     });
-    let mut tools = resolver.tools(&configs, &found, component, &limits);
+    let mut tools = resolver.tools(&configs, &found, component, named_script.as_ref(), &limits);
     if let Some(call) = &sources.call_grants {
         resolver.call_grants(&mut tools, call);
     }

@@ -13,6 +13,7 @@ use crate::format::ParameterConfig;
 use crate::key::KeyPath;
 use crate::origin::Sourced;
 use crate::problem::Problem;
+use crate::script::is_variable;
 use crate::written::{AnyValue, At, Part, Table, all, copied, last, merge};
 
 /// What a definition is that of.
@@ -20,10 +21,14 @@ use crate::written::{AnyValue, At, Part, Table, all, copied, last, merge};
 pub(super) enum Place {
     /// An argument of the tool.
     Argument,
+    /// An argument of a script, which is a variable in it.
+    Variable,
     /// A key of an object.
     Property,
     /// The elements of an array.
     Items,
+    /// The answer of the tool.
+    Output,
 }
 
 impl Resolver<'_> {
@@ -42,8 +47,10 @@ impl Resolver<'_> {
             let name = key.value;
             if !is_name(name) {
                 self.report.at(key, Problem::ParameterName { name: name.to_owned() });
-            } else if place == Place::Argument && name.starts_with('_') {
+            } else if matches!(place, Place::Argument | Place::Variable) && name.starts_with('_') {
                 self.report.at(key, Problem::ReservedParameter { name: name.to_owned() });
+            } else if place == Place::Variable && !is_variable(name) {
+                self.report.at(key, Problem::VariableName { name: name.to_owned() });
             }
             if let Some(parameter) = self.parameter(&path.key(name), &parts, place) {
                 entries.push((name.to_owned(), parameter));
@@ -52,7 +59,7 @@ impl Resolver<'_> {
         Parameters { entries }
     }
 
-    fn parameter(
+    pub(super) fn parameter(
         &mut self,
         path: &KeyPath<'_>,
         parts: &[Part<'_, ParameterConfig>],
@@ -131,13 +138,16 @@ impl Resolver<'_> {
         {
             self.report.at(at, problem);
         }
-        if place == Place::Items {
-            if let Some(at) = last(parts, |parameter| parameter.required.as_ref()) {
-                self.report.at(at, Problem::MeaninglessInItems { key: "required" });
-            }
-            if let Some(at) = last(parts, |parameter| parameter.default.as_ref()) {
-                self.report.at(at, Problem::MeaninglessInItems { key: "default" });
-            }
+        let meaningless: fn(&'static str) -> Problem = match place {
+            Place::Items => |key| Problem::MeaninglessInItems { key },
+            Place::Output => |key| Problem::MeaninglessInOutput { key },
+            Place::Argument | Place::Variable | Place::Property => return,
+        };
+        if let Some(at) = last(parts, |parameter| parameter.required.as_ref()) {
+            self.report.at(at, meaningless("required"));
+        }
+        if let Some(at) = last(parts, |parameter| parameter.default.as_ref()) {
+            self.report.at(at, meaningless("default"));
         }
     }
 

@@ -3,7 +3,8 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
@@ -13,9 +14,10 @@ use serde_json::Value;
 use super::grants::ceiling::Code;
 use super::parameters::Place;
 use super::resolver::Resolver;
+use super::scripts::{Script, script_key};
 use super::value::json;
 use crate::config::{BytesTool, LocalTool, Parameters, Tool, ToolGrants, ToolRate, ToolSource};
-use crate::discover::FoundTool;
+use crate::discover::{FoundScript, FoundTool};
 use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, SourceConfig, ToolConfig};
@@ -24,7 +26,7 @@ use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::path::is_fixed;
 use crate::problem::Problem;
-use crate::sources::{BuiltinTool, ComponentTool};
+use crate::sources::{BuiltinTool, ComponentTool, PYTHON};
 use crate::text::{did_you_mean, known_words};
 use crate::toolsets::Disabled;
 use crate::written::{At, Part, Span, Written, all, copied, last, merge};
@@ -33,10 +35,11 @@ use crate::written::{At, Part, Span, Written, all, copied, last, merge};
 struct Candidate<'a> {
     name: &'a ToolName,
     found: Option<&'a FoundTool>,
+    script: Script<'a>,
     manifest: Option<Part<'a, ToolConfig>>,
     /// What the tables of its name say, the weakest first.
     tables: Vec<Part<'a, ToolConfig>>,
-    /// The same, over the manifest.
+    /// The same, over the manifest, or what a script says of itself.
     parts: Vec<Part<'a, ToolConfig>>,
 }
 
@@ -47,6 +50,7 @@ impl<'a> Resolver<'a> {
         configs: &[(&SourceFile, &ConfigFile)],
         found: &BTreeMap<ToolName, FoundTool>,
         component: Option<ComponentTool>,
+        named_script: Option<&(ToolName, FoundScript)>,
         limits: &EffectiveLimits,
     ) -> BTreeMap<ToolName, Tool> {
         let mut tables: HashMap<ToolName, Vec<Part<'_, ToolConfig>>> = HashMap::new();
@@ -61,19 +65,49 @@ impl<'a> Resolver<'a> {
             }
         }
         let mut tools = BTreeMap::new();
+        let taken = self.taken_scripts(tables.iter());
         for (name, found) in found {
             let tables = tables.remove(name).unwrap_or_default();
-            let found = (!self.is_unused(name, found, &tables)).then_some(found);
-            let candidate = Candidate::new(name, found, tables, self.files);
+            self.check_no_script(name, &tables, "it is a component in `.kitbag/tools`");
+            let is_unused = self.is_unused(name, &found.shown, Some(&found.wasm), &tables);
+            let found = (!is_unused).then_some(found);
+            let candidate = Candidate::new(name, found, Script::None, tables, self.files);
+            tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
+        }
+        for (name, script) in self.scripts {
+            let own = tables.remove(name);
+            if own.is_none() && taken.contains(&name) {
+                continue;
+            }
+            let own = own.unwrap_or_default();
+            if let Some(found) = found.get(name) {
+                let (tool, other) = (name.to_string(), found.shown.to_path_buf());
+                let origin = Origin::Found { path: script.shown.clone() };
+                self.report.origin(origin, Problem::TwoTools { tool, other }, None);
+                continue;
+            }
+            if let Some(at) = script_key(&own)
+                && at.value != name.as_str()
+            {
+                let (tool, other) = (name.to_string(), script.shown.to_path_buf());
+                self.report.at(at, Problem::TwoTools { tool, other });
+                continue;
+            }
+            let script = match self.is_unused(name, &script.shown, None, &own) {
+                true => Script::None,
+                false => Script::Found(script),
+            };
+            let candidate = Candidate::new(name, None, script, own, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for (name, tables) in tables {
-            let candidate = Candidate::new(&name, None, tables, self.files);
+            let script = self.named_script(&tables);
+            let candidate = Candidate::new(&name, None, script, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for name in self.bytes_tools {
             if !tools.contains_key(name) {
-                let candidate = Candidate::new(name, None, Vec::new(), self.files);
+                let candidate = Candidate::new(name, None, Script::None, Vec::new(), self.files);
                 tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
             }
         }
@@ -84,6 +118,11 @@ impl<'a> Resolver<'a> {
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
             tools.insert(name, Tool { grants, ..tool });
+        }
+        if let Some((name, script)) = named_script {
+            let script = Script::Found(script);
+            let candidate = Candidate::new(name, None, script, Vec::new(), self.files);
+            tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         self.check_replaced_once(&tools);
         self.add_builtins(&mut tools, limits);
@@ -108,8 +147,7 @@ impl<'a> Resolver<'a> {
             .values()
             .filter_map(|tool| match &tool.source.value {
                 ToolSource::Builtin { name } => Some(name.value.clone()),
-                ToolSource::Local(local) => Some(local.replaces.as_ref()?.value.clone()),
-                ToolSource::Bytes(_) | ToolSource::Native => None,
+                source => Some(source.replaces()?.value.clone()),
             })
             .collect();
         let builtins = self.builtins;
@@ -158,32 +196,46 @@ impl<'a> Resolver<'a> {
 
         self.check_manifest(candidate);
         let enable = copied(parts, |tool| tool.enable.as_ref());
-        let source = if self.bytes_tools.contains(name) {
-            let source = self.bytes(candidate, &path);
-            Some(Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller })
-        } else {
-            match self.kind(candidate, &path) {
+        let is_named =
+            matches!(candidate.script, Script::Found(FoundScript { is_named: true, .. }));
+        let source = match candidate.script {
+            _ if self.bytes_tools.contains(name) && !is_named => {
+                let source = self.bytes(candidate, &path);
+                Some(Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller })
+            }
+            Script::Unknown => None,
+            Script::Found(script) => {
+                let tool = self.script(name, script, &candidate.tables, parts, &path);
+                let origin = tool.path.origin.clone();
+                Some(Sourced { value: ToolSource::Script(tool), origin })
+            }
+            Script::None => match self.kind(candidate, &path) {
                 kind @ Sourced { value: SourceConfig::Builtin, .. } => self
                     .builtin(candidate, &path)
                     .map(|source| Sourced { value: source, origin: kind.origin }),
                 kind @ Sourced { value: SourceConfig::Local, .. } => self
                     .local(candidate, &path)
                     .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
-            }
+            },
         };
         let builtin = match &source {
             Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
             _ => None,
         };
+        // What a script reaches where nothing is said is what `python` does.
+        let python = matches!(&source, Some(Sourced { value: ToolSource::Script(_), .. }))
+            .then(|| self.named(PYTHON));
         let grants: Vec<_> = all(parts, |tool| tool.grants.as_ref()).collect();
         let disabled = match (builtin, &enable) {
             (Some(builtin), enable) => self.disabled(builtin, enable.as_ref(), &grants),
             (None, Some(Sourced { value: false, origin })) => {
                 Some(Disabled::Tool { origin: origin.clone() })
             }
+            (None, _) if python == Some(None) => Some(Disabled::NoPython),
             (None, _) => None,
         };
         let code = match &source {
+            Some(Sourced { value: ToolSource::Script(_), .. }) if !is_named => Code::Workspace,
             Some(Sourced { value: ToolSource::Local(_), .. }) if candidate.is_of_workspace() => {
                 Code::Workspace
             }
@@ -194,7 +246,8 @@ impl<'a> Resolver<'a> {
             }
             _ => Code::Own,
         };
-        let grants = self.grants(name, grants, disabled.is_none(), builtin, code);
+        let asks = builtin.or(python.flatten());
+        let grants = self.grants(name, grants, disabled.is_none(), asks, code);
         let layers: Vec<_> = parts
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
@@ -219,12 +272,13 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Whether a component of the workspace has a name that stands for another tool in the
-    /// user's own file, which counts then: a warning says so.
+    /// Whether a component or a script of the workspace has a name that stands for another tool
+    /// in the user's own file, which counts then: a warning says so.
     fn is_unused(
         &mut self,
         name: &ToolName,
-        found: &FoundTool,
+        shown: &Arc<Path>,
+        found: Option<&Path>,
         tables: &[Part<'_, ToolConfig>],
     ) -> bool {
         let is_own = |file: &SourceFile| file.layer() == Layer::User;
@@ -233,13 +287,16 @@ impl<'a> Resolver<'a> {
         let wasm = last(tables, |tool| tool.wasm.as_ref()).filter(|at| is_own(at.file));
         let other = wasm.filter(|at| {
             is_fixed(at.value)
-                && self.bases.absolute(at.value).is_ok_and(|path| !is_same_file(&found.wasm, &path))
+                && self
+                    .bases
+                    .absolute(at.value)
+                    .is_ok_and(|path| found.is_none_or(|found| !is_same_file(found, &path)))
         });
         let Some(own) = builtin.map(|at| at.origin()).or(other.map(|at| at.origin())) else {
             return false;
         };
         self.warnings.push(Diagnostic {
-            origin: Origin::Found { path: found.shown.clone() },
+            origin: Origin::Found { path: shown.clone() },
             problem: Problem::UnusedComponent { tool: name.to_string(), own },
             excerpt: None,
             hint: None,
@@ -345,10 +402,7 @@ impl<'a> Resolver<'a> {
     fn check_replaced_once(&mut self, tools: &BTreeMap<ToolName, Tool>) {
         let mut replaced: BTreeMap<&str, &ToolName> = BTreeMap::new();
         for (name, tool) in tools {
-            let ToolSource::Local(LocalTool { replaces: Some(builtin), .. }) = &tool.source.value
-            else {
-                continue;
-            };
+            let Some(builtin) = tool.source.value.replaces() else { continue };
             if let Some(other) = replaced.insert(&builtin.value, name) {
                 let (builtin, origin) = (&builtin.value, builtin.origin.clone());
                 let (builtin, other) = (builtin.clone(), other.to_string());
@@ -361,8 +415,12 @@ impl<'a> Resolver<'a> {
     fn bytes(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> BytesTool {
         let Candidate { name, found, tables, parts, .. } = candidate;
         let tool = || name.to_string();
-        if let Some(found) = found {
-            let origin = Origin::Found { path: found.shown.clone() };
+        let script = match candidate.script {
+            Script::Found(script) => Some(&script.shown),
+            Script::None | Script::Unknown => None,
+        };
+        if let Some(path) = found.map(|found| &found.shown).or(script) {
+            let origin = Origin::Found { path: path.clone() };
             self.report.origin(origin, Problem::ShadowsProgram { tool: tool() }, None);
         }
         for part in tables {
@@ -400,8 +458,8 @@ impl<'a> Resolver<'a> {
         Some(LocalTool { wasm: wasm?, replaces, parameters })
     }
 
-    /// The built-in that a local tool replaces on purpose.
-    fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
+    /// The built-in that a local tool or a script replaces on purpose.
+    pub(super) fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
         let at = last(parts, |tool| tool.replaces.as_ref())?;
         if self.named(at.value).is_none() {
             let hint = did_you_mean(nearest(at.value, self.builtin_names()))
@@ -517,18 +575,25 @@ impl<'a> Candidate<'a> {
     fn new(
         name: &'a ToolName,
         found: Option<&'a FoundTool>,
+        script: Script<'a>,
         tables: Vec<Part<'a, ToolConfig>>,
         files: &'a [SourceFile],
     ) -> Self {
-        let manifest = found.and_then(|found| found.manifest.as_ref()).map(|(file, config)| {
+        let part = |(file, config): &'a (usize, ToolConfig)| {
             let (file, span) = (&files[*file], Span::default());
             Part {
                 key: At { file, span, value: name.as_str() },
                 at: At { file, span, value: config },
             }
-        });
-        let parts = manifest.into_iter().chain(tables.iter().copied()).collect();
-        Self { name, found, manifest, tables, parts }
+        };
+        let manifest = found.and_then(|found| found.manifest.as_ref()).map(part);
+        let said = match script {
+            Script::Found(script) => &script.says[..],
+            Script::None | Script::Unknown => &[],
+        };
+        let own = manifest.into_iter().chain(said.iter().map(part));
+        let parts = own.chain(tables.iter().copied()).collect();
+        Self { name, found, script, manifest, tables, parts }
     }
 
     /// What is said by the file that says whether the tool is built in, and by stronger ones.
@@ -556,7 +621,7 @@ impl<'a> Candidate<'a> {
 }
 
 /// The keys that say where the component of a tool is, as far as they are written.
-fn source_keys(tool: &ToolConfig) -> impl Iterator<Item = (&'static str, Span)> {
+pub(super) fn source_keys(tool: &ToolConfig) -> impl Iterator<Item = (&'static str, Span)> {
     let ToolConfig { source, builtin, wasm, .. } = tool;
     let spans = [
         ("source", source.as_ref().map(|written| written.span)),
@@ -567,6 +632,6 @@ fn source_keys(tool: &ToolConfig) -> impl Iterator<Item = (&'static str, Span)> 
 }
 
 /// Whether two paths lead to one file. The files are not opened.
-fn is_same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
+fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }

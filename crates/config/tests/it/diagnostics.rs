@@ -88,7 +88,7 @@ fn a_mark_stays_below_its_place_after_an_escaped_character() {
 .kitbag/config.toml:3:1: unknown key `\\u{200b}y` in `tools.learn`
   3 | \"\\u{200b}y\" = 1
     | ^^^^^^^^^^^
-  known keys: `source`, `builtin`, `replaces`, `wasm`, `title`, `description`, `enable`, `parameters`, `grants`, \
+  known keys: `source`, `builtin`, `replaces`, `wasm`, `script`, `title`, `description`, `enable`, `parameters`, `grants`, \
          `limits`, `rate`, `answers`",
     );
 }

@@ -21,6 +21,7 @@ mod path_refusal;
 mod rates;
 mod rows;
 mod same_names;
+mod scripts;
 mod secret_files;
 mod secrets;
 mod server;

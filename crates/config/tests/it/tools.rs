@@ -11,7 +11,9 @@ fn check(fixture: &Fixture, expected: &[&str]) {
         let enabled = if tool.enable.value { "" } else { "!" };
         let source = match &tool.source.value {
             ToolSource::Builtin { name } => format!("builtin {}", name.value),
-            ToolSource::Bytes(_) | ToolSource::Native => unreachable!("no file names one"),
+            source @ (ToolSource::Script(_) | ToolSource::Bytes(_) | ToolSource::Native) => {
+                unreachable!("no file names one: {source:?}")
+            }
             ToolSource::Local(local) => fixture.redact(local.wasm.value.to_str().unwrap()),
         };
         format!("{enabled}{}: {source}", tool.name)
@@ -97,8 +99,8 @@ source = "builtin"
             "C:4:11: no built-in tool is named `lern`; did you mean `learn`?",
             "C:6:10: no built-in tool is named `note`; did you mean `notes`?",
             "C:8:10: no built-in tool is named `zzz`; known built-in tools: `learn`, `notes`",
-            "C:9:1: tool `larn` has no `source`; add `source = \"local\"` and `wasm`, or \
-             `source = \"builtin\"`; did you mean `learn`?",
+            "C:9:1: tool `larn` has no `source`; add `source = \"local\"` and `wasm`, \
+             `source = \"builtin\"`, or `script`; did you mean `learn`?",
         ],
     );
 }
@@ -139,11 +141,11 @@ builtin = "learn"
 time = "1s"
 "#,
         &[
-            "C:2:1: tool `a` has no `source`; add `source = \"local\"` and `wasm`, or `source = \"builtin\"`",
+            "C:2:1: tool `a` has no `source`; add `source = \"local\"` and `wasm`, `source = \"builtin\"`, or `script`",
             "C:4:1: local tool `b` has no `wasm`; add the path of its component",
             "C:8:8: the path is empty; write `.` for the workspace",
             "C:9:11: local tool `c` takes no `builtin`; remove it, or write `source = \"builtin\"`",
-            "C:10:8: tool `d` has no `source`; add `source = \"local\"` and `wasm`, or `source = \"builtin\"`",
+            "C:10:8: tool `d` has no `source`; add `source = \"local\"` and `wasm`, `source = \"builtin\"`, or `script`",
         ],
     );
 }

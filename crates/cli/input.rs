@@ -1,0 +1,107 @@
+//! Files, and standard input, that stand for arguments: `@FILE` and `@-`.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use kitbag::contract::json::{self as strict, JsonBudget};
+use kitbag::contract::{ARGUMENTS_BYTES, ByteSize};
+
+use crate::error::CliError;
+
+/// What stands for standard input instead of a path.
+const STDIN: &str = "-";
+
+/// How standard input is called in messages.
+const STDIN_NAME: &str = "standard input";
+
+/// Reads what arguments name, all of it together no more than arguments may have.
+pub(crate) struct Input {
+    left: usize,
+    is_stdin_read: bool,
+}
+
+/// What was read, and where.
+pub(crate) struct Content<'a> {
+    /// As messages name it.
+    pub(crate) name: &'a str,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        Self { left: ARGUMENTS_BYTES, is_stdin_read: false }
+    }
+
+    /// Reads a file, or standard input, which is there once.
+    pub(crate) fn read<'a>(&mut self, path: &'a str) -> Result<Content<'a>, CliError> {
+        let name = if path == STDIN { STDIN_NAME } else { path };
+        let read = match path {
+            STDIN if std::mem::replace(&mut self.is_stdin_read, true) => {
+                return Err(CliError::Usage(format!("{STDIN_NAME} stands for two arguments")));
+            }
+            STDIN => self.limited(io::stdin().lock()),
+            path => File::open(path).and_then(|file| self.limited(file)),
+        };
+        let bytes = read.map_err(|source| CliError::Read { path: name.into(), source })?;
+        Ok(Content { name, bytes })
+    }
+
+    fn limited(&mut self, source: impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        source.take(self.left as u64 + 1).read_to_end(&mut bytes)?;
+        match self.left.checked_sub(bytes.len()) {
+            Some(left) => self.left = left,
+            None => {
+                let limit = ByteSize::bytes(ARGUMENTS_BYTES as u64);
+                return Err(io::Error::other(format!("arguments may have at most {limit}")));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Puts what a file has in the place of `key=@FILE`, and JSON in that of `key:=@FILE`; a
+    /// text that begins with `@` stands there as `@@`.
+    pub(crate) fn pair(
+        &mut self,
+        (key, value): (String, String),
+    ) -> Result<(String, String), CliError> {
+        let is_json = key.ends_with(':');
+        let Some(path) = value.strip_prefix('@') else { return Ok((key, value)) };
+        if path.starts_with('@') && !is_json {
+            return Ok((key, path.to_owned()));
+        }
+        let hint = |error| {
+            let as_text = match is_json {
+                true => String::new(),
+                false => format!("; a text that begins with `@` is written `{key}=@{value}`"),
+            };
+            let hint = format!("`@` is followed by a file, or `-` for {STDIN_NAME}{as_text}");
+            CliError::Hinted { hint, error: Box::new(error) }
+        };
+        if path.is_empty() {
+            return Err(hint(CliError::Usage(format!("`{key}=@` names no file"))));
+        }
+        let content = self.read(path).map_err(|error| match &error {
+            CliError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                hint(error)
+            }
+            _ => error,
+        })?;
+        if is_json {
+            strict::parse(&content.bytes, JsonBudget::ARGUMENTS).map_err(|error| {
+                CliError::Usage(format!("`{}` is not JSON: {error}", content.name))
+            })?;
+        }
+        Ok((key, content.text()?))
+    }
+}
+
+impl Content<'_> {
+    fn text(self) -> Result<String, CliError> {
+        let name = self.name;
+        String::from_utf8(self.bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            CliError::Usage(format!("`{name}` is not UTF-8 from byte {at} on"))
+        })
+    }
+}

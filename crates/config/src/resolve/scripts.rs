@@ -1,0 +1,183 @@
+//! Tools that are scripts of Python: what the header says, and which script a table means.
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::nearest;
+use kitbag_policy::RequestedGrants;
+use serde_json::{Map, Value};
+
+use super::parameters::Place;
+use super::resolver::Resolver;
+use super::tools::source_keys;
+use super::value::json;
+use crate::config::ScriptTool;
+use crate::discover::FoundScript;
+use crate::file::Layer;
+use crate::format::{ScriptConfig, ToolConfig};
+use crate::key::KeyPath;
+use crate::origin::{Origin, Sourced};
+use crate::problem::Problem;
+use crate::text::{did_you_mean, known_words};
+use crate::written::{AnyValue, At, Part, Table, all};
+
+/// Which script a tool is.
+#[derive(Clone, Copy)]
+pub(super) enum Script<'a> {
+    /// None: it is something else.
+    None,
+    /// This one.
+    Found(&'a FoundScript),
+    /// One that is not there, which has been reported.
+    Unknown,
+}
+
+/// The kinds that a script can ask for, and which of them it cannot do without.
+const REQUESTED: [&str; 6] = ["filesystem", "env", "http", "storage", "tools", "required"];
+
+impl<'a> Resolver<'a> {
+    /// The script that a table names, where no script has the name of the tool.
+    pub(super) fn named_script(&mut self, tables: &[Part<'_, ToolConfig>]) -> Script<'a> {
+        let own = all(tables, |tool| tool.script.as_ref()).find(is_own);
+        if let Some(at) = own {
+            self.report.at(at, Problem::OwnScript);
+            return Script::Unknown;
+        }
+        let Some(at) = script_key(tables) else { return Script::None };
+        match self.scripts.get(at.value.as_str()) {
+            Some(script) => Script::Found(script),
+            None => {
+                let names = || self.scripts.keys().map(ToolName::as_str);
+                let hint = did_you_mean(nearest(at.value, names()))
+                    .or_else(|| known_words("scripts", names()));
+                self.report.at_with(at, Problem::UnknownScript { name: at.value.clone() }, hint);
+                Script::Unknown
+            }
+        }
+    }
+
+    /// The names of scripts that other tools have taken.
+    pub(super) fn taken_scripts<'b>(
+        &self,
+        tables: impl Iterator<Item = (&'b ToolName, &'b Vec<Part<'b, ToolConfig>>)>,
+    ) -> Vec<&'a ToolName> {
+        let taken = tables.filter_map(|(name, tables)| {
+            let script = script_key(tables)?;
+            let (script, _) = self.scripts.get_key_value(script.value.as_str())?;
+            (script != name).then_some(script)
+        });
+        taken.collect()
+    }
+
+    /// Refuses `script` for a tool that is something else.
+    pub(super) fn check_no_script(
+        &mut self,
+        name: &ToolName,
+        tables: &[Part<'_, ToolConfig>],
+        is: &'static str,
+    ) {
+        for at in all(tables, |tool| tool.script.as_ref()) {
+            self.report.at(at, Problem::NotAScript { tool: name.to_string(), is });
+        }
+    }
+
+    /// The tool that a script is.
+    pub(super) fn script(
+        &mut self,
+        name: &ToolName,
+        script: &FoundScript,
+        tables: &[Part<'_, ToolConfig>],
+        parts: &[Part<'_, ToolConfig>],
+        path: &KeyPath<'_>,
+    ) -> ScriptTool {
+        for part in tables {
+            for (key, span) in source_keys(part.at.value) {
+                let (tool, script) = (name.to_string(), script.shown.to_path_buf());
+                let problem = Problem::FixedByScript { tool, script, key };
+                self.report.span(part.at.file, span, problem, None);
+            }
+        }
+        let replaces = self.replaces(parts);
+        let replaces_itself =
+            replaces.as_ref().is_some_and(|builtin| builtin.value == name.as_str());
+        if !script.is_named && self.named(name.as_str()).is_some() && !replaces_itself {
+            let problem = Problem::ShadowsBuiltin { tool: name.to_string() };
+            match script_key(tables) {
+                Some(at) => self.report.at(at, problem),
+                None => {
+                    let origin = Origin::Found { path: script.shown.clone() };
+                    self.report.origin(origin, problem, None);
+                }
+            }
+        }
+        let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();
+        let parameters = self.parameters(&path.key("parameters"), &parameters, Place::Variable);
+        let header = script.header.as_ref().map(|(file, header)| (&self.files[*file], header));
+        let output = header.and_then(|(file, header)| header.output.as_ref().map(|it| it.at(file)));
+        let asks = header.and_then(|(file, header)| header.grants.as_ref().map(|it| it.at(file)));
+        let origin = match script.is_named {
+            true => Origin::Caller,
+            false => Origin::Found { path: script.shown.clone() },
+        };
+        ScriptTool {
+            path: Sourced { value: script.path.clone(), origin },
+            replaces,
+            code: self.files[script.file].text().into(),
+            parameters,
+            output: output.and_then(|at| {
+                let key = At { file: at.file, span: at.span, value: "output" };
+                let path = path.key("output");
+                let parameter = self.parameter(&path, &[Part { key, at }], Place::Output)?;
+                Some(at.sourced(parameter.schema()))
+            }),
+            asks: asks.map(|at| self.asks(at, path)).unwrap_or_default(),
+        }
+    }
+
+    /// What a script would like to be granted, as a component says it.
+    fn asks(&mut self, at: At<'_, Table<AnyValue>>, path: &KeyPath<'_>) -> Map<String, Value> {
+        let mut asks = Map::new();
+        for part in at.value.parts(at.file) {
+            let key = part.key.value;
+            if !REQUESTED.contains(&key) {
+                let table = path.key("grants").to_string();
+                let hint = did_you_mean(nearest(key, REQUESTED))
+                    .or_else(|| known_words("keys", REQUESTED.into_iter()));
+                let problem = Problem::UnknownKey { key: key.to_owned(), table };
+                self.report.at_with(part.key, problem, hint);
+                continue;
+            }
+            let one = json(&part.at.value.0).and_then(|value| {
+                let one = Map::from_iter([(key.to_owned(), value)]);
+                let reason = |error| format!("it cannot be asked for like this: {error}");
+                RequestedGrants::read(&one)
+                    .map_err(|error| Problem::Grant { kind: "grants", reason: reason(error) })?;
+                Ok(one)
+            });
+            match one {
+                Ok(one) => asks.extend(one),
+                Err(problem) => self.report.at(part.at, problem),
+            }
+        }
+        asks
+    }
+}
+
+/// The script that the tables of a workspace name.
+pub(super) fn script_key<'b>(tables: &[Part<'b, ToolConfig>]) -> Option<At<'b, String>> {
+    all(tables, |tool| tool.script.as_ref()).rfind(|at| !is_own(at))
+}
+
+/// Whether something stands in the user's own file, which is for all workspaces.
+fn is_own(at: &At<'_, String>) -> bool {
+    at.file.layer() == Layer::User
+}
+
+/// Takes out of a header what any tool may say of itself.
+pub(crate) fn said(script: &mut ScriptConfig) -> ToolConfig {
+    let ScriptConfig { title, description, parameters, output: _, grants: _ } = script;
+    ToolConfig {
+        title: title.take(),
+        description: description.take(),
+        parameters: parameters.take(),
+        ..ToolConfig::default()
+    }
+}

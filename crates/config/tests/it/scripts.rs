@@ -1,0 +1,398 @@
+//! Scripts: those in `.kitbag/scripts`, and one that the caller names.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::PathBuf;
+use std::{fs, iter};
+
+use kitbag_config::{
+    BuiltinTool, Config, ConfigErrors, Origin, ScriptFile, ScriptTool, ToolSource, load,
+};
+use kitbag_policy::Access;
+use serde_json::json;
+
+use crate::support::{Fixture, problems};
+
+/// `python`, and a built-in of another name.
+const BUILTINS: [BuiltinTool<'static>; 2] = [
+    BuiltinTool {
+        name: "python",
+        toolset: "python",
+        workspace: Some(Access::ReadOnly),
+        given_by_call: &[],
+        required: &[],
+    },
+    BuiltinTool {
+        name: "notes",
+        toolset: "notes",
+        workspace: None,
+        given_by_call: &[],
+        required: &[],
+    },
+];
+
+const HEADER: &str = "\
+#!/usr/bin/env -S kitbag script
+# /// kitbag
+# title = \"Words\"
+# description = \"Count the words of a file.\"
+#
+# [parameters.path]
+# type = \"string\"
+# required = true
+# [parameters.least]
+# type = \"integer\"
+# default = 1
+#
+# [output]
+# type = \"object\"
+# properties.words.type = \"integer\"
+#
+# [grants]
+# filesystem = [{ guest = \"/drafts\", mode = \"rw\" }]
+# ///
+\"\"\"Not this.\"\"\"
+len(open(path).read().split())
+";
+
+fn try_load(fixture: &Fixture) -> Result<Config, ConfigErrors> {
+    let mut sources = fixture.sources();
+    sources.builtins = &BUILTINS;
+    load(&sources)
+}
+
+fn loaded(fixture: &Fixture) -> Config {
+    try_load(fixture).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[track_caller]
+fn check_problems(fixture: &Fixture, expected: &[&str]) {
+    let actual = problems(&try_load(fixture), fixture);
+    assert_eq!(actual.lines().collect::<Vec<_>>(), expected);
+}
+
+fn script(code: &str) -> Fixture {
+    Fixture::empty().file("w/.kitbag/scripts/words.py", code)
+}
+
+fn tool<'a>(config: &'a Config, name: &str) -> (&'a kitbag_config::Tool, &'a ScriptTool) {
+    let tool = &config.tools[name];
+    match &tool.source.value {
+        ToolSource::Script(script) => (tool, script),
+        source => panic!("{source:?}"),
+    }
+}
+
+#[test]
+fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
+    let fixture = script(HEADER);
+    let config = loaded(&fixture);
+    let (tool, script) = tool(&config, "words");
+    let place = |text: &str| format!(".kitbag/scripts/words.py:{text}");
+    let title = tool.title.as_ref().unwrap();
+    assert_eq!((&*title.value, title.origin.to_string()), ("Words", place("3:11")));
+    let description = tool.description.as_ref().unwrap();
+    assert_eq!(description.value, "Count the words of a file.");
+    assert_eq!(description.origin.to_string(), place("4:17"));
+    assert_eq!(
+        script.parameters.input_schema(),
+        json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string" },
+                "least": { "type": "integer", "default": 1 },
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        })
+    );
+    let output = script.output.as_ref().unwrap();
+    assert_eq!(output.value["properties"]["words"], json!({ "type": "integer" }));
+    assert_eq!(output.origin.to_string(), place("13:3"));
+    let asks = json!({ "filesystem": [{ "guest": "/drafts", "mode": "rw" }] });
+    assert_eq!(json!(script.asks), asks);
+    // What it asks for it is not granted.
+    assert_eq!(tool.grants.value.directories.len(), 1);
+    assert_eq!(tool.grants.value.directories[0].access, Access::ReadOnly);
+    assert_eq!(&*script.code, HEADER);
+    assert_eq!(tool.source.origin, Origin::Found { path: script_path().as_path().into() });
+    assert!(tool.is_enabled() && tool.toolset.is_none());
+}
+
+fn script_path() -> PathBuf {
+    ".kitbag/scripts/words.py".into()
+}
+
+#[test]
+fn without_a_header_it_takes_nothing_and_its_docstring_describes_it() {
+    let fixture = script("# Words.\n\"\"\"Count words.\n\n    All of them.\n    \"\"\"\n1\n");
+    let config = loaded(&fixture);
+    let (tool, script) = tool(&config, "words");
+    let description = tool.description.as_ref().unwrap();
+    assert_eq!(description.value, "Count words.\n\nAll of them.");
+    assert_eq!(description.origin.to_string(), ".kitbag/scripts/words.py:2:1");
+    assert!(script.parameters.entries.is_empty());
+    let bare = script_of(&loaded(&self::script("1\n")));
+    assert_eq!((bare.output, bare.asks.len()), (None, 0));
+    assert_eq!(loaded(&self::script("")).tools["words"].description, None);
+}
+
+fn script_of(config: &Config) -> ScriptTool {
+    tool(config, "words").1.clone()
+}
+
+#[test]
+fn its_table_says_more_than_its_header() {
+    let table = "[tools.words]\nenable = false\ndescription = \"D\"\nrate = \"1/h\"\n\
+                 parameters.path.description = \"P\"\nlimits.time = \"1s\"\n\
+                 grants.filesystem = []\n";
+    let config = loaded(&script(HEADER).file("w/.kitbag/config.toml", table));
+    let (tool, script) = tool(&config, "words");
+    assert_eq!(tool.description.as_ref().unwrap().value, "D");
+    assert_eq!(tool.title.as_ref().unwrap().value, "Words");
+    assert!(!tool.is_enabled() && tool.rates.len() == 1);
+    assert_eq!(tool.limits.time.value.as_secs(), 1);
+    assert_eq!(tool.grants.value.directories, []);
+    let path = &script.parameters.entries[0].1;
+    assert_eq!(path.description.as_ref().unwrap().value, "P");
+    assert!(path.required.value);
+}
+
+#[test]
+fn what_is_the_users_it_gets_within_the_ceilings_only() {
+    let variables = |own: &str| {
+        let table = "[tools.words]\ngrants.env = [\"LANG\"]\n";
+        let fixture = script("1\n").file("w/.kitbag/config.toml", table);
+        let config = loaded(&fixture.variables([("LANG", b"C")]).user(own));
+        let grants = &config.tools["words"].grants;
+        (grants.value.variables.len(), grants.warnings.len())
+    };
+    assert_eq!(variables(""), (0, 1));
+    // What the user grants a tool of the name is not for code of the workspace.
+    assert_eq!(variables("[tools.words]\ngrants.env = [\"LANG\"]\n"), (0, 1));
+    assert_eq!(variables("[ceiling.grants]\nenv = [\"LANG\"]\n"), (1, 0));
+}
+
+#[test]
+fn it_can_have_another_name_and_has_its_own_no_longer() {
+    let named = |table: &str| {
+        let config = loaded(&script("1\n").file("w/.kitbag/config.toml", table));
+        config.tools.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(named(""), "notes python words");
+    assert_eq!(named("[tools.count]\nscript = \"words\"\n"), "count notes python");
+    assert_eq!(named("[tools.words]\nscript = \"words\"\n"), "notes python words");
+    // Its own table keeps that name, too.
+    let both = "[tools.count]\nscript = \"words\"\n[tools.words]\nrate = \"1/h\"\n";
+    assert_eq!(named(both), "count notes python words");
+    // What the user has turned off has no other name.
+    let own = "[tools.words]\nenable = false\n";
+    let other = "[tools.count]\nscript = \"words\"\n";
+    let fixture = script("1\n").file("w/.kitbag/config.toml", other).user(own);
+    let disabled = loaded(&fixture).tools["count"].disabled.clone().unwrap().to_string();
+    assert!(disabled.contains("another name for `words`"), "{disabled}");
+}
+
+#[test]
+fn a_name_stands_for_one_tool() {
+    let fixture = || script("1\n");
+    check_problems(
+        &fixture().file("w/.kitbag/tools/words.wasm", ""),
+        &[".kitbag/scripts/words.py: two tools are named `words`: this one and \
+           `.kitbag/tools/words.wasm`; give one of them another name"],
+    );
+    check_problems(
+        &Fixture::empty().file("w/.kitbag/scripts/notes.py", "1\n"),
+        &[".kitbag/scripts/notes.py: local tool `notes` has the name of a built-in tool; give it \
+           another one, or replace the built-in with `replaces = \"notes\"` in `tools.notes`"],
+    );
+    let replaced = Fixture::new("[tools.notes]\nreplaces = \"notes\"\n")
+        .file("w/.kitbag/scripts/notes.py", "1\n");
+    assert_eq!(loaded(&replaced).tools.len(), 2);
+    check_problems(
+        &Fixture::empty().file("w/.kitbag/scripts/a b.py", "1\n"),
+        &[".kitbag/scripts/a b.py: `a b` is not a tool name: it takes letters, digits, `_` and \
+           `-`, starts with a letter or `_`, and has at most 48 characters"],
+    );
+    let table = "[tools.words]\nsource = \"local\"\nwasm = \"x.wasm\"\n\
+                 [tools.other]\nscript = \"wrods\"\n[tools.notes]\nscript = \"words\"\n";
+    check_problems(
+        &fixture().file("w/.kitbag/config.toml", table),
+        &[
+            ".kitbag/config.toml:2:10: `words` is the script `.kitbag/scripts/words.py`, which \
+             takes no `source`; remove it",
+            ".kitbag/config.toml:3:8: `words` is the script `.kitbag/scripts/words.py`, which takes \
+             no `wasm`; remove it",
+            ".kitbag/config.toml:5:10: no script in `.kitbag/scripts` is named `wrods`; did you mean \
+             `words`?",
+            ".kitbag/config.toml:7:10: local tool `notes` has the name of a built-in tool; give it \
+             another one, or replace the built-in with `replaces = \"notes\"` in `tools.notes`",
+        ],
+    );
+    check_problems(
+        &fixture().user("[tools.count]\nscript = \"words\"\n"),
+        &["/t/h/config.toml:2:10: this file is for all workspaces, and a script is one of a \
+           workspace: name it in its `.kitbag/config.toml`"],
+    );
+    // A tool of the user's own file stays that.
+    let own = fixture().user("[tools.words]\nsource = \"local\"\nwasm = \"/own/a.wasm\"\n");
+    let config = loaded(&own);
+    assert!(matches!(config.tools["words"].source.value, ToolSource::Local(_)));
+    let warning = config.warnings[0].to_string();
+    assert!(warning.starts_with(".kitbag/scripts/words.py: is not used: `words`"), "{warning}");
+}
+
+#[test]
+fn mistakes_of_a_header_are_named_with_their_place() {
+    let header = |lines: &str| {
+        let lines = lines.lines().map(|line| format!("# {line}\n"));
+        script(&format!("x = 1\n# /// kitbag\n{}# ///\n", lines.collect::<String>()))
+    };
+    let check = |lines: &str, expected: &[&str]| {
+        let expected: Vec<_> =
+            expected.iter().map(|line| format!(".kitbag/scripts/words.py:{line}")).collect();
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        check_problems(&header(lines), &expected);
+    };
+    check(
+        "desciption = 'x'\n[limits]\n[parameters.a]\ntyp = 'string'\n[parameters.b]\ntype = 'text'",
+        &[
+            "3:3: unknown key `desciption` in `tools.words`; did you mean `description`?",
+            "4:4: unknown key `limits` in `tools.words`; known keys: `title`, `description`, \
+             `parameters`, `output`, `grants`",
+            "6:3: unknown key `typ` in `tools.words.parameters.a`; did you mean `type`?",
+            "8:10: `tools.words.parameters.b.type` takes `string`, `number`, `integer`, `boolean`, \
+             `array` or `object`, not `text`",
+        ],
+    );
+    check(
+        "title = ",
+        &["3:11: syntax error: string values must be quoted, expected literal string"],
+    );
+    check(
+        "[parameters.class]\n[parameters.'a-b']\n[parameters._a]",
+        &[
+            "3:15: `class` cannot be a variable of a script: it takes letters, digits and `_`, starts \
+             with no digit, and is no word of Python",
+            "4:15: `a-b` cannot be a variable of a script: it takes letters, digits and `_`, starts \
+             with no digit, and is no word of Python",
+            "5:15: parameter `_a` starts with `_`, which is reserved for the host; rename it",
+        ],
+    );
+    check(
+        "[output]\ntype = 'string'\nrequired = true\n[grants]\nfilesytem = []\nenv = 'HOME'",
+        &[
+            "5:14: `required` means nothing for the answer of a tool; remove it",
+            "7:3: unknown key `filesytem` in `tools.words.grants`; did you mean `filesystem`?",
+            "8:9: it cannot be asked for like this: invalid type: string \"HOME\", expected a sequence",
+        ],
+    );
+    let shown = try_load(&header("title = 1")).unwrap_err().to_string();
+    assert_eq!(
+        shown,
+        ".kitbag/scripts/words.py:3:11: `tools.words.title` takes a string, not the integer `1`\n  \
+         3 | title = 1\n    |         ^"
+    );
+    check_problems(
+        &script("# /// kitbag\n# title = 'x'\n"),
+        &[".kitbag/scripts/words.py:1:1: this header does not end: lines that begin with `# ` \
+           follow, or `#` alone, and then `# ///`"],
+    );
+}
+
+#[test]
+fn a_script_is_a_file_of_the_directory_itself() {
+    let linked = "a symbolic link leads to it; a script lies in `.kitbag/scripts` of the workspace \
+                  itself: put the file there";
+    let check = |fixture: &Fixture, path: &str, problem: &str| {
+        check_problems(fixture, &[&format!("{path}: {problem}")]);
+    };
+    let words = ".kitbag/scripts/words.py";
+    let directory = || Fixture::empty().directory("w/.kitbag/scripts").file("w/a.py", "'''A'''\n");
+    check(&directory().link("w/.kitbag/scripts/words.py", "../../a.py"), words, linked);
+    check(&directory().link("w/.kitbag/scripts/words.py", "nowhere"), words, linked);
+    let outside = Fixture::empty().file("o/words.py", "secret\n");
+    check(&outside.link("w/.kitbag/scripts", "../../o"), words, linked);
+    let inside = Fixture::empty().file("w/s/words.py", "1\n");
+    check(&inside.link("w/.kitbag/scripts", "../s"), words, linked);
+    let path = ".kitbag/scripts";
+    check(&Fixture::empty().file("w/.kitbag/scripts", ""), path, "is not a directory");
+    let inner = Fixture::empty().directory("w/.kitbag/scripts/words.py");
+    check(&inner, words, "is a directory; a file is expected here");
+    let fifo = directory();
+    let made = std::process::Command::new("mkfifo").arg(fifo.path("w").join(words)).status();
+    assert!(made.unwrap().success());
+    check(&fifo, words, "is not a regular file");
+    let large = iter::repeat_n('#', (1 << 20) + 1).collect::<String>();
+    check(&script(&large), words, "is larger than 1 MiB, which is the most that is read");
+    let text = "is not UTF-8 from here on; save the file as UTF-8";
+    let latin = Fixture::empty().file("w/.kitbag/scripts/words.py", b"# \xe4\n");
+    check(&latin, ".kitbag/scripts/words.py:1:3", text);
+    // What is none is left alone.
+    let others = directory()
+        .file("w/.kitbag/scripts/README.md", "")
+        .directory("w/.kitbag/scripts/in")
+        .link("w/.kitbag/scripts/.#words.py", "someone@somewhere");
+    assert_eq!(loaded(&others).tools.len(), 2);
+}
+
+#[test]
+fn one_that_another_user_can_change_is_ignored_with_the_workspace() {
+    let ignored = |fixture: &Fixture| {
+        let config = loaded(fixture);
+        assert!(!config.tools.contains_key("words"));
+        fixture.redact(&config.ignored.expect("the workspace is ignored").to_string())
+    };
+    for (path, mode, shown) in [
+        ("w/.kitbag/scripts/words.py", 0o666, "/t/w/.kitbag/scripts/words.py"),
+        ("w/.kitbag/scripts", 0o777, "/t/w/.kitbag/scripts"),
+    ] {
+        let fixture = script("1\n");
+        fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
+        assert!(ignored(&fixture).contains(&format!("`{shown}` is writable by every user")));
+    }
+    // Only root can give a file to another user.
+    if rustix::process::geteuid().is_root() {
+        let fixture = script("1\n");
+        chown(fixture.path("w/.kitbag/scripts/words.py"), Some(65534), None).unwrap();
+        assert!(ignored(&fixture).contains("words.py` belongs to user 65534"));
+    }
+}
+
+#[test]
+fn the_caller_names_one_of_any_place() {
+    let named = |fixture: &Fixture, path: &str| {
+        let name = "words".parse().unwrap();
+        let mut sources = fixture.sources();
+        sources.builtins = &BUILTINS;
+        sources.script = Some(ScriptFile { name, path: path.into() });
+        load(&sources)
+    };
+    let table = "[tools.words]\ngrants.filesystem = []\n[tools.notes]\nenable = false\n";
+    let fixture =
+        Fixture::new(table).file("o/words.py", HEADER).file("w/.kitbag/scripts/words.py", "1");
+    let fixture = fixture.link("link", "o/words.py");
+    for path in ["../o/words.py", "../link"] {
+        let config = named(&fixture, path).unwrap();
+        let (tool, script) = tool(&config, "words");
+        assert_eq!((&*script.code, &tool.source.origin), (HEADER, &Origin::Caller));
+        // The table is for another tool of the name.
+        assert_eq!(tool.grants.value.directories.len(), 1);
+    }
+    let fixture = Fixture::empty().file("o/words.py", "# /// kitbag\n# a = 1\n# ///\n");
+    let shown = problems(&named(&fixture, "../o/words.py"), &fixture);
+    assert!(shown.starts_with("/t/o/words.py:2:3: unknown key `a` in `tools.words`"), "{shown}");
+    let mode = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(fixture.path("o/words.py"), mode).unwrap();
+    let shown = problems(&named(&fixture, "../o/words.py"), &fixture);
+    assert_eq!(
+        shown,
+        "/t/o/words.py: cannot be read: it is writable by every user (mode 0666); use `chmod o-w`\n"
+    );
+}
+
+#[test]
+fn without_python_no_script_is_offered() {
+    let config = script("1\n").load();
+    let disabled = config.tools["words"].disabled.clone().unwrap().to_string();
+    assert_eq!(disabled, "disabled: it is a script, and this kitbag was built without `python`");
+}

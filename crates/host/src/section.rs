@@ -1,0 +1,137 @@
+//! What a component says of itself in a custom section, which is read without running it.
+
+use wasmparser::{Encoding, Parser, Payload};
+
+use crate::described::Described;
+
+/// The name of the section.
+const NAME: &str = "kitbag:describe";
+
+/// Reads the section of a component. `None` where it has none, and where it is malformed,
+/// which is told of a component elsewhere.
+///
+/// The section is one of the component itself or of a core module right in it, where a
+/// linker leaves those of Rust. A component within belongs to another tool, out of which
+/// this one was composed.
+pub(crate) fn described(component: &[u8]) -> Option<Described> {
+    let (mut open, mut found) = (Vec::new(), None);
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.ok()? {
+            Payload::Version { encoding, .. } => open.push(encoding),
+            Payload::End(_) => drop(open.pop()),
+            Payload::CustomSection(section) if section.name() == NAME => {
+                use Encoding::{Component, Module};
+                if !matches!(open[..], [Component] | [Component, Module]) {
+                    continue;
+                }
+                if found.replace(section.data()).is_some() {
+                    let problem = format!("it has two sections `{NAME}`, and may have one");
+                    return Some(Described::Unusable(problem));
+                }
+            }
+            _ => {}
+        }
+    }
+    let described = Described::read(found?);
+    Some(match described {
+        Described::Unusable(problem) => {
+            Described::Unusable(format!("its section `{NAME}`: {problem}"))
+        }
+        described => described,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A custom section.
+    fn section(name: &str, data: &[u8]) -> Vec<u8> {
+        let mut content = vec![u8::try_from(name.len()).unwrap()];
+        content.extend(name.as_bytes());
+        content.extend(data);
+        let mut section = vec![0];
+        let mut left = content.len();
+        while left > 0x7f {
+            section.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        section.push(left as u8);
+        section.extend(content);
+        section
+    }
+
+    /// A component, with sections at its end.
+    fn component(text: &str, sections: &[Vec<u8>]) -> Vec<u8> {
+        let mut component = wat::parse_str(text).unwrap();
+        sections.iter().for_each(|section| component.extend(section));
+        component
+    }
+
+    #[track_caller]
+    fn check(component: &[u8], expected: Option<Result<&str, &str>>) {
+        let described = described(component);
+        let found = described.as_ref().map(|described| match described {
+            Described::Description(description) => Ok(&*description.tools[0].name),
+            Described::Unusable(problem) => Err(&**problem),
+            Described::Nothing => unreachable!("a section says something"),
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_section_of_the_component_or_of_a_module_right_in_it_counts() {
+        let own = section(NAME, br#"{"name":"own"}"#);
+        check(&component("(component)", &[]), None);
+        check(&component("(component)", &[section("kitbag", b"x")]), None);
+        check(&component("(component)", std::slice::from_ref(&own)), Some(Ok("own")));
+        let inner = r#"(component (core module (@custom "kitbag:describe" "{\"name\":\"in\"}")))"#;
+        check(&component(inner, &[]), Some(Ok("in")));
+        let two = "it has two sections `kitbag:describe`, and may have one";
+        check(&component(inner, std::slice::from_ref(&own)), Some(Err(two)));
+        check(&component("(component)", &[own.clone(), own.clone()]), Some(Err(two)));
+        // Of components that it was composed of.
+        let deep =
+            format!("(component (component {}))", &inner["(component ".len()..inner.len() - 1]);
+        check(&component(&deep, &[]), None);
+        check(&component(&deep, &[own]), Some(Ok("own")));
+        // A module is no component.
+        check(&wat::parse_str("(module (@custom \"kitbag:describe\" \"{}\"))").unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let check = |data: &[u8], expected: &str| {
+            let expected = format!("its section `kitbag:describe`: {expected}");
+            check(&component("(component)", &[section(NAME, data)]), Some(Err(&expected)));
+        };
+        check(b"", "EOF while parsing a value at line 1 column 0");
+        check(b"{\"name\":\n1", "EOF while parsing an object at line 2 column 1");
+        check(b"{\"name\":\"\xff\"}", "invalid UTF-8 at line 1 column 10");
+        check(b"[]", "invalid type: sequence, expected struct Written");
+        check(&vec![b' '; (256 << 10) + 1], "it has 262145 bytes, more than the limit of 256 KiB");
+        let grants = br#"{"name":"a","grants":{"env":1}}"#;
+        check(grants, "invalid type: integer `1`, expected a sequence");
+        let many = format!("[{}1]", "1,".repeat(40_000));
+        check(many.as_bytes(), "it has more than 40000 values at line 1 column 80001");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(
+            data in prop::collection::vec(any::<u8>(), 0..64),
+            end in 0_usize..100,
+            modules in 0_usize..3,
+        ) {
+            let text = format!("(component {})", "(core module)".repeat(modules));
+            let whole = component(&text, &[section(NAME, &data)]);
+            prop_assert!(matches!(described(&whole), Some(Described::Unusable(_) | Described::Description(_))));
+            // Cut anywhere, it is malformed or has no section.
+            let cut = &whole[..whole.len().saturating_sub(end + 1)];
+            prop_assert_eq!(described(cut), None);
+            let _ = described(&data);
+        }
+    }
+}

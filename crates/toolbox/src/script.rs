@@ -1,0 +1,32 @@
+//! A script as a tool: a call of it is one of the built-in `python`, with the text of the
+//! script and the arguments of the caller as its variables.
+
+use kitbag_config::{PYTHON, ScriptTool, ToolSource};
+use kitbag_contract::ToolDescription;
+use serde_json::{Map, Value, json};
+
+use crate::error::ToolboxError;
+use crate::{Builtin, Inner};
+
+/// The built-in that runs scripts.
+pub(crate) fn interpreter(inner: &Inner) -> Result<&'static Builtin, ToolboxError> {
+    inner.builtin(PYTHON)
+}
+
+/// What a script says of itself besides what configuration has taken from its header.
+pub(crate) fn description(script: &ScriptTool) -> ToolDescription {
+    let ScriptTool { asks, .. } = script;
+    let grants = (!asks.is_empty()).then(|| asks.clone());
+    ToolDescription { grants, ..ToolDescription::default() }
+}
+
+/// The arguments with which the component of a tool is run: those of the caller, unless it
+/// is a script. What the caller leaves out is `None` there.
+pub(crate) fn arguments(source: &ToolSource, mut own: Map<String, Value>) -> Map<String, Value> {
+    let ToolSource::Script(script) = source else { return own };
+    for (name, _) in &script.parameters.entries {
+        own.entry(name).or_insert(Value::Null);
+    }
+    let arguments = [("code", json!(*script.code)), ("inputs", Value::Object(own))];
+    arguments.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
