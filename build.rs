@@ -15,7 +15,9 @@ use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
 use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
-use kitbag_policy::{Access, Grants, Request, RequestedGrants, WantedTool};
+use kitbag_policy::{
+    Access, Grants, Request, RequestedGrants, StorageGrant, StorageRequest, WantedTool,
+};
 
 /// How long a component may take to compile: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
@@ -23,7 +25,7 @@ const COMPILE_TIME: Duration = Duration::from_secs(3600);
 /// The components that are part of the binary, by the name of their directory. Each
 /// describes its tools, of which it may have several. The feature `tool-NAME` leaves one out.
 const BUILTINS: &[&str] =
-    &["calc", "data", "fetch", "files", "learn", "python", "search", "text", "time"];
+    &["calc", "data", "fetch", "files", "learn", "memory", "python", "search", "text", "time"];
 
 /// Those whose native code is packed: the large ones, which are not what each session
 /// begins with. Unpacking one takes a process about ten milliseconds.
@@ -344,6 +346,8 @@ struct Declared {
     /// As JSON.
     description: String,
     workspace: Option<Access>,
+    /// Whether it asks for storage, of which each has the default.
+    keeps: bool,
     /// The guest paths of the directories that each call is given.
     given_by_call: Vec<String>,
     /// What it cannot do without, by kind: a line of its grants in TOML.
@@ -417,6 +421,7 @@ impl Built {
                 description: serde_json::to_string(tool)
                     .map_err(|error| failed("described", &error))?,
                 workspace: None,
+                keeps: false,
                 given_by_call: Vec::new(),
                 required: Vec::new(),
                 calls: false,
@@ -430,6 +435,13 @@ impl Built {
                     Request::Path(request) => request,
                     Request::Tool(WantedTool::Caller) => {
                         declared.calls = true;
+                        continue;
+                    }
+                    Request::Storage(StorageRequest(wanted)) => {
+                        if wanted != StorageGrant::default() {
+                            return Err(failed("described", &"it asks for storage of another size"));
+                        }
+                        declared.keeps = true;
                         continue;
                     }
                     // What is granted by name is not given to a built-in by itself.
@@ -465,13 +477,16 @@ fn made_by(content: &[u8]) -> io::Result<Vec<u8>> {
 
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, workspace, given_by_call, required, calls } = self;
+        let Self { name, description, workspace, keeps, given_by_call, required, calls } = self;
         let workspace = match workspace {
             None => "none",
             Some(Access::ReadOnly) => "ro",
             Some(Access::ReadWrite) => "rw",
         };
-        write!(f, "{name}: {description:?}, {workspace}, {given_by_call:?}, {required:?}, {calls}")
+        write!(
+            f,
+            "{name}: {description:?}, {workspace}, {keeps}, {given_by_call:?}, {required:?}, {calls}"
+        )
     }
 }
 

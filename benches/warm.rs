@@ -20,10 +20,14 @@ use kitbag::config::LimitFlags;
 use serde_json::{Value, json};
 
 use crate::support::call;
-use crate::support::workspace::{Workspace, local_tool, unsaid_tool};
+use crate::support::workspace::{Workspace, guest, local_tool, unsaid_tool};
 
 static WORKSPACE: LazyLock<Workspace> = LazyLock::new(|| {
-    let tools = format!("{}{}", local_tool("echo"), unsaid_tool("probe"));
+    let keep = format!(
+        "[tools.keep]\nsource = \"local\"\nwasm = {:?}\ngrants.storage = true\n",
+        guest("keep")
+    );
+    let tools = format!("{}{}{keep}", local_tool("echo"), unsaid_tool("probe"));
     let workspace = Workspace::new(&format!("[knowledge.topic]\nsubjects = \"kb\"\n{tools}"));
     workspace.subjects("kb", 10, 4 << 10);
     workspace
@@ -96,6 +100,18 @@ fn repeat(bencher: Bencher<'_, '_>, case: &Case) {
         .counter(ItemsCount::new(1_u32))
         .with_inputs(|| arguments.clone())
         .bench_values(|arguments| call(&KITBAG, case.tool, arguments));
+}
+
+/// What a tool has kept, read by it: the time is that of the call and all of its reads.
+#[divan::bench(args = [1, 1000])]
+fn reads_of_100_bytes_of_storage(bencher: Bencher<'_, '_>, count: u32) {
+    let keep = |arguments: Value| call(&KITBAG, "keep", arguments);
+    keep(json!({ "action": "set", "key": "k", "value": "x", "repeat": 100 }));
+    let arguments = json!({ "action": "get", "key": "k", "count": count });
+    bencher
+        .counter(ItemsCount::new(count))
+        .with_inputs(|| arguments.clone())
+        .bench_values(keep);
 }
 
 #[divan::bench]

@@ -28,6 +28,7 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
         artifact,
         description: serde_json::to_string(described.tool(name).unwrap()).unwrap().leak(),
         workspace: None,
+        keeps: false,
         given_by_call: &[],
         required: &[],
         calls: false,

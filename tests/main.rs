@@ -22,6 +22,7 @@ mod killed;
 mod library;
 mod local_tools;
 mod mcp_config;
+mod memory;
 mod native;
 mod other_tools;
 mod output;

@@ -141,18 +141,33 @@ fn a_damaged_file_is_named_and_stays() {
 
 #[test]
 fn two_servers_and_the_command_line_lose_nothing() {
+    const AT_ONCE: u64 = 170;
+    const CALLS: u64 = 20;
     let workspace = workspace("true");
-    let count = json!({ "action": "increment", "key": "n", "count": 200 });
-    let mut servers = [(); 2].map(|()| Client::with_handshake(&workspace, json!({})));
-    let params = json!({ "name": "keep", "arguments": count });
-    let ids: Vec<_> =
-        servers.iter_mut().map(|server| server.send("tools/call", params.clone())).collect();
-    keep(&workspace, "keep", &count).success();
-    for (server, id) in servers.iter_mut().zip(ids) {
-        let answer = server.answer(id);
-        assert!(answer["result"]["isError"] != json!(true), "{answer}");
+    let count = |times: u64| json!({ "action": "increment", "key": "n", "count": times });
+    let params = json!({ "name": "keep", "arguments": count(AT_ONCE) });
+    let [mut one, mut other, mut killed] =
+        [(); 3].map(|()| Client::with_handshake(&workspace, json!({})));
+    // Calls of one server run at the same time, too.
+    let mut send = |server: &mut Client| -> Vec<u64> {
+        (0..CALLS).map(|_| server.send("tools/call", params.clone())).collect()
+    };
+    let (of_one, of_other, of_killed) = (send(&mut one), send(&mut other), send(&mut killed));
+    // It ends somewhere in the middle of its calls.
+    killed.answer(of_killed[0]);
+    killed.kill();
+    keep(&workspace, "keep", &count(10_000 - 2 * AT_ONCE * CALLS)).success();
+    for (server, ids) in [(&mut one, of_one), (&mut other, of_other)] {
+        for id in ids {
+            let answer = server.answer(id);
+            assert!(answer["result"]["isError"] != json!(true), "{answer}");
+        }
     }
-    check(&workspace, json!({ "action": "increment", "key": "n", "delta": 0 }), "600");
+    let sum = keep(&workspace, "keep", &json!({ "action": "increment", "key": "n", "delta": 0 }));
+    let sum: u64 = sum.success().trim_end().parse().unwrap();
+    // All of the ten thousand, and of what was killed at least what it had said.
+    let of_killed = sum - 10_000;
+    assert!((AT_ONCE..=AT_ONCE * CALLS).contains(&of_killed), "{of_killed} of what was killed");
 }
 
 #[test]

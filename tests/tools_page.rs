@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-use kitbag::config::TOOLSETS;
+use kitbag::config::{OFF_BY_DEFAULT, TOOLSETS};
 use kitbag::toolbox::definitions::Format;
 use kitbag_test_servers::{Answer, Behaviour, Server};
 use serde_json::{Map, Value};
@@ -62,7 +62,9 @@ fn cost(definition: &Value) -> usize {
 }
 
 fn cost_by_default() -> usize {
-    definitions(&project(&TOOLSETS)).iter().map(cost).sum()
+    let mut on = TOOLSETS.to_vec();
+    on.retain(|toolset| !OFF_BY_DEFAULT.contains(toolset));
+    definitions(&project(&on)).iter().map(cost).sum()
 }
 
 #[test]
@@ -120,7 +122,12 @@ fn page() -> String {
         // A project of its own, since some change it. A question is answered with yes.
         let own = arguments.to_string().replace(SITE, &server.url());
         let own = serde_json::from_str(&own).unwrap();
-        let answer = tidy(&project().tool(name, &own, &["remove=true"]).success());
+        let project = project();
+        if OFF_BY_DEFAULT.contains(&before.as_str().unwrap_or_default()) {
+            let file = repository().join("tests/tools_page/memory.md");
+            project.run(&["memory", "import", file.to_str().unwrap()]).success();
+        }
+        let answer = tidy(&project.tool(name, &own, &["remove=true"]).success());
         let _ = write!(
             page,
             "\n### `{name}`\n\n{}; {} tokens, the answer to\n`{arguments}` {}.\n\n",

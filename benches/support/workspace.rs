@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kitbag::Places;
+use kitbag::config::Sourced;
 
 /// A workspace in a directory of its own, with a home and a cache beside it.
 pub(crate) struct Workspace(tempfile::TempDir);
@@ -129,6 +130,7 @@ impl Workspace {
         Places {
             user_file: Some(self.own_file()).filter(|file| file.exists()),
             cache: Some(self.cache()),
+            state: Some(Sourced::default(self.home().join(".local/state/kitbag"))),
             home: Some(self.home()),
             ..Places::default()
         }

@@ -120,6 +120,10 @@ enum Command {
     ///
     /// Each tool with a grant of `storage` has a place of its own in each workspace.
     Storage(commands::storage::Args),
+    /// Write what the tools of `memory` keep to a file, or read it from one
+    ///
+    /// The files are for people to read and mend.
+    Memory(commands::memory::Args),
     /// Show the configuration in effect, or the schema of its file
     Config(commands::config::Args),
     /// Show what is kept of compiled tools, or remove it
@@ -183,6 +187,7 @@ fn run(cli: Cli) -> Exit {
         Command::McpConfig(args) => args.run(global),
         Command::Secret(args) => args.run(global),
         Command::Storage(args) => args.run(global),
+        Command::Memory(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
         Command::Completions(args) => args.run(),

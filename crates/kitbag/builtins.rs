@@ -20,7 +20,7 @@ struct Aligned<T: ?Sized>(T);
 /// the table of all tools of them. Nothing of a description is read before it is asked for.
 macro_rules! builtins {
     ($($component:ident: $kind:ident $native:literal, $packed:literal, [
-        $($tool:ident: $description:literal, $workspace:ident, [$($guest:literal),*],
+        $($tool:ident: $description:literal, $workspace:ident, $keeps:literal, [$($guest:literal),*],
             [$($required:literal),*], $calls:literal),*
     ];)*) => {
         $(mod $component {
@@ -38,6 +38,7 @@ macro_rules! builtins {
             artifact: $component::ARTIFACT,
             description: $description,
             workspace: builtins!(@ $workspace),
+            keeps: $keeps,
             given_by_call: &[$($guest),*],
             required: &[$($required),*],
             calls: $calls,

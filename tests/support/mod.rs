@@ -104,8 +104,10 @@ impl Workspace {
         let directory = tempfile::tempdir().unwrap();
         let off = TOOLSETS.iter().filter(|name| **name != "learn" && !on.contains(name));
         let off: String = off.map(|name| format!("{name} = false\n")).collect();
-        let write = if on.contains(&"write") { "write = true\n" } else { "" };
-        let toolsets = format!("[toolsets]\n{write}{off}");
+        // What is off by default has to be turned on.
+        let on = ["write", "memory"].into_iter().filter(|name| on.contains(name));
+        let on: String = on.map(|name| format!("{name} = true\n")).collect();
+        let toolsets = format!("[toolsets]\n{on}{off}");
         let workspace = Self { directory, cache, toolsets };
         fs::create_dir_all(workspace.path(".kitbag")).unwrap();
         fs::create_dir_all(workspace.home()).unwrap();

@@ -60,10 +60,12 @@ fn as_text(toolbox: &Toolbox) -> String {
         summaries = rest;
         let group = Group::new(own);
         text.push_str(&match toolbox.config().toolsets.disabled(toolset) {
-            Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
-            None if group.is_empty() && !toolbox.toolsets().contains(&toolset) => {
+            None | Some(Disabled::OffByDefault { .. })
+                if group.is_empty() && !toolbox.toolsets().contains(&toolset) =>
+            {
                 format!("{toolset}: not part of this binary\n")
             }
+            Some(reason) if group.tools.is_empty() => format!("{toolset}: {reason}\n"),
             _ => group.shown(toolset),
         });
     }

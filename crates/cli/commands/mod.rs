@@ -13,6 +13,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 #[cfg(feature = "serve")]
 pub(crate) mod mcp_config;
+pub(crate) mod memory;
 pub(crate) mod prompt;
 pub(crate) mod run;
 pub(crate) mod script;

@@ -110,8 +110,7 @@ impl Call {
         let action = if self.format_arguments { Action::FormatArguments } else { Action::Run };
         let interrupt = Interrupt::take_over();
         let screen = Arc::new(Screen::of_call(self.verbose, global.json, &interrupt));
-        let caller = Caller::User(rustix::process::getuid().as_raw().to_string().into());
-        let context = CallContext::new(caller)
+        let context = CallContext::new(Caller::this_user())
             .with_events(EventSink::new(Arc::<Screen>::clone(&screen)))
             .with_cancellation(interrupt.cancellation().clone());
         let mut terminal = Terminal {
@@ -298,7 +297,7 @@ fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
 }
 
 /// A tool's own error, for a person.
-fn tool_error(error: &ErrorInfo) -> String {
+pub(crate) fn tool_error(error: &ErrorInfo) -> String {
     let mut text = format!("error: {}\n", printable(&error.message));
     for cause in &error.trace {
         text.push_str(&format!("caused by: {}\n", printable(cause)));

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use kitbag::Toolbox;
+use kitbag::contract::ByteSize;
 use kitbag::contract::text::shown;
 use kitbag::host::{Storage, StorageUsage};
 use serde_json::{Value, json};
@@ -16,7 +17,8 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   kitbag storage list
-  kitbag storage clear notes --yes")]
+  kitbag storage clear notes --yes
+  kitbag storage clear memory")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -30,7 +32,9 @@ enum Command {
     ///
     /// At a terminal it asks first.
     Clear {
-        /// The tool, by its name in the configuration. It need not be there any more
+        /// The tool, by its name in the configuration, or a name that `kitbag storage list`
+        /// shows. It need not be there any more. A toolset such as `memory`, or one of its
+        /// tools, stands for what all of them keep for all callers
         tool: String,
         /// Remove it without asking
         #[arg(long)]
@@ -49,14 +53,25 @@ impl Args {
         };
         match self.command {
             Command::List => list(toolbox, storage, as_json),
-            Command::Clear { tool, yes } => clear(storage, &tool, yes, as_json),
+            Command::Clear { tool, yes } => clear(toolbox, storage, &tool, yes, as_json),
         }
     }
 }
 
 fn list(toolbox: &Toolbox, storage: &Storage, as_json: bool) -> Result<Exit, CliError> {
     let usages = storage.namespaces()?;
-    let granted = |tool: &str| toolbox.config().tools.get(tool)?.grants.value.storage;
+    let tools = &toolbox.config().tools;
+    let granted = |name: &str| match name.split_once('/') {
+        None => tools.get(name)?.grants.value.storage,
+        // Each tool of a component has a grant of its own: the largest says what fits.
+        Some((toolset, _)) => {
+            let of_toolset =
+                tools.values().filter(|tool| tool.toolset.as_deref() == Some(toolset));
+            of_toolset
+                .filter_map(|tool| tool.grants.value.storage)
+                .max_by_key(|grant| (grant.quota(), grant.keys()))
+        }
+    };
     if as_json {
         let usage = |usage: &StorageUsage| {
             let grant = granted(&usage.tool);
@@ -84,29 +99,59 @@ fn list(toolbox: &Toolbox, storage: &Storage, as_json: bool) -> Result<Exit, Cli
     Ok(Exit::Done)
 }
 
-fn clear(storage: &Storage, tool: &str, yes: bool, as_json: bool) -> Result<Exit, CliError> {
-    let usage = storage.usage(tool)?;
-    if usage.keys > 0 && !yes && !agrees(&usage)? {
+fn clear(
+    toolbox: &Toolbox,
+    storage: &Storage,
+    tool: &str,
+    yes: bool,
+    as_json: bool,
+) -> Result<Exit, CliError> {
+    let meant = meant(toolbox, storage, tool)?;
+    let is_empty = meant.iter().all(|usage| usage.keys == 0);
+    if !is_empty && !yes && !agrees(&meant)? {
         output::note("nothing was removed");
         return Ok(Exit::Question);
     }
-    let removed = storage.clear(tool)?;
+    let removed = meant.iter().map(|usage| storage.clear(&usage.tool));
+    let removed = removed.collect::<Result<Vec<_>, _>>()?;
     match as_json {
-        true => output::json(&described(&removed))?,
-        false => output::note(&format!(
-            "removed {} of `{}`, {}",
-            counted(removed.keys),
-            shown(tool),
-            removed.bytes
-        )),
+        true => output::json(&described(&total(tool, &removed)))?,
+        false => removed.iter().for_each(|usage| output::note(&format!("removed {}", what(usage)))),
     }
     Ok(Exit::Done)
 }
 
+/// What a name stands for: that which the storage has under it, else what the tools of a
+/// component keep.
+fn meant(toolbox: &Toolbox, storage: &Storage, name: &str) -> Result<Vec<StorageUsage>, CliError> {
+    let mut usages = storage.namespaces()?;
+    if usages.iter().any(|usage| usage.tool == name) {
+        usages.retain(|usage| usage.tool == name);
+        return Ok(usages);
+    }
+    let toolset = toolbox.config().tools.get(name).and_then(|tool| tool.toolset.as_deref());
+    let toolset = toolset.unwrap_or(name);
+    usages.retain(|usage| usage.tool.split_once('/').is_some_and(|(of, _)| of == toolset));
+    if usages.is_empty() {
+        usages.push(storage.usage(name)?);
+    }
+    Ok(usages)
+}
+
+/// What several names keep together.
+fn total(tool: &str, usages: &[StorageUsage]) -> StorageUsage {
+    let bytes: u64 = usages.iter().map(|usage| usage.bytes.as_u64()).sum();
+    let keys = usages.iter().map(|usage| usage.keys).sum();
+    StorageUsage { tool: tool.to_owned(), keys, bytes: ByteSize::bytes(bytes) }
+}
+
+fn what(StorageUsage { tool, keys, bytes }: &StorageUsage) -> String {
+    format!("{} of `{}`, {bytes}", counted(*keys), shown(tool))
+}
+
 /// Asks at the terminal.
-fn agrees(usage: &StorageUsage) -> Result<bool, CliError> {
-    let StorageUsage { tool, keys, bytes } = usage;
-    let what = format!("{} of `{}`, {bytes}", counted(*keys), shown(tool));
+fn agrees(usages: &[StorageUsage]) -> Result<bool, CliError> {
+    let what = usages.iter().map(what).collect::<Vec<_>>().join(" and ");
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(CliError::Usage(format!("this removes {what}; add `--yes` to do so")));
     }

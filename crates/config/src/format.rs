@@ -327,6 +327,9 @@ pub(crate) struct ToolsetsConfig {
     pub(crate) python: Option<Written<bool>>,
     /// Read pages of the web, where a grant says which. Default: on.
     pub(crate) fetch: Option<Written<bool>>,
+    /// Remember facts and tasks, which later sessions read. Default: off. What your own file
+    /// switches off here, the files of a workspace do not switch on.
+    pub(crate) memory: Option<Written<bool>>,
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.
@@ -367,8 +370,9 @@ pub(crate) struct TopicConfig {
 impl ToolsetsConfig {
     /// What a file says of each toolset, by the names of [`TOOLSETS`].
     pub(crate) fn switches(&self) -> [(&'static str, &Option<Written<bool>>); TOOLSETS.len()] {
-        let Self { write: _, learn, files, search, data, text, time, calc, python, fetch } = self;
-        let [a, b, c, d, e, f, g, h, i] = TOOLSETS;
+        let Self { write: _, learn, files, search, data, text, time, calc, python, fetch, memory } =
+            self;
+        let [a, b, c, d, e, f, g, h, i, j] = TOOLSETS;
         [
             (a, learn),
             (b, files),
@@ -379,6 +383,7 @@ impl ToolsetsConfig {
             (g, calc),
             (h, python),
             (i, fetch),
+            (j, memory),
         ]
     }
 }

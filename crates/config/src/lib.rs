@@ -87,7 +87,7 @@ pub use schema::{json_schema, json_schema_text};
 pub use sources::{
     BuiltinTool, CallGrants, ComponentTool, PYTHON, ScriptFile, Sources, VARIABLES, Variables,
 };
-pub use toolsets::{Disabled, TOOLSETS, Toolsets};
+pub use toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
 
 use error::Report;
 

@@ -141,6 +141,9 @@ pub struct BuiltinTool<'a> {
     /// What it asks of the workspace, which it gets where it is on and configuration says
     /// nothing.
     pub workspace: Option<Access>,
+    /// Whether it keeps something between its calls, for which it gets the default of storage
+    /// where it is on and configuration says nothing of that.
+    pub keeps: bool,
     /// Guest paths of the directories that are given to each of its calls.
     pub given_by_call: &'a [&'a str],
     /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML:

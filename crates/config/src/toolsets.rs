@@ -12,8 +12,11 @@ use crate::problem::own_file;
 use crate::text::shown_path;
 
 /// The toolsets, each with the name of its component, as `[toolsets]` has them.
-pub const TOOLSETS: [&str; 9] =
-    ["learn", "files", "search", "data", "text", "time", "calc", "python", "fetch"];
+pub const TOOLSETS: [&str; 10] =
+    ["learn", "files", "search", "data", "text", "time", "calc", "python", "fetch", "memory"];
+
+/// The toolsets that are off until `[toolsets]` turns them on.
+pub const OFF_BY_DEFAULT: [&str; 1] = ["memory"];
 
 /// What `[toolsets]` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct Toolsets {
     pub write: Sourced<bool>,
     /// The toolsets that are switched on or off, by name.
     pub switches: BTreeMap<&'static str, Sourced<bool>>,
+    /// The file in which a line would turn on what is off.
+    pub(crate) file: Arc<Path>,
 }
 
 /// Why a tool is not offered, and the line that changes it.
@@ -47,6 +52,18 @@ pub enum Disabled {
         toolset: &'static str,
         /// Where.
         origin: Origin,
+    },
+    /// It keeps what a later call reads again, and no configuration lets it.
+    #[error(
+        "disabled: it keeps texts that later sessions read; `[toolsets] {toolset} = true` in `{}` \
+         turns `{toolset}` on",
+        shown_path(file)
+    )]
+    OffByDefault {
+        /// The toolset.
+        toolset: &'static str,
+        /// The file that would turn it on.
+        file: Arc<Path>,
     },
     /// It changes files, and no configuration lets it.
     #[error(
@@ -125,12 +142,16 @@ pub enum Disabled {
 }
 
 impl Toolsets {
-    /// Why a toolset is off as a whole, where it is switched off.
+    /// Why a toolset is off as a whole, where it is.
     pub fn disabled(&self, name: &str) -> Option<Disabled> {
-        match self.switches.get_key_value(name)? {
-            (_, Sourced { value: true, .. }) => None,
-            (toolset, Sourced { origin, .. }) => {
+        match self.switches.get_key_value(name) {
+            Some((_, Sourced { value: true, .. })) => None,
+            Some((toolset, Sourced { origin, .. })) => {
                 Some(Disabled::Toolset { toolset, origin: origin.clone() })
+            }
+            None => {
+                let toolset = OFF_BY_DEFAULT.into_iter().find(|toolset| *toolset == name)?;
+                Some(Disabled::OffByDefault { toolset, file: Arc::clone(&self.file) })
             }
         }
     }
@@ -138,7 +159,8 @@ impl Toolsets {
 
 impl Default for Toolsets {
     fn default() -> Self {
-        Self { write: Sourced::default(false), switches: BTreeMap::new() }
+        let file = Arc::from(Path::new(""));
+        Self { write: Sourced::default(false), switches: BTreeMap::new(), file }
     }
 }
 

@@ -187,6 +187,9 @@ impl<'a> Call<'a> {
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
             .with_cancellation(Cancellation::default());
         context.recorder.clone_from(&self.recorder);
+        if let Some(owner) = &self.session.owner {
+            context = context.with_owner(owner.clone());
+        }
         let mut front_end = Asker {
             session: self.session,
             context: self.context,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::LogLevel;
 use kitbag_host::Reservation;
+use kitbag_toolbox::Caller;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) server: Server,
     /// Who is at the other end, as far as that was proved.
     pub(crate) principal: Arc<str>,
+    /// For whom its calls are made. `None`: for the client itself.
+    pub(crate) owner: Option<Caller>,
     /// Minimum level of the log messages that the client requested for the session.
     level: Arc<Mutex<LogLevel>>,
     /// Where the answers of a client that has one stream for all of them go.
@@ -33,6 +36,7 @@ impl Session {
         Self {
             server,
             principal: principal.into(),
+            owner: None,
             level: Arc::new(Mutex::new(LogLevel::Info)),
             output: None,
             memory: Arc::default(),
@@ -51,9 +55,12 @@ impl Session {
         Ok(())
     }
 
-    /// As [`new`](Self::new), for a client with one stream for all answers.
+    /// As [`new`](Self::new), for a client with one stream for all answers: a program that the
+    /// user of this process has started, or that has started it as this user. What tools keep
+    /// for it is the user's, as on the command line.
     pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
-        Self { output: Some(output), ..Self::new(server, principal) }
+        let owner = Some(Caller::this_user());
+        Self { output: Some(output), owner, ..Self::new(server, principal) }
     }
 
     /// Waits until the client has read enough of its answers for another one.

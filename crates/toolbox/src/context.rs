@@ -44,6 +44,9 @@ pub struct CallContext {
     pub(crate) depth: u32,
     /// Which tools the caller may call.
     pub(crate) scope: Scope,
+    /// For whom the call is made: what built-in tools keep belongs to it. `None`, before the
+    /// call begins: its caller. Calls inside of it have the same.
+    pub(crate) owner: Option<Caller>,
 }
 
 /// The front end that a call comes from: a command line, a server, a program.
@@ -131,7 +134,26 @@ impl CallContext {
             recorder: None,
             depth: 0,
             scope: Scope::default(),
+            owner: None,
         }
+    }
+
+    /// Makes the call for another one than its caller: what built-in tools keep is found and
+    /// kept as that one's.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Caller) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Settles for whom the call is made, which calls inside of it do not change.
+    pub(crate) fn settle_owner(&mut self) {
+        self.owner.get_or_insert_with(|| self.caller.clone());
+    }
+
+    /// For whom the call is made.
+    pub(crate) fn owner(&self) -> &Caller {
+        self.owner.as_ref().unwrap_or(&self.caller)
     }
 
     /// Passes the events of the call on.
@@ -160,6 +182,36 @@ impl CallContext {
     pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
         self
+    }
+}
+
+impl Caller {
+    /// The user whose process this is.
+    pub fn this_user() -> Self {
+        Self::User(rustix::process::getuid().as_raw().to_string().into())
+    }
+
+    /// The caller as names in the storage have it: `user/1000`, `client/http`, `program/NAME`.
+    /// Two callers have never the same.
+    pub fn storage_name(&self) -> String {
+        match self {
+            Self::User(name) => format!("user/{name}"),
+            Self::Client(name) => format!("client/{name}"),
+            Self::Program(name) => format!("program/{name}"),
+            Self::Tool(name) => format!("tool/{name}"),
+            Self::Host => "kitbag".to_owned(),
+        }
+    }
+
+    /// The caller of such a name. `None`: there is none.
+    pub fn from_storage_name(name: &str) -> Option<Self> {
+        let (kind, name) = name.split_once('/')?;
+        match kind {
+            "user" => Some(Self::User(name.into())),
+            "client" => Some(Self::Client(name.into())),
+            "program" => Some(Self::Program(name.into())),
+            _ => None,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use kitbag_contract::{
     Action, Answer, AnswerError, ByteSize, Outcome, PromptDescription, Question, ToolName,
 };
 use kitbag_host::{CacheProblem, Call, Completion, Component};
-use kitbag_policy::Grants;
+use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
@@ -41,9 +41,22 @@ pub(crate) enum Target {
     Prompt(ServedItem<PromptDescription>),
     /// A resource that a tool's component serves, which the arguments name.
     Resource(ToolName),
+    /// What the component of a tool serves for a person, by its name there, with these
+    /// directories besides the grants of the tool.
+    Command { tool: ToolName, name: &'static str, directories: Vec<DirectoryGrant> },
     /// A built-in by its own name, whether or not it is enabled, with nothing but what
     /// its adapter grants: for kitbag itself.
     Builtin(&'static str),
+}
+
+impl Target {
+    /// What the call is granted besides.
+    pub(crate) fn directories(&self) -> Vec<DirectoryGrant> {
+        match self {
+            Self::Command { directories, .. } => directories.clone(),
+            Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) | Self::Builtin(_) => Vec::new(),
+        }
+    }
 }
 
 /// Opens what was made of a suspended call: what it goes on with, or why that is not of this
@@ -150,6 +163,19 @@ impl Invocation {
     pub fn resource(tool: ToolName, uri: &str) -> Self {
         let arguments = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
         Self::new(Target::Resource(tool), Arguments::json(Value::Object(arguments)))
+    }
+
+    /// A run of what the component of a built-in tool serves for a person and no model calls,
+    /// such as `memory/export` and `memory/import`, with the grants of that tool and these
+    /// directories.
+    pub fn command(
+        tool: ToolName,
+        name: &'static str,
+        arguments: Map<String, Value>,
+        directories: Vec<DirectoryGrant>,
+    ) -> Self {
+        let target = Target::Command { tool, name, directories };
+        Self::new(target, Arguments::json(Value::Object(arguments)))
     }
 
     pub(crate) fn builtin(name: &'static str, arguments: Value) -> Self {

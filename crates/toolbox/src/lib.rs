@@ -80,6 +80,8 @@ pub struct Builtin {
     /// What it asks of the workspace, which it gets where configuration says nothing and it
     /// is on.
     pub workspace: Option<Access>,
+    /// Whether it keeps something between its calls, as much as storage has by default.
+    pub keeps: bool,
     /// Guest paths of the directories that are given to each of its calls.
     pub given_by_call: &'static [&'static str],
     /// The kinds of grants that it cannot do without, each as a line of `grants` in TOML.
@@ -92,8 +94,8 @@ pub struct Builtin {
 impl Builtin {
     /// The tool as configuration has to know it.
     pub fn declaration(&self) -> BuiltinTool<'static> {
-        let Self { name, toolset, workspace, given_by_call, required, calls, .. } = *self;
-        BuiltinTool { name, toolset, workspace, given_by_call, required, calls }
+        let Self { name, toolset, workspace, keeps, given_by_call, required, calls, .. } = *self;
+        BuiltinTool { name, toolset, workspace, keeps, given_by_call, required, calls }
     }
 }
 

@@ -52,9 +52,10 @@ pub(crate) async fn drive<E: Edge, F: FrontEnd>(
     edge: &E,
     toolbox: &Toolbox,
     invocation: Invocation,
-    context: CallContext,
+    mut context: CallContext,
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    context.settle_owner();
     if context.depth >= CALL_DEPTH {
         let caller = context.caller.to_string();
         return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
@@ -73,9 +74,10 @@ pub(crate) async fn resume<E: Edge, F: FrontEnd>(
     edge: &E,
     toolbox: &Toolbox,
     suspended: Box<Suspended>,
-    context: CallContext,
+    mut context: CallContext,
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    context.settle_owner();
     let recording = Recording::of(toolbox, suspended.call.tool.name.as_str(), &context);
     let step = Step::Resume(suspended.call);
     drive_from(edge, toolbox, step, &context, recording, front_end).await
@@ -167,6 +169,7 @@ fn prepare(
         limits,
         via,
     } = invocation;
+    let directories = target.directories();
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -177,10 +180,11 @@ fn prepare(
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
     let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
-    let grants = match grants {
+    let mut grants = match grants {
         Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
         None => resolved.tool.grants.value.clone(),
     };
+    grants.directories.extend(directories);
     let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
         Err(refusal) => return Ok(Err(refusal)),
@@ -220,7 +224,7 @@ fn prepare(
         grants: authority.grants,
         guard: authority.guard,
         secrets: Arc::clone(&inner.secrets),
-        storage: storage_of(inner, &tool),
+        storage: storage_of(inner, &tool, context),
         limits,
         tools: None,
     };
@@ -254,16 +258,28 @@ fn prepare(
     }))
 }
 
-/// Where a tool keeps something: by the name that it has in the configuration, so that a
-/// built-in under another name has a place of its own.
+/// Where a tool keeps something: by the name that it has in the configuration. The built-in
+/// tools of one component keep it together, whatever their names are, and for each one apart
+/// for whom they are called. No tool has a name with a `/`, so none has the place of another.
 #[cfg(feature = "storage")]
-fn storage_of(inner: &Inner, tool: &Tool) -> Option<ToolStorage> {
+fn storage_of(inner: &Inner, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
     let storage = inner.storage.clone()?;
-    Some(ToolStorage { storage, tool: tool.name.to_string() })
+    let builtin = match &tool.source {
+        ToolSource::Builtin { name } => inner.builtins.iter().find(|it| it.name == name.value),
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => None,
+    };
+    let namespace = match builtin {
+        Some(builtin) => format!("{}/{}", builtin.toolset, context.owner().storage_name()),
+        None => tool.name.to_string(),
+    };
+    Some(ToolStorage { storage, namespace })
 }
 
 #[cfg(not(feature = "storage"))]
-fn storage_of(_: &Inner, _: &Tool) -> Option<ToolStorage> {
+fn storage_of(_: &Inner, _: &Tool, _: &CallContext) -> Option<ToolStorage> {
     None
 }
 
@@ -314,6 +330,11 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
         Target::Resource(tool) => {
             let (tool, component) = find(tool.as_str())?;
             let (name, schema) = (Cow::Borrowed(served::RESOURCE_NAME), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Command { tool, name, .. } => {
+            let (tool, component) = find(tool.as_str())?;
+            let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
             Resolved { name, tool, schema, adapter: None, is_granted: true, component }
         }
         Target::Builtin(name) => {

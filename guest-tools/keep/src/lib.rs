@@ -88,7 +88,12 @@ impl Tool for Keep {
             keys = (0..count).map(|_| key.clone()).collect();
         }
         Ok(match action {
-            Action::Get => shown(bucket.get(&key).map_err(failed)?),
+            Action::Get => {
+                for _ in 1..count {
+                    bucket.get(&key).map_err(failed)?;
+                }
+                shown(bucket.get(&key).map_err(failed)?)
+            }
             Action::Set => done(bucket.set(&key, value.as_bytes()))?,
             Action::Delete => done(bucket.delete(&key))?,
             Action::Exists => bucket.exists(&key).map_err(failed)?.to_string(),

@@ -67,7 +67,7 @@ pub(crate) fn resolve(
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
     let deny = grants::http::deny(&configs, report);
-    let switches = Switches::new(&configs, place);
+    let switches = Switches::new(&configs, place, sources.own_file(), ignored.is_some());
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,

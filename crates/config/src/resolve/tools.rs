@@ -170,6 +170,7 @@ impl<'a> Resolver<'a> {
                     is_on == *other_is_on
                         && builtin.workspace == other.workspace
                         && builtin.calls == other.calls
+                        && builtin.keeps == other.keeps
                         && builtin.given_by_call == other.given_by_call
                 });
                 let grants = match same {

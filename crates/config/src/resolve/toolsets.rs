@@ -18,7 +18,7 @@ use crate::origin::{Origin, Sourced};
 use crate::path::holds;
 use crate::problem::Problem;
 use crate::sources::BuiltinTool;
-use crate::toolsets::{Disabled, Toolsets};
+use crate::toolsets::{Disabled, OFF_BY_DEFAULT, Toolsets};
 use crate::written::At;
 
 /// What decides whether a built-in tool is on.
@@ -29,6 +29,8 @@ pub(super) struct Switches {
     /// Whether the user's own file has `write = false`: a workspace's grants do not count
     /// then.
     user_forbids_writing: bool,
+    /// What the user's own file says of toolsets that are off by default.
+    own: BTreeMap<&'static str, bool>,
     place: WorkspacePlace,
 }
 
@@ -54,16 +56,34 @@ impl WorkspacePlace {
 }
 
 impl Switches {
-    /// Merges what the layers say, the weakest first. `write = false` of the user's own
-    /// file is final: the files of a workspace count without confirmation.
-    pub(super) fn new(layers: &[(&SourceFile, &ConfigFile)], place: WorkspacePlace) -> Self {
+    /// Merges what the layers say, the weakest first. What the user's own file switches off
+    /// of what is off by default stays off: the files of a workspace count without
+    /// confirmation. `own_file` is that file, unless the workspace has one that counts.
+    pub(super) fn new(
+        layers: &[(&SourceFile, &ConfigFile)],
+        place: WorkspacePlace,
+        own_file: Option<&Path>,
+        is_ignored: bool,
+    ) -> Self {
+        let file = match (place.is_chosen && !is_ignored, own_file) {
+            (false, Some(file)) => file.to_owned(),
+            _ => place.root.join(DIRECTORY).join(FILE),
+        };
         let mut switches = Self { place, ..Self::default() };
-        let Toolsets { write, switches: by_name } = &mut switches.toolsets;
+        let Toolsets { write, switches: by_name, file: names } = &mut switches.toolsets;
+        *names = file.into();
         for (file, config) in layers {
             let Some(table) = &config.toolsets else { continue };
             let named = table.switches().into_iter();
             let named = named.filter_map(|(name, switch)| Some((name, switch.as_ref()?.at(file))));
-            by_name.extend(named.map(|(name, at)| (name, at.sourced(*at.value))));
+            for (name, at) in named {
+                if switches.own.get(name) != Some(&false) {
+                    by_name.insert(name, at.sourced(*at.value));
+                }
+                if OFF_BY_DEFAULT.contains(&name) && file.layer() == Layer::User {
+                    switches.own.insert(name, *at.value);
+                }
+            }
             if let Some(at) = table.write.as_ref().map(|write| write.at(file))
                 && !switches.user_forbids_writing
             {
@@ -115,6 +135,11 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether the user's own file turned a toolset on that is off by default.
+    pub(super) fn is_own_choice(&self, builtin: &BuiltinTool<'_>) -> bool {
+        self.switches.own.get(builtin.toolset) == Some(&true)
+    }
+
     /// Why a built-in is off. `enable` is what its own table says, and `grants` what the
     /// layers grant it, the weakest first.
     pub(super) fn disabled(
@@ -123,11 +148,14 @@ impl Resolver<'_> {
         enable: Option<&Sourced<bool>>,
         grants: &[At<'_, GrantsConfig>],
     ) -> Option<Disabled> {
-        let Switches { toolsets, user_forbids_writing, place } = &self.switches;
+        let Switches { toolsets, user_forbids_writing, own, place } = &self.switches;
         if let Some(Sourced { value: false, origin }) = enable {
             return Some(Disabled::Tool { origin: origin.clone() });
         }
-        if let (None, Some(disabled)) = (enable, toolsets.disabled(builtin.toolset)) {
+        let is_final = own.get(builtin.toolset) == Some(&false);
+        if let Some(disabled) = toolsets.disabled(builtin.toolset)
+            && (enable.is_none() || is_final)
+        {
             return Some(disabled);
         }
         let access = builtin.workspace;
@@ -148,13 +176,8 @@ impl Resolver<'_> {
             None => !asks_to_write || toolsets.write.value,
         };
         if !may_write {
-            let own = || place.root.join(DIRECTORY).join(FILE);
-            let file = match (place.is_chosen && !self.is_ignored, self.own_file) {
-                (false, Some(file)) => file.to_owned(),
-                _ => own(),
-            };
-            let origin = toolsets.write.origin.clone();
-            return Some(Disabled::Write { origin, file: file.into() });
+            let (origin, file) = (toolsets.write.origin.clone(), Arc::clone(&toolsets.file));
+            return Some(Disabled::Write { origin, file });
         }
         match asks_to_write && has_default {
             true => {

@@ -270,3 +270,82 @@ fn every_toolset_has_its_key() {
     let keys: Vec<_> = keys.keys().map(String::as_str).filter(|key| *key != "write").collect();
     assert_eq!(keys, TOOLSETS);
 }
+
+/// What a tool of a toolset that is off by default may reach, or why it is off.
+#[track_caller]
+fn check_memory(fixture: &Fixture, expected: &[&str]) {
+    let builtins = [BuiltinTool {
+        name: "remember",
+        toolset: "memory",
+        keeps: true,
+        required: &["storage = true"],
+        ..BuiltinTool::default()
+    }];
+    let config = load(&Sources { builtins: &builtins, ..fixture.sources() }).unwrap();
+    let tools = config.tools.values().map(|tool| match &tool.disabled {
+        None => format!("{}: {}", tool.name, tool.grants.value.brief(&[])),
+        Some(reason) => {
+            assert_eq!(tool.grants.value.storage, None);
+            fixture.redact(&format!("{}: {reason}", tool.name))
+        }
+    });
+    assert_eq!(tools.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_keeps_texts_is_off_until_a_file_turns_it_on() {
+    let off = |file: &str| {
+        format!(
+            "remember: disabled: it keeps texts that later sessions read; `[toolsets] memory = \
+             true` in `{file}` turns `memory` on"
+        )
+    };
+    check_memory(&Fixture::empty(), &[&off("/t/w/.kitbag/config.toml")]);
+    let keeps = "remember: keeps up to 16 MiB";
+    check_memory(&Fixture::new("[toolsets]\nmemory = true\n"), &[keeps]);
+    check_memory(&Fixture::empty().user("[toolsets]\nmemory = true\n"), &[keeps]);
+    check_memory(&Fixture::new("[tools.remember]\nenable = true\n"), &[keeps]);
+    let by_place = "remember: disabled by `[toolsets] memory = false` (.kitbag/config.toml:2:10); \
+                    `memory = true` there turns `memory` on";
+    let workspace = Fixture::new("[toolsets]\nmemory = false\n");
+    check_memory(&workspace.user("[toolsets]\nmemory = true\n"), &[by_place]);
+    // A grant of storage is not the switch.
+    let granted = Fixture::new("[tools.remember.grants]\nstorage = true\n");
+    check_memory(&granted, &[&off("/t/w/.kitbag/config.toml")]);
+    let sized = "[toolsets]\nmemory = true\n[tools.remember.grants]\nstorage = { quota = \"1MiB\" }";
+    check_memory(&Fixture::new(sized), &["remember: keeps up to 1 MiB"]);
+    let none = "[toolsets]\nmemory = true\n[tools.remember.grants]\nstorage = false\n";
+    check_memory(&Fixture::new(none), &["remember: reaches nothing"]);
+}
+
+#[test]
+fn what_the_user_switched_off_of_what_is_off_by_default_no_workspace_switches_on() {
+    let off = "disabled by `[toolsets] memory = false` (/t/h/config.toml:2:10); `memory = true` \
+               there turns `memory` on";
+    for workspace in [
+        "[toolsets]\nmemory = true\n",
+        "[tools.remember]\nenable = true\n",
+        "[toolsets]\nmemory = true\n[tools.remember]\nenable = true\ngrants.storage = true\n",
+    ] {
+        let fixture = Fixture::new(workspace).user("[toolsets]\nmemory = false\n");
+        check_memory(&fixture, &[&format!("remember: {off}")]);
+    }
+    let renamed = "[tools.note]\nsource = \"builtin\"\nbuiltin = \"remember\"\nenable = true\n";
+    let fixture = Fixture::new(renamed).user("[toolsets]\nmemory = false\n");
+    check_memory(&fixture, &[&format!("note: {off}")]);
+}
+
+#[test]
+fn a_workspace_lets_no_built_in_keep_more_than_the_ceiling() {
+    let workspace = "[toolsets]\nmemory = true\n";
+    for ceiling in ["storage = { quota = \"1MiB\" }", "storage = false"] {
+        let own = format!("[ceiling.grants]\n{ceiling}\n");
+        check_memory(&Fixture::new(workspace).user(&own), &["remember: reaches nothing"]);
+        // The user is above it.
+        let own = format!("{own}[toolsets]\nmemory = true\n");
+        check_memory(&Fixture::new(workspace).user(&own), &["remember: keeps up to 16 MiB"]);
+    }
+    let within = "[toolsets]\nmemory = true\n[tools.remember.grants]\nstorage = { quota = \"1MiB\" }\n";
+    let own = "[ceiling.grants]\nstorage = { quota = \"1MiB\" }\n";
+    check_memory(&Fixture::new(within).user(own), &["remember: keeps up to 1 MiB"]);
+}

@@ -41,13 +41,13 @@ mod bindings {
     });
 }
 
-/// Where the tools of a workspace keep something, and which of them it is.
+/// Where the tools of a workspace keep something, and which part of it is the tool's.
 #[derive(Clone, Debug)]
 pub struct ToolStorage {
     /// What the workspace has.
     pub storage: Storage,
-    /// The tool, by its name in the configuration.
-    pub tool: String,
+    /// The name of its namespace.
+    pub namespace: String,
 }
 
 /// The storage of one call.
@@ -116,8 +116,8 @@ fn namespace(granting: Granting<'_>, until: Option<Instant>) -> Result<Namespace
     let Granting { grants, storage, .. } = granting;
     let Some(grant) = grants.storage else { return Err(not_granted(grants)) };
     match storage {
-        Some(ToolStorage { storage, tool }) => {
-            Ok(storage.namespace(tool, grant, ANSWER_BYTES, until))
+        Some(ToolStorage { storage, namespace }) => {
+            Ok(storage.namespace(namespace, grant, ANSWER_BYTES, until))
         }
         None => Err(StorageRefusal {
             reason: "what tools keep has no place: no state directory is known; name one by \

@@ -101,7 +101,7 @@ impl Resolver<'_> {
         let secrets = of_kind(&layers, |grants| grants.secrets.as_ref());
         self.secret_grants(secrets, placeholders, is_enabled, code, &mut grants);
         let storage = of_kind(&layers, |grants| grants.storage.as_ref());
-        self.storage(storage, is_enabled, code, &mut grants);
+        self.storage(storage, is_enabled, builtin, code, &mut grants);
         let tools = of_kind(&layers, |grants| grants.tools.as_ref());
         self.callable_tools(tools, name, is_enabled, builtin, code, &mut grants);
         grants

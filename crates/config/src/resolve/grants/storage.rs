@@ -8,9 +8,10 @@ use serde::Deserialize;
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
+use crate::sources::BuiltinTool;
 use crate::written::{At, BoolOr, Written};
 
 /// `true`, `false` or how much, as a file has it.
@@ -50,15 +51,29 @@ impl ToolGrants {
 
 impl Resolver<'_> {
     /// What a tool may keep. What a workspace grants beyond the ceiling and the user's own
-    /// grant is left out.
+    /// grant is left out, and so is what a built-in has by default, unless the user's own file
+    /// turned it on.
     pub(super) fn storage(
         &mut self,
         mut layers: Vec<At<'_, StorageConfig>>,
         is_enabled: bool,
+        builtin: Option<&BuiltinTool<'_>>,
         code: Code,
         tool: &mut ToolGrants,
     ) {
-        let Some(effective) = layers.pop() else { return };
+        let Some(effective) = layers.pop() else {
+            let Some(builtin) = builtin.filter(|builtin| builtin.keeps && is_enabled) else {
+                return;
+            };
+            let value = StorageGrant::default();
+            let ceiling = self.grant_ceiling.storage_ceiling();
+            let is_within = ceiling.is_some_and(|ceiling| value.is_within(&ceiling));
+            if is_within || self.is_own_choice(builtin) {
+                let granted = Sourced { value: Some(value), origin: Origin::Tool };
+                tool.set(|grants| &mut grants.storage, granted);
+            }
+            return;
+        };
         let own = own_of(&layers, code);
         let mut own_grant = None;
         // A weaker layer is overridden, but must be valid all the same.

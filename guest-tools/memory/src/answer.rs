@@ -1,0 +1,51 @@
+//! Parts of answers and errors.
+
+use crate::entry::Stored;
+
+/// How much of a line is shown, in characters.
+const LINE_CHARS: usize = 160;
+
+/// How much of a wrong value an error repeats, in characters.
+const WRONG_CHARS: usize = 60;
+
+/// A value of the caller's for an error: on one line, and not long.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut characters = text.chars().map(|it| if it.is_control() { '�' } else { it });
+    let mut shown: String = characters.by_ref().take(WRONG_CHARS).collect();
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A memory on one line: its id, day and tags, and `line` of its text.
+pub(crate) fn line_of(id: &str, stored: &Stored<'_>, line: &str) -> String {
+    format!("{}  {}", head(id, &stored.created.day(), stored.words()), cut(line, stored.text))
+}
+
+/// An id, a date and tags.
+pub(crate) fn head<'a>(id: &str, date: &str, tags: impl Iterator<Item = &'a str>) -> String {
+    tags.fold(format!("{id} {date}"), |head, tag| format!("{head} #{tag}"))
+}
+
+/// The first line of a text that says something.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or(text)
+}
+
+/// What is shown of a line. It ends with `…` where there is more, in it or around it.
+fn cut(line: &str, text: &str) -> String {
+    let (line, text) = (line.trim(), text.trim());
+    let end = line.char_indices().nth(LINE_CHARS).map_or(line.len(), |(at, _)| at);
+    let mut shown: String =
+        line[..end].chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    if end < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A number and what it counts.
+pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}

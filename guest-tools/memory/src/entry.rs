@@ -1,0 +1,363 @@
+//! Memories and tasks: what they may hold, and how they are kept.
+//!
+//! The value of a key is one line and the text. The line has the version of this form, the
+//! milliseconds since 1970, and words: the tags of a memory, or `open` or `done` of a task.
+
+use kitbag_sdk::ErrorInfo;
+
+use crate::answer::shortened;
+use crate::date::Moment;
+use crate::store::{AT_ONCE, Clock, Store};
+
+/// The longest text of a memory. As many as are read at once have less than 16 MiB.
+pub(crate) const TEXT_BYTES: usize = 64 << 10;
+
+/// The longest text of a task.
+pub(crate) const TASK_BYTES: usize = 1000;
+
+/// The most tags of a memory.
+pub(crate) const TAGS: usize = 20;
+
+/// The longest tag.
+pub(crate) const TAG_BYTES: usize = 64;
+
+/// The version of the form in which entries are kept.
+const VERSION: &str = "1";
+
+/// The digits of an id after its letter.
+const ID_DIGITS: usize = 12;
+
+/// The words of a task.
+const OPEN: &str = "open";
+const DONE: &str = "done";
+
+/// What is kept under an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// A memory, whose id begins with `m`.
+    Memory,
+    /// A task, whose id begins with `t`.
+    Task,
+}
+
+/// A memory or a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: String,
+    pub(crate) created: Moment,
+    pub(crate) content: Content,
+    pub(crate) text: String,
+}
+
+/// What an entry has besides its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The tags of a memory: those of [`tag`], each once.
+    Memory(Vec<String>),
+    /// Whether a task is done.
+    Task(bool),
+}
+
+/// An entry as it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored<'a> {
+    pub(crate) created: Moment,
+    words: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// A character that a text may not have: which it is, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hidden {
+    pub(crate) character: char,
+    /// The byte at which it stands.
+    pub(crate) at: usize,
+}
+
+impl Kind {
+    const fn letter(self) -> char {
+        match self {
+            Self::Memory => 'm',
+            Self::Task => 't',
+        }
+    }
+
+    /// What it is called.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Task => "task",
+        }
+    }
+
+    /// Whether an id is one of these.
+    pub(crate) fn has(self, id: &str) -> bool {
+        let digits = id.strip_prefix(self.letter());
+        digits.is_some_and(|it| it.len() == ID_DIGITS && it.bytes().all(|it| it.is_ascii_digit()))
+    }
+
+    /// An id that a number stands for.
+    pub(crate) fn id(self, number: u64) -> String {
+        let digits = number % 10_u64.pow(ID_DIGITS as u32);
+        format!("{}{digits:0ID_DIGITS$}", self.letter())
+    }
+
+    /// An id that nothing has.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(crate) fn new_id(
+        self,
+        store: &impl Store,
+        clock: &impl Clock,
+    ) -> Result<String, ErrorInfo> {
+        loop {
+            let id = self.id(clock.random());
+            if store.value(&id)?.is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Checks an id that a caller gives.
+    ///
+    /// # Errors
+    ///
+    /// Says what an id looks like.
+    pub(crate) fn check(self, id: &str) -> Result<&str, ErrorInfo> {
+        let id = id.trim();
+        match self.has(id) {
+            true => Ok(id),
+            false => Err(ErrorInfo::new(format!(
+                "`{}` is no id of a {}, such as `{}`",
+                shortened(id),
+                self.noun(),
+                self.id(482_913_004_117)
+            ))),
+        }
+    }
+
+    /// The ids that are kept.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(crate) fn ids(self, store: &impl Store) -> Result<Vec<String>, ErrorInfo> {
+        let mut ids = store.keys()?;
+        ids.retain(|key| self.has(key));
+        Ok(ids)
+    }
+
+    /// Reads entries in turn. One that was removed meanwhile is left out.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store, and where an entry cannot be read.
+    pub(crate) fn each<S: Store>(
+        self,
+        store: &S,
+        ids: &[String],
+        mut visit: impl FnMut(usize, Stored<'_>),
+    ) -> Result<(), ErrorInfo> {
+        for (batch, ids) in ids.chunks(AT_ONCE).enumerate() {
+            for (index, (id, value)) in ids.iter().zip(store.get(ids)?).enumerate() {
+                if let Some(value) = value {
+                    visit(batch * AT_ONCE + index, Stored::read(self, id, &value)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that there is no entry with these ids.
+    pub(crate) fn unknown(self, ids: &[&str]) -> ErrorInfo {
+        let ids: Vec<_> = ids.iter().take(10).map(|id| format!("`{id}`")).collect();
+        ErrorInfo::new(format!("there is no {} {}", self.noun(), ids.join(", ")))
+    }
+}
+
+impl Content {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Memory(_) => Kind::Memory,
+            Self::Task(_) => Kind::Task,
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn kind(&self) -> Kind {
+        self.content.kind()
+    }
+
+    /// Its key and value.
+    pub(crate) fn kept(&self) -> (String, Vec<u8>) {
+        let Self { id, created, content, text } = self;
+        let mut value = format!("{VERSION} {}", created.millis());
+        let words: &mut dyn Iterator<Item = &str> = match content {
+            Content::Memory(tags) => &mut tags.iter().map(|tag| &**tag),
+            Content::Task(false) => &mut std::iter::once(OPEN),
+            Content::Task(true) => &mut std::iter::once(DONE),
+        };
+        for word in words {
+            value.push(' ');
+            value.push_str(word);
+        }
+        value.push('\n');
+        value.push_str(text);
+        (id.clone(), value.into_bytes())
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// Reads the value of a key.
+    ///
+    /// # Errors
+    ///
+    /// It was not written here.
+    pub(crate) fn read(kind: Kind, id: &str, value: &'a [u8]) -> Result<Self, ErrorInfo> {
+        let read = || {
+            let (line, text) = std::str::from_utf8(value).ok()?.split_once('\n')?;
+            let (version, line) = line.split_once(' ')?;
+            let (created, words) = line.split_once(' ').unwrap_or((line, ""));
+            let created = created.parse().ok().and_then(Moment::from_millis)?;
+            let is_known =
+                version == VERSION && (kind == Kind::Memory || words == OPEN || words == DONE);
+            is_known.then_some(Self { created, words, text })
+        };
+        read().ok_or_else(|| {
+            let noun = kind.noun();
+            ErrorInfo::new(format!(
+                "the {noun} `{id}` cannot be read; remove it or import it again"
+            ))
+        })
+    }
+
+    /// Its tags, for a memory.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.words.split(' ').filter(|word| !word.is_empty())
+    }
+
+    /// Whether it is done, for a task.
+    pub(crate) fn is_done(&self) -> bool {
+        self.words == DONE
+    }
+
+    /// The entry itself.
+    pub(crate) fn entry(&self, kind: Kind, id: &str) -> Entry {
+        let content = match kind {
+            Kind::Memory => Content::Memory(self.words().map(str::to_owned).collect()),
+            Kind::Task => Content::Task(self.is_done()),
+        };
+        Entry { id: id.to_owned(), created: self.created, content, text: self.text.to_owned() }
+    }
+}
+
+/// A tag as it is kept: in lower case, without a `#` in front.
+///
+/// # Errors
+///
+/// Says what a tag may have.
+pub(crate) fn tag(text: &str) -> Result<String, String> {
+    let tag = text.trim();
+    let tag = tag.strip_prefix('#').unwrap_or(tag).to_lowercase();
+    let fits = |it: char| it.is_alphanumeric() || "-_./:+".contains(it);
+    match (1..=TAG_BYTES).contains(&tag.len()) && tag.chars().all(fits) {
+        true => Ok(tag),
+        false => Err(format!(
+            "`{}` is no tag; a tag has 1 to {TAG_BYTES} bytes: letters, digits and `-_./:+`",
+            shortened(text)
+        )),
+    }
+}
+
+/// Several tags, each once.
+///
+/// # Errors
+///
+/// One is none, or there are too many.
+pub(crate) fn tags(texts: &[impl AsRef<str>]) -> Result<Vec<String>, String> {
+    if texts.len() > TAGS {
+        return Err(too_many_tags(texts.len()));
+    }
+    let mut tags: Vec<String> = Vec::new();
+    for text in texts {
+        let tag = tag(text.as_ref())?;
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
+}
+
+pub(crate) fn too_many_tags(count: usize) -> String {
+    format!("{count} tags; a memory has at most {TAGS}")
+}
+
+/// The text of an entry as it is kept: its lines end with `\n`.
+///
+/// # Errors
+///
+/// Says what is wrong with it.
+pub(crate) fn text(kind: Kind, text: &str) -> Result<String, String> {
+    let text = text.replace("\r\n", "\n");
+    if let Some(Hidden { character, at }) = hidden(kind, &text) {
+        let before = &text[..at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let hidden = explained(kind, character);
+        return Err(format!("line {line}, column {column} of the text: {hidden}"));
+    }
+    size(kind, &text)?;
+    Ok(match kind {
+        Kind::Memory => text,
+        Kind::Task => text.trim().to_owned(),
+    })
+}
+
+/// Checks how long a text is.
+///
+/// # Errors
+///
+/// It is empty or too long.
+pub(crate) fn size(kind: Kind, text: &str) -> Result<(), String> {
+    let (noun, most) = match kind {
+        Kind::Memory => ("memory", TEXT_BYTES),
+        Kind::Task => ("task", TASK_BYTES),
+    };
+    match text.len() {
+        _ if text.trim().is_empty() => Err(format!("the {noun} has no text")),
+        bytes if bytes > most => {
+            Err(format!("the text has {bytes} bytes; that of a {noun} has at most {most}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first character that a text may not have: a person who reads it in a terminal or an
+/// editor has to see what a model reads.
+pub(crate) fn hidden(kind: Kind, text: &str) -> Option<Hidden> {
+    let is_hidden = |it: char| match it {
+        '\n' => kind == Kind::Task,
+        '\t' => false,
+        // They join and part letters and emoji, and set the direction of a script.
+        '\u{200c}'..='\u{200f}' | '\u{ad}' => false,
+        _ => {
+            it.is_control()
+                || matches!(it, '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+                    | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
+        }
+    };
+    let (at, character) = text.char_indices().find(|(_, it)| is_hidden(*it))?;
+    Some(Hidden { character, at })
+}
+
+/// Why a character is refused.
+pub(crate) fn explained(kind: Kind, character: char) -> String {
+    match (kind, character) {
+        (Kind::Task, '\n') => "a task has one line".to_owned(),
+        _ => format!("the invisible character U+{:04X}; leave it out", u32::from(character)),
+    }
+}

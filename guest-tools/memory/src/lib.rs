@@ -1,0 +1,63 @@
+//! The tools `remember`, `recall`, `forget`, `list_memories` and `todo`, and what exports and
+//! imports all that they keep.
+//!
+//! Each memory and each task is one value of the standard `wasi:keyvalue`, under an id that is
+//! random: several writers at once lose nothing, and an id means the same thing in the store of
+//! another workspace. Whose memories a call sees is the host's to say; it opens another store
+//! for another caller. This crate knows how they are kept, found and written to files.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+#[cfg(target_family = "wasm")]
+mod bindings;
+mod date;
+mod describe;
+mod entry;
+mod memories;
+mod rank;
+mod store;
+#[cfg(test)]
+mod tests;
+mod todo;
+mod transfer;
+mod words;
+
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
+use serde::de::IgnoredAny;
+
+use crate::store::{Clock, Store};
+
+/// The component.
+struct Memory;
+
+kitbag_sdk::export!(Memory);
+
+impl Tool for Memory {
+    // Each tool has arguments of its own.
+    type Arguments = IgnoredAny;
+
+    fn describe() -> Description {
+        describe::describe()
+    }
+
+    fn run(call: &Call, _: IgnoredAny) -> Result<String, Stop> {
+        let (store, clock) = store::open()?;
+        Ok(run(call, &store, &clock)?)
+    }
+}
+
+/// Serves a call with what is kept in a store. The last two names are no tools: the host calls
+/// them for a person at the command line.
+fn run(call: &Call, store: &impl Store, clock: &impl Clock) -> Result<String, ErrorInfo> {
+    match call.name() {
+        "remember" => memories::remember(call.arguments()?, store, clock),
+        "recall" => memories::recall(call.arguments()?, store),
+        "forget" => memories::forget(call.arguments()?, store),
+        "list_memories" => memories::list(call.arguments()?, store),
+        "todo" => todo::todo(call.arguments()?, store, clock),
+        "memory/export" => transfer::export(call.arguments()?, store),
+        "memory/import" => transfer::import(call.arguments()?, store, clock),
+        name => Err(ErrorInfo::new(format!("this component has no tool `{name}`"))),
+    }
+}

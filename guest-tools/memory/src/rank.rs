@@ -1,0 +1,93 @@
+//! Ranking by BM25: a word counts the more, the fewer texts have it, and the more often it
+//! stands in a text for the length of that.
+//!
+//! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
+//! (2009), with the weight of a word that is never negative.
+
+use crate::words::{each_word, weight};
+
+/// How fast a further occurrence counts less.
+const K1: f32 = 1.2;
+
+/// How much the length of a text counts.
+const B: f32 = 0.75;
+
+/// The texts that are ranked, of which those are held that have a word of the query.
+pub(crate) struct Ranking<'a, T> {
+    asked: &'a [String],
+    texts: usize,
+    words: usize,
+    found: Vec<Found<T>>,
+}
+
+/// A text that has a word.
+struct Found<T> {
+    text: T,
+    words: usize,
+    /// How often each word of the query stands in it.
+    counts: Box<[f32]>,
+}
+
+impl<'a, T: Ord> Ranking<'a, T> {
+    /// Begins with the words of a query.
+    pub(crate) fn new(asked: &'a [String]) -> Self {
+        Self { asked, texts: 0, words: 0, found: Vec::new() }
+    }
+
+    /// Adds a text, in parts. `text` stands for it.
+    pub(crate) fn add<'b>(&mut self, text: T, parts: impl Iterator<Item = &'b str>) {
+        let (mut counts, mut words) = (None::<Box<[f32]>>, 0);
+        for part in parts {
+            each_word(part, |word| {
+                words += 1;
+                for (index, asked) in self.asked.iter().enumerate() {
+                    let weight = weight(word, asked);
+                    if weight > 0.0 {
+                        let none = || vec![0.0; self.asked.len()].into();
+                        counts.get_or_insert_with(none)[index] += weight;
+                    }
+                }
+            });
+        }
+        self.texts += 1;
+        self.words += words;
+        self.found.extend(counts.map(|counts| Found { text, words, counts }));
+    }
+
+    /// The texts with a word of the query, the best first; of equal ones the greatest.
+    pub(crate) fn best(self) -> Vec<T> {
+        let average = (self.words as f32 / self.texts.max(1) as f32).max(1.0);
+        let rarity: Vec<f32> = (0..self.asked.len())
+            .map(|word| {
+                let having = self.found.iter().filter(|text| text.counts[word] > 0.0).count();
+                ((self.texts - having) as f32 + 0.5).mul_add(1.0 / (having as f32 + 0.5), 1.0).ln()
+            })
+            .collect();
+        let score = |text: &Found<T>| -> f32 {
+            let length = 1.0 - B + B * text.words as f32 / average;
+            let of_word =
+                |(count, rarity): (&f32, &f32)| rarity * count * (K1 + 1.0) / (count + K1 * length);
+            text.counts.iter().zip(&rarity).map(of_word).sum()
+        };
+        let mut scored: Vec<_> =
+            self.found.into_iter().map(|text| (score(&text), text.text)).collect();
+        scored.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| other.cmp(one)));
+        scored.into_iter().map(|(_, text)| text).collect()
+    }
+}
+
+/// The line of a text with most of the words; the first one of several.
+pub(crate) fn best_line<'a>(text: &'a str, asked: &[String]) -> Option<&'a str> {
+    let points = |line: &str| {
+        let mut best = vec![0.0_f32; asked.len()];
+        each_word(line, |word| {
+            for (best, asked) in best.iter_mut().zip(asked) {
+                *best = best.max(weight(word, asked));
+            }
+        });
+        best.into_iter().sum::<f32>()
+    };
+    let lines = text.lines().map(|line| (points(line), line)).rev();
+    let best = lines.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(points, _)| *points > 0.0).map(|(_, line)| line)
+}

@@ -1,0 +1,150 @@
+use kitbag_sdk::json;
+
+use super::Tools;
+use crate::describe::describe;
+
+/// A few memories of a team.
+fn team() -> Tools {
+    let tools = Tools::default();
+    tools.remember("2026-01-05", "Staging deploys from the branch `stage`.", &["deploy"]);
+    tools.remember("2026-02-10", "We deploy on Fly.\nNever on a Friday.", &["deploy", "fly"]);
+    tools.remember("2026-03-15", "Ana reviews migrations of the database.", &["team"]);
+    tools
+}
+
+#[test]
+fn what_was_remembered_is_found_by_its_words_the_best_first() {
+    let tools = team();
+    let expected = "m100000000002 2026-02-10 #deploy #fly  Never on a Friday.…\n";
+    assert_eq!(tools.recall("friday") + "\n", expected);
+    // The rarer word counts more, and the shorter text.
+    assert_eq!(
+        tools.recall("deploy stage"),
+        "m100000000001 2026-01-05 #deploy  Staging deploys from the branch `stage`.\n\
+         m100000000002 2026-02-10 #deploy #fly  We deploy on Fly.…"
+    );
+    assert_eq!(
+        tools.recall("MIGRATION"),
+        "m100000000003 2026-03-15 #team  Ana reviews migrations of the database."
+    );
+    // Tags are words, too.
+    assert!(tools.recall("team").starts_with("m100000000003 "));
+    assert_eq!(tools.recall("kubernetes"), "none of 3 memories matches");
+    assert_eq!(Tools::default().recall("x"), "nothing is remembered");
+}
+
+#[test]
+fn tags_and_dates_choose_among_what_is_found() {
+    let tools = team();
+    let ids = |arguments| {
+        let answer = tools.ok("recall", arguments);
+        answer.lines().map(|line| line[11..13].to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ids(json!({})), "03 02 01");
+    assert_eq!(ids(json!({ "tags": ["#Deploy"] })), "02 01");
+    assert_eq!(ids(json!({ "tags": ["deploy", "fly"] })), "02");
+    assert_eq!(ids(json!({ "since": "2026-02-10" })), "03 02");
+    assert_eq!(ids(json!({ "until": "2026-02-10" })), "02 01");
+    assert_eq!(ids(json!({ "since": "2026-02-10T00:00:00.001Z" })), "03");
+    assert_eq!(ids(json!({ "since": "2026-01-05", "until": "2026-01-05", "query": "" })), "01");
+    assert_eq!(ids(json!({ "query": "the", "tags": ["team"] })), "03");
+    let first = tools.ok("recall", json!({ "limit": 1 }));
+    assert!(first.ends_with("\n2 more match"), "{first}");
+}
+
+#[test]
+fn an_id_gives_the_whole() {
+    let tools = team();
+    let whole =
+        "m100000000002 2026-02-10T00:00:00Z #deploy #fly\nWe deploy on Fly.\nNever on a Friday.";
+    assert_eq!(tools.ok("recall", json!({ "id": "m100000000002" })), whole);
+    let error = tools.error("recall", json!({ "id": "m999999999999" }));
+    assert_eq!(error, "there is no memory `m999999999999`");
+}
+
+#[test]
+fn what_is_forgotten_is_gone_all_or_nothing() {
+    let tools = team();
+    let some = json!({ "ids": ["m100000000001", "m999999999999"] });
+    assert_eq!(tools.error("forget", some), "there is no memory `m999999999999`");
+    assert_eq!(tools.values().len(), 3);
+    let both = json!({ "ids": ["m100000000001", "m100000000003", "m100000000001"] });
+    assert_eq!(tools.ok("forget", both), "forgot 2 memories");
+    assert_eq!(tools.values().keys().collect::<Vec<_>>(), ["m100000000002"]);
+    assert_eq!(tools.error("forget", json!({ "ids": [] })), "`ids` names no memory");
+}
+
+#[test]
+fn a_list_has_the_tags_of_all_and_reads_on() {
+    let tools = team();
+    assert_eq!(
+        tools.ok("list_memories", json!({ "limit": 2 })),
+        "3 memories #deploy 2 #fly 1 #team 1\n\
+         m100000000003 2026-03-15 #team  Ana reviews migrations of the database.\n\
+         m100000000002 2026-02-10 #deploy #fly  We deploy on Fly.…\n\
+         1 older, after m100000000002"
+    );
+    assert_eq!(
+        tools.ok("list_memories", json!({ "after": "m100000000002" })),
+        "3 memories #deploy 2 #fly 1 #team 1\n\
+         m100000000001 2026-01-05 #deploy  Staging deploys from the branch `stage`."
+    );
+    assert_eq!(Tools::default().ok("list_memories", json!({})), "nothing is remembered");
+    let error = tools.error("list_memories", json!({ "after": "m000000000000" }));
+    assert_eq!(error, "there is no memory `m000000000000`");
+}
+
+#[test]
+fn tasks_are_added_done_and_removed() {
+    let tools = Tools::default();
+    let todo = |arguments| tools.ok("todo", arguments);
+    assert_eq!(todo(json!({ "action": "list" })), "no tasks");
+    let added = todo(json!({ "action": "add", "text": " Renew the certificate " }));
+    assert_eq!(added, "added t100000000001");
+    todo(json!({ "action": "add", "text": "Ask Ana" }));
+    let done = todo(json!({ "action": "done", "id": "t100000000001" }));
+    assert_eq!(done, "done: Renew the certificate");
+    assert_eq!(
+        todo(json!({ "action": "list" })),
+        "[ ] t100000000002 Ask Ana\n[x] t100000000001 Renew the certificate"
+    );
+    assert_eq!(todo(json!({ "action": "remove", "id": "t100000000001" })), "removed t100000000001");
+    assert_eq!(todo(json!({ "action": "list" })), "[ ] t100000000002 Ask Ana");
+    let error = |arguments| tools.error("todo", arguments);
+    let gone = error(json!({ "action": "done", "id": "t100000000001" }));
+    assert_eq!(gone, "there is no task `t100000000001`");
+    assert_eq!(error(json!({ "action": "add" })), "the task has no `text`");
+    assert_eq!(error(json!({ "action": "done" })), "`id` names no task");
+    let two = error(json!({ "action": "add", "text": "one\ntwo" }));
+    assert_eq!(two, "line 1, column 4 of the text: a task has one line");
+    // Memories and tasks do not mix.
+    assert_eq!(tools.recall("Ana"), "nothing is remembered");
+    let memory = error(json!({ "action": "remove", "id": "m100000000001" }));
+    assert_eq!(memory, "`m100000000001` is no id of a task, such as `t482913004117`");
+}
+
+#[test]
+fn ten_thousand_memories_are_read_in_few_uses_of_the_store() {
+    let tools = Tools::default();
+    for number in 0..10_000 {
+        tools.remember("2026-01-05", &format!("The number {number} of them all."), &["n"]);
+    }
+    for arguments in [json!({ "query": "number 777" }), json!({ "tags": ["n"] })] {
+        tools.kept.uses.set(0);
+        tools.ok("recall", arguments);
+        // The keys, fifty times two hundred values, and those that are shown.
+        assert_eq!(tools.kept.uses.get(), 1 + 50 + 1);
+    }
+    assert!(tools.recall("number 777").contains("  The number 777 of them all."));
+}
+
+#[test]
+fn each_tool_asks_for_storage_and_nothing_else() {
+    let description: serde_json::Value = serde_json::from_str(&describe().to_string()).unwrap();
+    let tools = description["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 5);
+    for tool in tools {
+        let wish = json!({ "filesystem": [], "storage": true, "required": ["storage"] });
+        assert_eq!(tool["grants"], wish, "{}", tool["name"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! Export and import of all that is kept, as Markdown or JSON that a person can read and mend.
+//!
+//! An import checks the whole file before it writes anything, and then writes all at once. It
+//! adds and changes entries and removes none; what it finds as it is it leaves alone, so that
+//! importing a file twice is importing it once.
+
+pub(crate) mod json;
+pub(crate) mod markdown;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use kitbag_sdk::ErrorInfo;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::counted;
+use crate::date::Moment;
+use crate::entry::{self, Content, Entry, Hidden, Kind, Stored};
+use crate::store::{Clock, MOST_WRITTEN, Store};
+
+/// How many mistakes of a file are named.
+const PROBLEMS: usize = 20;
+
+/// The form of a file.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    Markdown,
+    Json,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Export {
+    format: Format,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Import {
+    format: Format,
+    /// What the file is called in errors.
+    name: String,
+    /// Where the host has put it.
+    path: String,
+}
+
+/// What an import has done.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Imported {
+    added: usize,
+    changed: usize,
+    unchanged: usize,
+}
+
+/// An entry as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// The byte of the file at which it begins.
+    pub(crate) at: usize,
+    /// `None`: an entry that a person has added.
+    pub(crate) id: Option<String>,
+    pub(crate) created: Option<Moment>,
+    pub(crate) content: Content,
+    pub(crate) text: String,
+}
+
+/// The mistakes of a file: the first ones, and how many there are.
+pub(crate) struct Problems<'a> {
+    file: &'a str,
+    /// Each with the byte at which it stands.
+    first: Vec<(usize, String)>,
+    count: usize,
+}
+
+impl<'a> Problems<'a> {
+    pub(crate) fn new(file: &'a str) -> Self {
+        Self { file, first: Vec::new(), count: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a mistake at a byte of the file.
+    pub(crate) fn add(&mut self, at: usize, message: impl Into<String>) {
+        self.count += 1;
+        if self.first.len() < PROBLEMS {
+            self.first.push((at, message.into()));
+        }
+    }
+
+    /// Where a part of the file begins.
+    pub(crate) fn at(&self, part: &str) -> usize {
+        part.as_ptr() as usize - self.file.as_ptr() as usize
+    }
+
+    /// Keeps a value, or why there is none.
+    pub(crate) fn ok<T>(&mut self, at: usize, value: Result<T, String>) -> Option<T> {
+        value.map_err(|message| self.add(at, message)).ok()
+    }
+
+    /// Checks the text of an entry at a byte of the file. `place` says where a byte of the text
+    /// stands.
+    pub(crate) fn text(
+        &mut self,
+        kind: Kind,
+        text: &str,
+        at: usize,
+        place: impl FnOnce(usize) -> usize,
+    ) -> Option<()> {
+        if let Some(Hidden { character, at }) = entry::hidden(kind, text) {
+            self.add(place(at), entry::explained(kind, character));
+            return None;
+        }
+        self.ok(at, entry::size(kind, text))
+    }
+
+    /// # Errors
+    ///
+    /// There are mistakes: a line for each, which begins with its place as compilers write it.
+    fn check(mut self, name: &str) -> Result<(), ErrorInfo> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.first.sort_by_key(|(at, _)| *at);
+        let line = |(at, message): &(usize, String)| {
+            let before = &self.file[..self.file.floor_char_boundary(*at)];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            format!("{name}:{line}:{column}: {message}")
+        };
+        let mut lines: Vec<_> = self.first.iter().map(line).collect();
+        lines.push(match self.count - self.first.len() {
+            0 => "nothing was imported".to_owned(),
+            more => format!("and {}; nothing was imported", counted(more, "more", "more")),
+        });
+        Err(ErrorInfo::new(lines.join("\n")))
+    }
+}
+
+impl Format {
+    fn write(self, entries: &[Entry]) -> String {
+        match self {
+            Self::Markdown => markdown::write(entries),
+            Self::Json => json::write(entries),
+        }
+    }
+
+    fn read(self, text: &str, problems: &mut Problems<'_>) -> Vec<Draft> {
+        match self {
+            Self::Markdown => markdown::read(text, problems),
+            Self::Json => json::read(text, problems),
+        }
+    }
+}
+
+/// Writes all that is kept, the oldest first.
+pub(crate) fn export(Export { format }: Export, store: &impl Store) -> Result<String, ErrorInfo> {
+    let mut entries = Vec::new();
+    for kind in [Kind::Memory, Kind::Task] {
+        let ids = kind.ids(store)?;
+        kind.each(store, &ids, |index, stored| entries.push(stored.entry(kind, &ids[index])))?;
+    }
+    entries.sort_by(|one: &Entry, other| {
+        (one.kind(), one.created, &one.id).cmp(&(other.kind(), other.created, &other.id))
+    });
+    Ok(format.write(&entries))
+}
+
+/// Reads a file and keeps what it has.
+pub(crate) fn import(
+    Import { format, name, path }: Import,
+    store: &impl Store,
+    clock: &impl Clock,
+) -> Result<String, ErrorInfo> {
+    let failed = |error| ErrorInfo::new(format!("`{name}` cannot be read")).caused_by(error);
+    let text = String::from_utf8(fs::read(path).map_err(failed)?).map_err(|error| {
+        let lines = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|it| *it == b'\n');
+        ErrorInfo::new(format!("{name}:{}: this line is not UTF-8", lines.count()))
+    })?;
+    import_text(format, &name, &text, store, clock)
+}
+
+/// Keeps what a file has.
+pub(crate) fn import_text(
+    format: Format,
+    name: &str,
+    text: &str,
+    store: &impl Store,
+    clock: &impl Clock,
+) -> Result<String, ErrorInfo> {
+    let file = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut problems = Problems::new(file);
+    let drafts = format.read(file, &mut problems);
+    let drafts = with_ids(drafts, &mut problems);
+    let (entries, imported) = compared(drafts, store, clock.now(), &mut problems)?;
+    problems.check(name)?;
+    if entries.len() > MOST_WRITTEN {
+        let message = format!(
+            "{} entries of `{name}` are new or changed; at most {MOST_WRITTEN} are imported at \
+             once: nothing was imported",
+            entries.len()
+        );
+        return Err(ErrorInfo::new(message));
+    }
+    if !entries.is_empty() {
+        store.set(&entries)?;
+    }
+    serde_json::to_string(&imported).map_err(|error| ErrorInfo::new(error.to_string()))
+}
+
+/// Gives each entry an id: one without has one that its text stands for, so that it is the same
+/// when the file is imported again.
+fn with_ids(drafts: Vec<Draft>, problems: &mut Problems<'_>) -> Vec<(String, Draft)> {
+    let mut known: HashSet<String> = HashSet::new();
+    let mut identified = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        let id = draft
+            .id
+            .clone()
+            .unwrap_or_else(|| draft.content.kind().id(digest(draft.created, &draft.text)));
+        // Without an id the same text a second time is the same entry.
+        match known.insert(id.clone()) {
+            true => identified.push((id, draft)),
+            false if draft.id.is_none() => {}
+            false => problems.add(draft.at, format!("`{id}` stands above already")),
+        }
+    }
+    identified
+}
+
+/// Holds entries against what is kept: those to write, and what that will have done.
+#[expect(clippy::type_complexity, reason = "keys and values")]
+fn compared(
+    drafts: Vec<(String, Draft)>,
+    store: &impl Store,
+    now: Moment,
+    problems: &mut Problems<'_>,
+) -> Result<(Vec<(String, Vec<u8>)>, Imported), ErrorInfo> {
+    let mut imported = Imported::default();
+    let mut found: HashMap<String, (Moment, Vec<u8>)> = HashMap::new();
+    let ids: Vec<String> = drafts.iter().map(|(id, _)| id.clone()).collect();
+    for ids in ids.chunks(crate::store::AT_ONCE) {
+        for (id, value) in ids.iter().zip(store.get(ids)?) {
+            if let Some(value) = value {
+                let kind = if Kind::Memory.has(id) { Kind::Memory } else { Kind::Task };
+                // One that cannot be read is written anew.
+                let created = Stored::read(kind, id, &value).map(|stored| stored.created).ok();
+                found.insert(id.clone(), (created.unwrap_or(now), value));
+            }
+        }
+    }
+    let mut entries = Vec::new();
+    for (id, Draft { at, created, content, text, .. }) in drafts {
+        let known = found.get(&id);
+        if let (Some((before, _)), Some(created)) = (known, created)
+            && *before != created
+        {
+            let noun = content.kind().noun();
+            problems.add(at, format!(
+                "`{id}` is another {noun} here, of {before}; leave the id out to import this one, too"
+            ));
+            continue;
+        }
+        let created = created.or(known.map(|(created, _)| *created)).unwrap_or(now);
+        let entry = Entry { id, created, content, text }.kept();
+        match known {
+            Some((_, value)) if *value == entry.1 => imported.unchanged += 1,
+            Some(_) => {
+                imported.changed += 1;
+                entries.push(entry);
+            }
+            None => {
+                imported.added += 1;
+                entries.push(entry);
+            }
+        }
+    }
+    Ok((entries, imported))
+}
+
+/// A number that stands for a text: FNV-1a of 64 bits.
+fn digest(created: Option<Moment>, text: &str) -> u64 {
+    let date = created.map(|created| created.to_string()).unwrap_or_default();
+    let bytes = date.bytes().chain([0]).chain(text.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

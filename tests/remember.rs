@@ -1,0 +1,46 @@
+//! `remember`, through the real component. Its forms in detail are tested in
+//! `guest-tools/memory`.
+
+use serde_json::json;
+
+use crate::support::Workspace;
+
+#[test]
+fn a_text_is_there_in_the_next_process() {
+    let workspace = Workspace::with_toolsets(&["memory"]);
+    let text = "Staging deploys from `stage`.\nNever on a Friday: 👩‍🚀 می‌خواهم.";
+    let arguments = json!({ "text": text, "tags": ["#Deploy", "größe"] });
+    let answer = workspace.tool("remember", &arguments, &[]).success();
+    let id = answer.trim_end().strip_prefix("remembered m").unwrap();
+    assert!(id.len() == 12 && id.bytes().all(|it| it.is_ascii_digit()), "{answer}");
+    let whole = workspace.tool("recall", &json!({ "id": format!("m{id}") }), &[]).success();
+    let (head, rest) = whole.split_once('\n').unwrap();
+    assert!(head.ends_with("Z #deploy #größe"), "{head}");
+    assert_eq!(rest.trim_end(), text);
+    // Another time it is another memory.
+    let again = workspace.tool("remember", &arguments, &[]).success();
+    assert_ne!(again, answer);
+}
+
+#[test]
+fn what_a_person_cannot_see_is_refused() {
+    let workspace = Workspace::with_toolsets(&["memory"]);
+    let error = |arguments| {
+        let run = workspace.tool("remember", &arguments, &[]);
+        assert_eq!(run.code, 1, "{}", run.shown());
+        run.stderr
+    };
+    let hidden = error(json!({ "text": "Deploy.\u{e0049}\u{e0067}\u{e006e}" }));
+    let expected = "error: line 1, column 8 of the text: the invisible character U+E0049; leave \
+                    it out\n";
+    assert_eq!(hidden, expected);
+    let large = error(json!({ "text": "x".repeat(1_000_000) }));
+    assert_eq!(
+        large,
+        "error: the text has 1000000 bytes; that of a memory has at most 65536\n"
+    );
+    let tags: Vec<_> = (0..10_000).map(|it| format!("t{it}")).collect();
+    let many = error(json!({ "text": "a", "tags": tags }));
+    assert_eq!(many, "error: 10000 tags; a memory has at most 20\n");
+    assert!(!workspace.home().join(".local/state").exists(), "nothing is made");
+}
