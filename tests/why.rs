@@ -1,6 +1,12 @@
 //! `kitbag why`, and grants for one call.
 
-use crate::support::{Workspace, snapshot};
+use std::fs;
+
+use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
+use serde_json::{Value, json};
+
+use crate::support::mcp::Client;
+use crate::support::{Workspace, guest, snapshot};
 
 /// A tool of the user's and one of the workspace's.
 fn workspace() -> Workspace {
@@ -98,4 +104,183 @@ fn a_call_is_granted_no_more_than_the_ceiling() {
     let beyond = why("https://a.example/y");
     assert_eq!(beyond.code, 4);
     snapshot!("beyond the ceiling", &beyond.shown());
+}
+
+/// Numbers that look random and are the same each time (PCG).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+
+    fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts[self.below(texts.len())]
+    }
+
+    /// Some of these, one after the other.
+    fn path(&mut self, segments: &[&str]) -> String {
+        (0..self.below(4)).map(|_| format!("/{}", self.of(segments))).collect()
+    }
+}
+
+/// Servers that a request may reach, and others of the same machine.
+struct Machine {
+    plain: Server,
+    encrypted: Server,
+}
+
+impl Machine {
+    fn authority(&self, random: &mut Random, scheme: &str, hosts: &[&str]) -> String {
+        let host = random.of(hosts);
+        // Where it fits, as a rule.
+        let own = if scheme == "https" { &self.encrypted } else { &self.plain };
+        let other = if scheme == "https" { &self.plain } else { &self.encrypted };
+        match random.below(12) {
+            0 => host.to_owned(),
+            1 => format!("{host}:{}", other.port()),
+            2 => format!("{host}:0{}", own.port()),
+            _ => format!("{host}:{}", own.port()),
+        }
+    }
+
+    fn pattern(&self, random: &mut Random) -> String {
+        const HOSTS: [&str; 9] = [
+            "localhost", "localhost", "127.0.0.1", "127.0.0.1", "[::1]", "*.a.localhost",
+            "x.a.localhost", "127.0.0.2", "*",
+        ];
+        let scheme = random.of(&["http", "http", "https"]);
+        let authority = self.authority(random, scheme, &HOSTS);
+        let path = random.path(&["**", "*", "docs", "d*s", "a", "%61", "a%2Fb", "admin"]);
+        format!("{scheme}://{authority}{path}").replace(":0", ":")
+    }
+
+    fn grant(&self, random: &mut Random, url: &str) -> String {
+        let methods = random.of(&["", ", methods = [\"POST\"]", ", methods = \"*\""]);
+        let is_plain = !url.contains("%2F") && random.below(3) > 0;
+        let slash = if is_plain { "" } else { ", encoded_slash = true" };
+        let addresses =
+            random.of(&["", "", ", addresses = [\"127.0.0.0/8\", \"::1/128\"]"]);
+        format!("{{ url = \"{url}\"{methods}{slash}{addresses} }}")
+    }
+
+    /// A request, of two the one that comes near to a pattern.
+    fn request(&self, random: &mut Random, patterns: &[String]) -> (&'static str, String) {
+        const HOSTS: [&str; 16] = [
+            "localhost", "localhost", "localhost", "127.0.0.1", "127.0.0.1", "127.0.0.1", "[::1]",
+            "x.a.localhost", "y.x.a.localhost", "a.localhost", "LOCALHOST", "127.0.0.2", "127.1",
+            "2130706433", "localhost.", "[::ffff:127.0.0.1]",
+        ];
+        const SEGMENTS: [&str; 16] = [
+            "docs", "docs", "docs", "a", "a", "a", "%61", "b", "admin", "ADMIN", "..", "%2e%2E", "",
+            "a%2Fb", "a;x", "%64ocs",
+        ];
+        let scheme = random.of(&["http", "http", "http", "https", "HTTP", "ftp"]);
+        let (method, path) = (
+            random.of(&["GET", "GET", "GET", "HEAD", "POST", "PUT", "get", "TRACE", "OPTIONS"]),
+            random.path(&SEGMENTS),
+        );
+        let query = random.of(&["", "", "?q=1", "?a=/../b"]);
+        if random.below(4) == 0 {
+            let authority = self.authority(random, &scheme.to_ascii_lowercase(), &HOSTS);
+            return (method, format!("{scheme}://{authority}{path}{query}"));
+        }
+        let pattern = &patterns[random.below(patterns.len())];
+        let (scheme, rest) = pattern.split_once("://").unwrap();
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = authority.split_at(authority.rfind(':').unwrap_or(authority.len()));
+        let host = match host.strip_prefix('*') {
+            Some("") => random.of(&HOSTS).to_owned(),
+            Some(below) => format!("{}{below}", random.of(&["x", "y.x", "127.0.0.1"])),
+            None => host.to_owned(),
+        };
+        // What the stars stand for, and what they do not.
+        let segment = |random: &mut Random, segment: &str| match segment {
+            "**" => random.path(&SEGMENTS),
+            own => format!("/{}", own.replace('*', random.of(&["oc", "x", "o", "", "a/b"]))),
+        };
+        let path: String = match path.is_empty() {
+            true => random.path(&SEGMENTS),
+            false => path[1..].split('/').map(|own| segment(random, own)).collect(),
+        };
+        (method, format!("{scheme}://{host}{port}{path}{query}"))
+    }
+}
+
+/// What became of a request. `None`: the guest's own library did not send it.
+fn was_sent<'a>(url: &str, answer: &'a Value) -> Option<Result<(), &'a str>> {
+    match answer["error"].as_str() {
+        None => Some(Ok(())),
+        Some(code) => match code.strip_prefix("ErrorCode::")? {
+            // The interface has no other scheme, and says so before the host is asked.
+            refused @ "HttpProtocolError" if url.starts_with("ftp") => Some(Err(refused)),
+            refused @ ("HttpRequestDenied" | "DestinationIpProhibited") => Some(Err(refused)),
+            // There is no such server, or it speaks the other of the two protocols.
+            _ => Some(Ok(())),
+        },
+    }
+}
+
+#[test]
+fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
+    const WORKSPACES: usize = 20;
+    const REQUESTS: usize = 50;
+    let authority = Authority::new();
+    let machine = Machine {
+        plain: Server::start(Behaviour::Answer(Answer::new(200, "plain"))),
+        encrypted: Server::start_tls(Behaviour::Answer(Answer::new(200, "tls")), &authority.local()),
+    };
+    let mut random = Random(18);
+    let mut outcomes = [0; 3];
+    for _ in 0..WORKSPACES {
+        let workspace = Workspace::new();
+        let roots = workspace.home().join("authority.pem");
+        fs::write(&roots, authority.pem()).unwrap();
+        let patterns: Vec<_> =
+            (0..=random.below(5)).map(|_| machine.pattern(&mut random)).collect();
+        let grants = patterns.iter().map(|url| machine.grant(&mut random, url));
+        let grants: Vec<_> = grants.collect();
+        let denied: Vec<_> = (0..random.below(3)).map(|_| machine.pattern(&mut random)).collect();
+        let own = format!(
+            "deny = {denied:?}\n[network]\nroots = [{roots:?}]\n\
+             [tools.request]\nsource = \"local\"\nwasm = {:?}\n\
+             [tools.request.grants]\nhttp = [{}]\n",
+            guest("request"),
+            grants.join(", ")
+        );
+        workspace.own_config(&own);
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        for _ in 0..REQUESTS {
+            let (method, url, happened) = loop {
+                let (method, url) = machine.request(&mut random, &patterns);
+                let called = client.call("request", json!({ "method": method, "url": url }));
+                let text = called["content"][0]["text"].as_str().unwrap();
+                let answer: Value = serde_json::from_str(text).unwrap();
+                if let Some(happened) = was_sent(&url, &answer) {
+                    break (method, url, happened.map_err(str::to_owned));
+                }
+            };
+            let why = workspace.run(&["why", "--json", "request", method, &url]);
+            let shown = format!("{method} {url}: {happened:?}\n{}\n{own}", why.shown());
+            let says = why.json();
+            match &happened {
+                Ok(()) => assert_eq!((why.code, &says["allowed"]), (0, &true.into()), "{shown}"),
+                // Of a name it is said before its addresses are known.
+                Err(code) if code == "DestinationIpProhibited" && why.code == 0 => {
+                    let caveat = workspace.run(&["why", "request", method, &url]).stdout;
+                    assert!(caveat.contains("if its host has no addresses but those"), "{shown}");
+                }
+                Err(_) => assert_eq!((why.code, &says["allowed"]), (6, &false.into()), "{shown}"),
+            }
+            outcomes[match happened {
+                Ok(()) => 0,
+                Err(_) if why.code == 0 => 1,
+                Err(_) => 2,
+            }] += 1;
+        }
+    }
+    // None of the three is rare, so that each is tried.
+    assert_eq!(outcomes.iter().sum::<usize>(), WORKSPACES * REQUESTS);
+    assert!(outcomes.iter().all(|count| *count >= 20), "{outcomes:?}");
 }

@@ -7,13 +7,13 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
 
 use super::texts;
-use crate::support::Workspace;
 use crate::support::http::HttpServer;
 use crate::support::mcp::{Client, meta};
-use crate::support::peak_mib;
+use crate::support::{Workspace, guest, peak_mib};
 
 /// How long a test waits for what it waits for. Nothing is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -484,6 +484,37 @@ fn a_call_waits_for_the_memory_of_the_server() {
     });
     answered.sort_unstable();
     assert_eq!(answered, [Some(first), Some(second)]);
+}
+
+/// With as many calls as there may be, of a tool that waits for a server which never answers.
+#[test]
+fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
+    let silent = Server::start(Behaviour::Silent);
+    let workspace = Workspace::with_probe("");
+    workspace.own_config(&format!(
+        "[tools.request]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"10min\"\n\
+         [tools.request.grants]\nhttp = [\"{}/**\"]\n",
+        guest("request"),
+        silent.url()
+    ));
+    let server = HttpServer::start(&workspace, &["--no-token"]);
+    let arguments = json!({ "url": silent.url() });
+    let params = json!({ "name": "request", "arguments": arguments });
+    let hanging: Vec<_> =
+        (0..200).map(|_| server.begin("", "tools/call", params.clone())).collect();
+    // As much as the tool gets of the memory is taken.
+    let mut before = 0;
+    while silent.seen().requests.len() < 4 || silent.seen().requests.len() > before {
+        before = silent.seen().requests.len();
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    for _ in 0..3 {
+        let arguments = json!({ "do": "echo", "text": "answered" });
+        let params = json!({ "name": "probe", "arguments": arguments });
+        let answer = server.message("", "tools/call", params);
+        assert!(answer.body.contains("answered"), "{answer:?}");
+    }
+    drop(hanging);
 }
 
 #[test]

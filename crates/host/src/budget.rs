@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY};
+use kitbag_http::Shares;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What is counted at once: smaller reservations are rounded up to it.
@@ -25,6 +26,7 @@ pub struct MemoryBudget(Option<Arc<Limited>>);
 struct Limited {
     units: u32,
     free: Arc<Semaphore>,
+    shares: Shares,
 }
 
 /// Memory that is reserved until this is dropped.
@@ -33,6 +35,8 @@ pub struct Reservation {
     budget: MemoryBudget,
     /// `None` where nothing is counted, or nothing is reserved.
     permit: Option<OwnedSemaphorePermit>,
+    /// What it takes of the share of one tool.
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 /// The budgets of a server. Each part has its own, so that none waits for what
@@ -76,7 +80,8 @@ impl MemoryBudget {
     pub fn new(size: ByteSize) -> Self {
         let units = u32::try_from(size.as_u64() / UNIT_BYTES).unwrap_or(u32::MAX);
         let free = Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS));
-        Self(Some(Arc::new(Limited { units, free: Arc::new(free) })))
+        let shares = Shares::of(units as usize);
+        Self(Some(Arc::new(Limited { units, free: Arc::new(free), shares })))
     }
 
     /// No budget: everything fits.
@@ -105,8 +110,29 @@ impl MemoryBudget {
 
     /// Reserves so many bytes, if they are free now.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
-        let mut reservation = Reservation { budget: self.clone(), permit: None };
+        let mut reservation = Reservation { budget: self.clone(), permit: None, _share: None };
         reservation.grow(bytes).then_some(reservation)
+    }
+
+    /// As [`reserve`](Self::reserve), within the share of a tool: all but an eighth, or one
+    /// reservation that is more.
+    pub fn reserve_for(&self, tool: &str, bytes: u64) -> Option<Reservation> {
+        let share = match self.0.as_deref() {
+            None => None,
+            Some(limited) => Some(limited.shares.try_take(tool, u32::try_from(units(bytes)).ok()?)?),
+        };
+        Some(Reservation { _share: share, ..self.reserve(bytes)? })
+    }
+
+    /// As [`wait`](Self::wait), within the share of a tool.
+    pub async fn wait_for(&self, tool: &str, bytes: u64) -> Option<Reservation> {
+        let share = match self.0.as_deref() {
+            Some(limited) if self.can_hold(bytes) => {
+                Some(limited.shares.take(tool, u32::try_from(units(bytes)).ok()?).await?)
+            }
+            Some(_) | None => None,
+        };
+        Some(Reservation { _share: share, ..self.wait(bytes).await? })
     }
 
     /// Reserves so many bytes as soon as they are free; those who wait are served
@@ -119,7 +145,7 @@ impl MemoryBudget {
                 Some(Arc::clone(&limited.free).acquire_many_owned(units).await.ok()?)
             }
         };
-        Some(Reservation { budget: self.clone(), permit })
+        Some(Reservation { budget: self.clone(), permit, _share: None })
     }
 }
 
@@ -208,6 +234,25 @@ mod tests {
         assert!(small.as_mut().poll(&mut context).is_pending());
         drop(large);
         assert!(matches!(small.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+    }
+
+    #[test]
+    fn calls_of_one_tool_leave_memory_for_others() {
+        let budget = budget(16);
+        let mut context = Context::from_waker(Waker::noop());
+        let held = budget.reserve_for("hangs", 14 * KIB).unwrap();
+        assert!(budget.reserve_for("hangs", KIB).is_none());
+        let mut next = Box::pin(budget.wait_for("hangs", KIB));
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        assert!(budget.reserve_for("other", 2 * KIB).is_some());
+        drop(held);
+        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+        drop(next);
+        // One that is larger than a share has it when nothing else of the tool is there.
+        let mut large = Box::pin(budget.wait_for("hangs", 16 * KIB));
+        assert!(matches!(large.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+        let mut never = Box::pin(budget.wait_for("hangs", 17 * KIB));
+        assert!(matches!(never.as_mut().poll(&mut context), Poll::Ready(None)));
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub(crate) async fn run(
         None => 0,
     };
     let besides = ByteSize::bytes(component.host_bytes().as_u64() + tools);
-    let _memory = reserve(memory, &call.limits, besides, context).await?;
+    let _memory = reserve(memory, &call.name, &call.limits, besides, context).await?;
     let start = Instant::now();
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
@@ -225,7 +225,7 @@ pub(crate) async fn describe(
     let is_instantiated = Cell::new(false);
     let besides = imports::host_bytes(instance.engine(), &instance.component().component_type());
     let (engine, context) = (instance.engine(), RunContext::default());
-    let reserved = reserve(memory, &limits, besides, &context).await;
+    let reserved = reserve(memory, DESCRIBING, &limits, besides, &context).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &context.cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
@@ -284,6 +284,9 @@ impl Completion {
 /// How long a call waits for memory that others have reserved.
 const MEMORY_TIME: Duration = Duration::from_secs(60);
 
+/// In whose share components describe themselves.
+const DESCRIBING: &str = "";
+
 /// What a call that calls others reserves for one of them, so that calls which hold memory
 /// never wait for each other's.
 const INNER_BYTES: ByteSize = ByteSize::mib(128);
@@ -304,13 +307,14 @@ enum Held<'a> {
 /// component imports take besides.
 async fn reserve<'a>(
     memory: &MemoryBudget,
+    tool: &str,
     limits: &Limits,
     besides: ByteSize,
     context: &'a RunContext,
 ) -> Result<Held<'a>, CallError> {
     let besides = host_data(limits).as_u64() + INSTANCE_BYTES.as_u64() + besides.as_u64();
     let bytes = limits.memory.as_u64().saturating_add(besides);
-    if let Some(reservation) = memory.reserve(bytes) {
+    if let Some(reservation) = memory.reserve_for(tool, bytes) {
         return Ok(Held::Reserved { _reservation: reservation });
     }
     let of_outer = async {
@@ -323,7 +327,7 @@ async fn reserve<'a>(
         biased;
         () = context.cancellation.cancelled() => Err(CallError::Cancelled),
         Some(permit) = of_outer => Ok(Held::OfOuter { _permit: permit }),
-        waited = tokio::time::timeout(MEMORY_TIME, memory.wait(bytes)) => match waited {
+        waited = tokio::time::timeout(MEMORY_TIME, memory.wait_for(tool, bytes)) => match waited {
             Ok(Some(reservation)) => Ok(Held::Reserved { _reservation: reservation }),
             Ok(None) => Err(CallError::BeyondMemory {
                 needed: ByteSize::bytes(bytes),

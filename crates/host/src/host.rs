@@ -228,29 +228,33 @@ impl Host {
         context: &RunContext,
     ) -> Completion {
         let work = || async {
-            let _permit = self.permit(&context.cancellation).await?;
+            let _permit = self.permit(&call.name, &context.cancellation).await?;
             Ok(self.call(component, call, context).await)
         };
         Self::block_on(work).flatten().unwrap_or_else(Completion::failed)
     }
 
-    /// Waits for the right to run one call. `None` on the threads of
+    /// Waits for the right to run one call of this tool. `None` on the threads of
     /// [`offload`](Self::offload), whose work has it already.
     ///
     /// # Errors
     ///
     /// [`CallError::Busy`] when as many wait as may, [`CallError::Cancelled`].
-    pub async fn permit(&self, cancellation: &Cancellation) -> Result<Option<Permit>, CallError> {
+    pub async fn permit(
+        &self,
+        tool: &str,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Permit>, CallError> {
         if IS_OURS.get() {
             return Ok(None);
         }
-        if let Some(permit) = self.0.queue.try_enter() {
+        if let Some(permit) = self.0.queue.try_enter(tool) {
             return Ok(Some(permit));
         }
         tokio::select! {
             biased;
             () = cancellation.cancelled() => Err(CallError::Cancelled),
-            permit = self.0.queue.enter() => permit.map(Some),
+            permit = self.0.queue.enter(tool) => permit.map(Some),
         }
     }
 
@@ -277,7 +281,8 @@ impl Host {
 
     /// Does work that blocks, such as loading and calling, on a thread kept for
     /// that, and waits for it without blocking. Any executor will do. No more
-    /// runs at once than [`HostOptions::concurrency`] says; the rest waits.
+    /// runs at once than [`HostOptions::concurrency`] says; the rest waits. What is done for
+    /// one `tool` has a share of that.
     ///
     /// Calls run on threads of their own because a guest in an endless loop, or
     /// in a file operation that does not return, would hold an executor's.
@@ -288,9 +293,10 @@ impl Host {
     /// when no thread can be had or the work panicked.
     pub async fn offload<T: Send + 'static>(
         &self,
+        tool: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        self.offload_when(std::future::ready(()), work).await
+        self.offload_when(tool, std::future::ready(()), work).await
     }
 
     /// As [`offload`](Self::offload), and waits for `ready` before it begins, as one
@@ -301,10 +307,11 @@ impl Host {
     /// As for [`offload`](Self::offload).
     pub async fn offload_when<T: Send + 'static>(
         &self,
+        tool: &str,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let permit = self.0.queue.enter().await?;
+        let permit = self.0.queue.enter(tool).await?;
         ready.await;
         let (sender, done) = oneshot::channel();
         let outer = Handle::try_current().ok();

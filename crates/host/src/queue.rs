@@ -1,15 +1,17 @@
-//! How many calls run at once, and how many wait.
+//! How many calls run at once, and how many wait. Of both one tool has a share.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use kitbag_http::Shares;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::error::CallError;
 
-/// How many calls run at once, and how many wait for one to end.
+/// How many calls run at once, and how many wait for one to end. Calls of one tool are all but
+/// an eighth of either, so that one whose server hangs keeps no other waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
     /// Calls that run at once, each on a thread of its own. Default: eight for
@@ -37,6 +39,8 @@ pub(crate) fn inner_calls(concurrency: Concurrency) -> usize {
 pub(crate) struct Queue {
     concurrency: Concurrency,
     permits: Arc<Semaphore>,
+    shares: Shares,
+    waiting_shares: Shares,
     inner: [Semaphore; INNER_DEPTHS],
     waiting: AtomicUsize,
     /// How long a call takes, in microseconds, averaged over the last few.
@@ -48,6 +52,7 @@ pub struct Permit {
     queue: Arc<Queue>,
     since: Instant,
     _permit: OwnedSemaphorePermit,
+    _share: OwnedSemaphorePermit,
 }
 
 /// How many processors this process may use. The system is asked with a dozen
@@ -77,24 +82,28 @@ impl Queue {
         Arc::new(Self {
             concurrency,
             permits: Arc::new(permits),
+            shares: Shares::of(concurrency.calls.get()),
+            waiting_shares: Shares::of(concurrency.waiting),
             inner: std::array::from_fn(|_| Semaphore::new(inner_calls(concurrency))),
             waiting: AtomicUsize::new(0),
             usual: AtomicU64::new(0),
         })
     }
 
-    /// Waits for a permit.
+    /// Waits for a permit for a call of this tool.
     ///
     /// # Errors
     ///
     /// [`CallError::Busy`] where as many wait as may.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Result<Permit, CallError> {
-        if let Some(permit) = self.try_enter() {
+    pub(crate) async fn enter(self: &Arc<Self>, tool: &str) -> Result<Permit, CallError> {
+        if let Some(permit) = self.try_enter(tool) {
             return Ok(permit);
         }
-        let _waiting = self.wait()?;
-        let permit = Arc::clone(&self.permits).acquire_owned();
-        Ok(self.permit_of(permit.await.map_err(CallError::internal)?))
+        let _waiting = self.wait(tool)?;
+        let closed = || CallError::internal("no call runs any more");
+        let share = self.shares.take(tool, 1).await.ok_or_else(closed)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        Ok(self.permit_of(permit.map_err(CallError::internal)?, share))
     }
 
     /// Waits for a place at this depth, which is 1 for a call inside one that is in no other.
@@ -105,18 +114,23 @@ impl Queue {
     }
 
     /// A permit that is free now.
-    pub(crate) fn try_enter(self: &Arc<Self>) -> Option<Permit> {
-        Some(self.permit_of(Arc::clone(&self.permits).try_acquire_owned().ok()?))
+    pub(crate) fn try_enter(self: &Arc<Self>, tool: &str) -> Option<Permit> {
+        let share = self.shares.try_take(tool, 1)?;
+        Some(self.permit_of(Arc::clone(&self.permits).try_acquire_owned().ok()?, share))
     }
 
-    fn permit_of(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Permit {
-        Permit { queue: Arc::clone(self), since: Instant::now(), _permit: permit }
+    fn permit_of(
+        self: &Arc<Self>,
+        permit: OwnedSemaphorePermit,
+        share: OwnedSemaphorePermit,
+    ) -> Permit {
+        Permit { queue: Arc::clone(self), since: Instant::now(), _permit: permit, _share: share }
     }
 
-    fn wait(&self) -> Result<Waiting<'_>, CallError> {
+    fn wait(&self, tool: &str) -> Result<Waiting<'_>, CallError> {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let guard = Waiting(self);
-        if waiting < self.concurrency.waiting {
+        let guard = Waiting { queue: self, share: self.waiting_shares.try_take(tool, 1) };
+        if waiting < self.concurrency.waiting && guard.share.is_some() {
             return Ok(guard);
         }
         let calls = self.concurrency.calls.get();
@@ -143,11 +157,15 @@ impl Drop for Permit {
     }
 }
 
-struct Waiting<'a>(&'a Queue);
+struct Waiting<'a> {
+    queue: &'a Queue,
+    /// `None` where as many calls of the tool wait as may.
+    share: Option<OwnedSemaphorePermit>,
+}
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -162,7 +180,7 @@ mod tests {
         let one = NonZeroUsize::MIN;
         let queue = Queue::new(Concurrency { calls: one, waiting: 1 });
         let mut context = Context::from_waker(Waker::noop());
-        let enter = || Box::pin(queue.enter());
+        let enter = || Box::pin(queue.enter("tool"));
         let mut first = enter();
         let Poll::Ready(Ok(permit)) = first.as_mut().poll(&mut context) else { panic!("no place") };
         let mut second = enter();
@@ -180,5 +198,28 @@ mod tests {
         drop(permit);
         assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
         assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn calls_of_one_tool_leave_places_for_others() {
+        let calls = NonZeroUsize::new(16).unwrap();
+        let queue = Queue::new(Concurrency { calls, waiting: 16 });
+        let mut context = Context::from_waker(Waker::noop());
+        let mut held: Vec<_> = (0..14).map(|_| queue.try_enter("hangs").unwrap()).collect();
+        let mut waiting: Vec<_> = (0..14).map(|_| Box::pin(queue.enter("hangs"))).collect();
+        for call in &mut waiting {
+            assert!(call.as_mut().poll(&mut context).is_pending());
+        }
+        let mut next = Box::pin(queue.enter("hangs"));
+        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Err(CallError::Busy { .. }))));
+        let others = [queue.try_enter("other").unwrap(), queue.try_enter("another").unwrap()];
+        // One that waits for a place gets the next that is free, not after all that wait for
+        // their share.
+        let mut third = Box::pin(queue.enter("third"));
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        drop(others);
+        assert!(matches!(third.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
+        drop(held.pop());
+        assert!(matches!(waiting[0].as_mut().poll(&mut context), Poll::Ready(Ok(_))));
     }
 }

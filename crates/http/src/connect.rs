@@ -44,8 +44,7 @@ pub(crate) async fn connect(
     allowed: &Allowed,
 ) -> Result<Connection, RequestError> {
     let request = allowed.request();
-    let permit = shared.pool.permits.clone().acquire_owned().await;
-    let permit = permit.map_err(|_| RequestError::Ended)?;
+    let permit = shared.pool.permit(&allowed.call().owner).await.ok_or(RequestError::Ended)?;
     let addresses = match request.host() {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {

@@ -37,8 +37,12 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(method: Method, headers: HeaderMap, body: OutgoingBody) -> Self {
+    pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
         let is_empty = body.is_end_stream();
+        // With another length the server would take the next request for the body of this one.
+        if is_empty && headers.contains_key(header::CONTENT_LENGTH) {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         Self { method, headers, body: Some(body), is_empty }
     }
 

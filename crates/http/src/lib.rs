@@ -24,6 +24,7 @@ mod redirect;
 mod requests;
 mod resolve;
 mod secrets;
+mod shares;
 mod tls;
 
 pub use body::{BoxError, IncomingBody, OutgoingBody};
@@ -31,4 +32,5 @@ pub use client::{Client, ClientOptions, Nameservers};
 pub use error::{RequestError, TimePhase};
 pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
 pub use requests::{CallLimits, RequestTimes, Requests};
+pub use shares::Shares;
 pub use tls::{Roots, RootsError};

@@ -8,7 +8,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use flate2::write::{GzDecoder, ZlibDecoder};
 use http::HeaderMap;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING,
+};
 use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use kitbag_secrets::{RedactionFilter, Redactor};
@@ -60,7 +62,10 @@ impl Looked {
         redact_headers(&redactor, headers);
         let decoder = match body.is_end_stream() {
             true => Decoder::Plain,
-            false => Decoder::of(headers)?,
+            false => {
+                only_in_chunks(headers)?;
+                Decoder::of(headers)?
+            }
         };
         if !matches!(decoder, Decoder::Plain) {
             headers.remove(CONTENT_ENCODING);
@@ -135,6 +140,19 @@ impl Body for Looked {
 
     fn is_end_stream(&self) -> bool {
         self.filter.is_none() && self.trailers.is_none()
+    }
+}
+
+/// Refuses a body that is packed for the way. No request asks for that, and below only chunks
+/// are taken apart.
+fn only_in_chunks(headers: &HeaderMap) -> Result<(), RequestError> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match codings.find(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        None => Ok(()),
+        Some(coding) => {
+            let coding = String::from_utf8_lossy(coding.as_bytes()).trim().to_ascii_lowercase();
+            Err(RequestError::Encoding(coding.escape_debug().take(64).collect()))
+        }
     }
 }
 

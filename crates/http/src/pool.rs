@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::body::Counted;
 use crate::client::Shared;
+use crate::shares::Shares;
 
 /// Connections at once, of all calls together. Each is a file descriptor, of which a
 /// process has 1,024 by default.
@@ -34,7 +35,14 @@ const READY_TIME: Duration = Duration::from_secs(1);
 /// The connections of a client.
 pub(crate) struct Pool {
     kept: Mutex<Kept>,
-    pub(crate) permits: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
+    shares: Shares,
+}
+
+/// The right to one connection.
+pub(crate) struct Permit {
+    _permit: OwnedSemaphorePermit,
+    _share: OwnedSemaphorePermit,
 }
 
 #[derive(Default)]
@@ -62,6 +70,13 @@ struct Entry {
     used: Instant,
 }
 
+impl Entry {
+    /// Whether a request goes over it, beside which others may with HTTP/2.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.connection.alive) > 1
+    }
+}
+
 /// A connection. With HTTP/2 clones are the same connection; with HTTP/1.1 there is one.
 pub(crate) struct Connection {
     pub(crate) sender: Sender,
@@ -78,11 +93,22 @@ pub(crate) enum Sender {
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { kept: Mutex::default(), permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)) }
+        let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        Self { kept: Mutex::default(), permits, shares: Shares::of(MOST_CONNECTIONS) }
     }
 }
 
 impl Pool {
+    /// Waits for a connection that an owner may open. Those that are only kept make room.
+    pub(crate) async fn permit(&self, owner: &str) -> Option<Permit> {
+        let share = self.shares.take(owner, 1).await?;
+        if self.permits.available_permits() == 0 {
+            self.retain(|entry| entry.is_used());
+        }
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        Some(Permit { _permit: permit, _share: share })
+    }
+
     /// A kept connection whose address is still allowed.
     pub(crate) fn take(
         &self,
@@ -122,6 +148,13 @@ impl Pool {
         }
     }
 
+    /// Closes the kept connections but these.
+    fn retain(&self, is_left: impl Fn(&Entry) -> bool) {
+        let mut kept = self.kept();
+        kept.by_key.values_mut().for_each(|entries| entries.retain(&is_left));
+        kept.by_key.retain(|_, entries| !entries.is_empty());
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,14 +165,10 @@ async fn sweep(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(IDLE_TIME / 2).await;
         let Some(shared) = shared.upgrade() else { return };
+        shared.pool.retain(|entry| {
+            !entry.connection.is_closed() && (entry.is_used() || entry.used.elapsed() < IDLE_TIME)
+        });
         let mut kept = shared.pool.kept();
-        for entries in kept.by_key.values_mut() {
-            entries.retain(|entry| {
-                let is_used = Arc::strong_count(&entry.connection.alive) > 1;
-                !entry.connection.is_closed() && (is_used || entry.used.elapsed() < IDLE_TIME)
-            });
-        }
-        kept.by_key.retain(|_, entries| !entries.is_empty());
         if kept.by_key.is_empty() {
             kept.is_swept = false;
             return;

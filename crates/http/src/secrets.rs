@@ -67,7 +67,7 @@ fn prepare_now(
         headers.append(name, value);
     }
     let body = Bytes::from(body.unwrap_or_default());
-    if had_body {
+    if had_body || headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     }
     Ok(Prepared { path, headers, body, warnings: prepared.warnings })

@@ -36,7 +36,7 @@ async fn load(server: &Server, generation: &Generation, served: &Served) {
         let name = name.as_str();
         let (toolbox, tool) = (generation.toolbox.clone(), name.to_owned());
         let load = move || toolbox.load(&tool).map(drop);
-        match generation.toolbox.host().offload(load).await {
+        match generation.toolbox.host().offload(name, load).await {
             Ok(Ok(())) => generation.learned(server, name),
             Ok(Err(error)) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
             Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),

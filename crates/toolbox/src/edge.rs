@@ -4,10 +4,11 @@ use kitbag_host::{CallError, Cancellation, Host};
 
 /// Runs one stretch of a call, from its begin or an answer to its end or a question.
 pub(crate) trait Edge {
-    /// Has `work` done once `ready` is, with a permit among the calls that run.
+    /// Has `work` done once `ready` is, with a permit among the calls of this tool that run.
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
+        tool: &str,
         cancellation: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
@@ -27,11 +28,12 @@ impl Edge for Offloaded {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
+        tool: &str,
         _: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
-        host.offload_when(ready, move || Host::block_on(work)).await?
+        host.offload_when(tool, ready, move || Host::block_on(work)).await?
     }
 }
 
@@ -39,11 +41,12 @@ impl Edge for Inline {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         host: &Host,
+        tool: &str,
         cancellation: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
-        let _permit = host.permit(cancellation).await?;
+        let _permit = host.permit(tool, cancellation).await?;
         ready.await;
         Ok(work().await)
     }
@@ -53,6 +56,7 @@ impl Edge for Nested {
     async fn perform<T: Send + 'static, F: Future<Output = T>>(
         &self,
         _: &Host,
+        _: &str,
         _: &Cancellation,
         ready: impl Future<Output = ()>,
         work: impl FnOnce() -> F + Send + 'static,

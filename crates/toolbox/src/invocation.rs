@@ -57,6 +57,17 @@ impl Target {
             Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) | Self::Builtin(_) => Vec::new(),
         }
     }
+
+    /// The name of the tool that it takes a place of.
+    pub(crate) fn tool(&self) -> &str {
+        match self {
+            Self::Tool(name) => name,
+            Self::Prompt(served) => served.tool.as_str(),
+            Self::Command { tool, .. } => tool.as_str(),
+            Self::Resource(name) => name.as_str(),
+            Self::Builtin(name) => name,
+        }
+    }
 }
 
 /// Opens what was made of a suspended call: what it goes on with, or why that is not of this

@@ -475,7 +475,7 @@ impl Toolbox {
         let toolbox = self.clone();
         let work = move || work(toolbox, context);
         let ready = std::future::ready(());
-        let done = Offloaded.perform(&self.0.host, &cancellation, ready, work).await;
+        let done = Offloaded.perform(&self.0.host, learn::LEARN, &cancellation, ready, work).await;
         dropped.defuse();
         done?
     }

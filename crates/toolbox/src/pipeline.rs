@@ -92,12 +92,16 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     mut recording: Recording<'_>,
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
+    let tool = match &step {
+        Step::Begin(invocation) => invocation.target.tool().to_owned(),
+        Step::Resume(call) => call.tool.name.to_string(),
+    };
     let ended = loop {
         let (worker, accompanying) = (toolbox.clone(), context.clone());
         let work = move || advance(worker, step, accompanying);
         let ready = front_end.ready();
         let cancellation = &context.run.cancellation;
-        let stretch = edge.perform(toolbox.host(), cancellation, ready, work).await;
+        let stretch = edge.perform(toolbox.host(), &tool, cancellation, ready, work).await;
         let mut asks = match stretch.map_err(ToolboxError::from).flatten() {
             Ok(Stretch::Ended(completed)) => break Ok(Ended::Completed(completed)),
             Ok(Stretch::Asks(asks)) => asks,

@@ -1,5 +1,7 @@
 //! What bounds a call, and what its end ends.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -138,18 +140,63 @@ fn a_thousand_requests_of_a_hundred_calls_are_all_answered() {
 }
 
 #[test]
-fn there_are_so_many_connections_at_once_and_the_next_requests_wait() {
+fn there_are_so_many_connections_at_once_and_a_tool_leaves_some_for_others() {
     let server = Server::start(Behaviour::Silent);
     let client = Client::default();
     let url = server.url();
-    let callers: Vec<_> =
-        (0..17).map(|_| Caller::new(&client, vec![grant(&server.url())])).collect();
-    let sent = |caller: &Caller| (0..20).map(|_| caller.send("GET", &url).start()).collect();
-    let sent: Vec<Vec<_>> = callers.iter().map(sent).collect();
+    let call = |owner: &str| Caller::of(owner, &client, HttpGrants::from(vec![grant(&url)]));
+    let sent = |caller: &Caller, count: usize| -> Vec<_> {
+        (0..count).map(|_| caller.send("GET", &url).start()).collect()
+    };
+    let calls: Vec<_> = (0..16).map(|_| call("hangs")).collect();
+    let mut held: Vec<_> = calls.iter().map(|call| sent(call, 16)).collect();
+    let seen = server.wait_for_requests(224);
+    assert_eq!((seen.connections, seen.open), (224, 224));
+    // Those that wait for their share keep no other from what is left.
+    let others: Vec<_> = (0..3).map(|_| call("other")).collect();
+    held.extend(others.iter().map(|call| sent(call, 16)));
     let seen = server.wait_for_requests(256);
     assert_eq!((seen.connections, seen.open), (256, 256));
-    drop(sent);
+    drop(held);
     server.wait_until_closed();
+}
+
+#[test]
+fn a_connection_that_is_only_kept_makes_room_for_another() {
+    let (server, silent) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Silent));
+    let client = Client::default();
+    let call = |owner: &str, url: &str| {
+        Caller::of(owner, &client, HttpGrants::from(vec![grant(url)]))
+    };
+    let (kept, begun) = (call("kept", &server.url()), Instant::now());
+    kept.get(&server.url()).unwrap();
+    assert_eq!(server.seen().open, 1);
+    let url = silent.url();
+    let calls: Vec<_> = (0..16)
+        .map(|number| call(if number < 14 { "one" } else { "other" }, &url))
+        .collect();
+    let sent = |call: &Caller| (0..16).map(|_| call.send("GET", &url).start()).collect();
+    let held: Vec<Vec<_>> = calls.iter().map(sent).collect();
+    assert_eq!(silent.wait_for_requests(256).open, 256);
+    server.wait_until_closed();
+    // It is kept for 30 s where none needs its place.
+    assert!(begun.elapsed() < Duration::from_secs(25));
+    drop(held);
+}
+
+#[test]
+fn a_length_that_a_tool_gives_an_empty_body_is_not_sent() {
+    // What follows it would be a part of the next request.
+    let server = Server::start(Behaviour::Echo);
+    let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);
+    for method in ["GET", "POST"] {
+        let got = caller.send(method, &server.url()).header("content-length", "40").whole();
+        assert_eq!(got.unwrap().status, 200);
+    }
+    let seen = server.seen();
+    let lengths: Vec<_> =
+        seen.requests.iter().map(|request| request.header("content-length")).collect();
+    assert_eq!(lengths, [Some("0".to_owned()), Some("0".to_owned())]);
 }
 
 #[test]

@@ -207,6 +207,26 @@ fn a_bomb_is_unpacked_up_to_the_limit() {
 }
 
 #[test]
+fn a_response_that_is_packed_for_the_way_is_refused() {
+    let check = |fields: &str, expected: Result<&str, &str>| {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
+        let server = Server::start(Behaviour::Raw(format!("{head}2\r\nok\r\n0\r\n\r\n").into()));
+        let secrets = secrets(&[&server.url()], Some(Placement::Bearer));
+        let got = caller(vec![any_method(&server.url())], &secrets).get(&server.url());
+        match (&got, expected) {
+            (Ok(got), Ok(body)) => assert_eq!(&*got.body, body.as_bytes()),
+            (Err(RequestError::Encoding(coding)), Err(expected)) => assert_eq!(coding, expected),
+            _ => panic!("{fields}: {got:?}"),
+        }
+    };
+    check("Transfer-Encoding: chunked", Ok("ok"));
+    check("Transfer-Encoding: Chunked", Ok("ok"));
+    check("Transfer-Encoding: gzip, chunked", Err("gzip, chunked"));
+    check("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", Err("gzip"));
+    check("Transfer-Encoding: x-gzip\r\nConnection: close", Err("x-gzip"));
+}
+
+#[test]
 fn a_packed_response_within_its_limit_is_plain_for_the_tool() {
     let server = Server::start(Behaviour::Bomb(Coding::Gzip, 1));
     let secrets = secrets(&[&server.url()], Some(Placement::Bearer));

@@ -28,14 +28,15 @@ impl Deny {
         &self.patterns
     }
 
-    /// Whether a request is denied before the addresses of its host are known.
+    /// Whether a request is denied before the addresses of its host are looked up.
     pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
-        match self.patterns.iter().find(|pattern| pattern.matches_widely(request)) {
-            None => Ok(()),
-            Some(pattern) => {
-                let reason = format!("`{request}` is denied by `{pattern}`");
-                Err(HttpRefusal::new(RefusalKind::Host, reason))
-            }
+        if let Some(pattern) = self.patterns.iter().find(|own| own.matches_widely(request)) {
+            let reason = format!("`{request}` is denied by `{pattern}`");
+            return Err(HttpRefusal::new(RefusalKind::Host, reason));
+        }
+        match request.host() {
+            Host::Address(address) => self.check_addresses(request, &[*address]),
+            Host::Name(_) => Ok(()),
         }
     }
 
