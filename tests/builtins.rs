@@ -44,6 +44,7 @@ fn toolbox(workspace: &Workspace, builtins: &'static [Builtin]) -> Toolbox {
         load(&sources).unwrap(),
         builtins,
         Arc::default(),
+        None,
     )
 }
 

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod audit;
 mod builtins;
 mod bytes;
 mod calls;

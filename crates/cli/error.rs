@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use kitbag::BuildError;
+use kitbag::audit::AuditError;
 use kitbag::config::{ConfigErrors, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
@@ -29,6 +30,9 @@ pub(crate) enum CliError {
     /// Something about a tool or a call.
     #[error(transparent)]
     Toolbox(#[from] ToolboxError),
+    /// The audit log cannot be read, or is not as it was written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// A question that was not answered.
     #[error("the tool asks `{}`: {}", .0.id, .0.text)]
     Question(Box<Question>),
@@ -127,6 +131,7 @@ impl CliError {
             | Self::Secret { .. }
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
+            | Self::Audit(_)
             | Self::Storage(_) => Exit::Denied,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => Exit::Denied,
@@ -351,7 +356,9 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::Cut { .. }
         | ToolboxError::TooMuchToKeep { .. } => Exit::Limit,
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => Exit::Rate,
-        ToolboxError::Counts(_) | ToolboxError::NotGranted { .. } => Exit::Denied,
+        ToolboxError::Counts(_) | ToolboxError::Audit(_) | ToolboxError::NotGranted { .. } => {
+            Exit::Denied
+        }
         ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }

@@ -116,6 +116,11 @@ enum Command {
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
     /// secret. Values are kept encrypted; where they go stands in your own config.toml.
     Secret(commands::secret::Args),
+    /// Show what was called and what became of it, and verify that the log is whole
+    ///
+    /// The audit log has a line for each call, in the state directory. `[audit]` in your own
+    /// config.toml sets it.
+    Audit(commands::audit::Args),
     /// Show what tools keep between their calls, or remove it
     ///
     /// Each tool with a grant of `storage` has a place of its own in each workspace.
@@ -186,6 +191,7 @@ fn run(cli: Cli) -> Exit {
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
         Command::Secret(args) => args.run(global),
+        Command::Audit(args) => args.run(global),
         Command::Storage(args) => args.run(global),
         Command::Memory(args) => args.run(global),
         Command::Config(args) => args.run(global),

@@ -41,14 +41,16 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use kitbag_audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 use kitbag_config::{
-    BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile, Sourced,
+    AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile, Sourced,
     Sources,
 };
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
 use kitbag_secrets::Secrets;
 
+pub use kitbag_audit as audit;
 pub use kitbag_config::{self as config, Config, ConfigErrors};
 pub use kitbag_contract::{
     self as contract, Answer, AnswerError, AnswerType, Content, ErrorInfo, LogLevel, Outcome,
@@ -565,9 +567,27 @@ impl Builder {
         });
         let allowed = config.allowed_leaks.value.iter().map(|it| it.leak.clone()).collect();
         let secrets = Secrets::new(secret_sources(&config), allowed);
-        let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into());
+        let auditor = auditor(&config, self.is_single_call);
+        let toolbox = Toolbox::new(host, config, builtins::BUILTINS, secrets.into(), auditor);
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
+}
+
+/// What logs calls, as the user's own file says. Without a state directory nothing does.
+fn auditor(config: &Config, is_single_call: bool) -> Option<Arc<Auditor>> {
+    /// How many files the log has at most.
+    const FILES: u64 = 8;
+    let settings = &config.audit;
+    let state = config.state.as_ref().filter(|_| settings.enable.value)?;
+    let size = AuditSize { file: settings.size.value.as_u64() / FILES, files: FILES };
+    let sync = match settings.sync.value {
+        AuditSync::None => Syncing::None,
+        AuditSync::Batch => Syncing::Batch,
+        AuditSync::Each => Syncing::Each,
+    };
+    let writing = if is_single_call { Writing::Direct } else { Writing::Background };
+    let log = AuditLog::new(&state.value, size);
+    Some(Arc::new(Auditor::new(log, sync, writing)))
 }
 
 /// How connections are made: as the program says, and as the user's own file does besides.

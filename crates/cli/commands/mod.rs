@@ -1,6 +1,7 @@
 //! One file per command: its arguments, whose comments are the help, and what
 //! it does.
 
+pub(crate) mod audit;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
@@ -124,6 +125,9 @@ impl Call {
         let invocation = Invocation::tool(&*name, arguments).with_action(action);
         let ended = kitbag.toolbox().call_blocking(invocation, context, &mut terminal);
         screen.clear();
+        if let Some(problem) = kitbag.toolbox().auditor().and_then(Auditor::problem) {
+            output::note(&format!("warning: the call is not in the audit log: {problem}"));
+        }
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
         let mut cut = None;

@@ -69,6 +69,8 @@ pub struct Config {
     pub deny: Sourced<Arc<Deny>>,
     /// How connections of tools are made, of the user's own file alone.
     pub network: Network,
+    /// The audit log, of the user's own file alone.
+    pub audit: Audit,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -260,6 +262,34 @@ pub struct Network {
     /// Files with the certificates of authorities that are trusted besides those of the
     /// system.
     pub roots: Vec<Sourced<RootFile>>,
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Whether calls are logged.
+    pub enable: Sourced<bool>,
+    /// When lines are brought to the disk.
+    pub sync: Sourced<AuditSync>,
+    /// How large the log becomes; the oldest lines go.
+    pub size: Sourced<ByteSize>,
+    /// Whether arguments are logged as they are, and not by their digest alone.
+    pub arguments: Sourced<bool>,
+    /// Whether calls are refused while nothing can be logged.
+    pub required: Sourced<bool>,
+}
+
+/// When lines of the audit log are brought to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum AuditSync {
+    /// When the system does it.
+    None,
+    /// Together with those of 100 ms, after their calls were answered.
+    Batch,
+    /// Each before its call is answered.
+    Each,
 }
 
 /// A file with the certificates of authorities.
@@ -663,6 +693,17 @@ impl SecretStoreKind {
             Self::KeyFile => "key-file",
             Self::Passphrase => "passphrase",
             Self::Keyring => "keyring",
+        }
+    }
+}
+
+impl AuditSync {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Batch => "batch",
+            Self::Each => "each",
         }
     }
 }

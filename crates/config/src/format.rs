@@ -17,6 +17,7 @@ use crate::limit_set::LimitSet;
 use crate::resolve::allowed_leaks::AllowedLeakConfig;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
+use crate::resolve::audit::AuditConfig;
 use crate::resolve::network::NetworkConfig;
 use crate::resolve::secrets::{SecretConfig, SecretStoreConfig};
 use crate::toolsets::TOOLSETS;
@@ -44,6 +45,9 @@ pub(crate) struct ConfigFile {
     /// system. Only your own file has this table.
     #[schemars(title = "Network")]
     pub(crate) network: Option<NetworkConfig>,
+    /// The audit log, which has a line for each call. Only your own file has this table.
+    #[schemars(title = "Audit log")]
+    pub(crate) audit: Option<AuditConfig>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]

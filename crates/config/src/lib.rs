@@ -70,9 +70,9 @@ mod trust;
 mod written;
 
 pub use config::{
-    BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network, Parameter,
-    ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool,
-    ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
+    Parameter, ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore,
+    SecretStoreKind, Tool, ToolGrants, ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

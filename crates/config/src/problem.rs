@@ -378,6 +378,14 @@ pub enum Problem {
         /// What it is set to.
         value: ByteSize,
     },
+    /// The audit log is to be smaller than it can be.
+    #[error("`audit.size` is `{value}`; the log needs at least `{least}`")]
+    SmallAuditLog {
+        /// What it is set to.
+        value: ByteSize,
+        /// The least.
+        least: ByteSize,
+    },
     /// A file of a workspace gives a server more memory than the person's own file.
     #[error(
         "`serve.memory` is `{value}`, above `{}` ({}), which a workspace may only lower; lower it, \

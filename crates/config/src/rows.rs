@@ -60,6 +60,14 @@ impl Config {
                 self.network.roots.iter().map(paths).collect()
             });
         }
+        let (audit, log) = (root.key("audit"), &self.audit);
+        for (name, switch) in
+            [("enable", &log.enable), ("arguments", &log.arguments), ("required", &log.required)]
+        {
+            rows.add(audit.key(name), switch, |switch| (*switch).into());
+        }
+        rows.add(audit.key("sync"), &log.sync, |sync| sync.as_str().into());
+        rows.size(audit.key("size"), &log.size);
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });

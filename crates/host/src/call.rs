@@ -10,7 +10,7 @@ use kitbag_contract::{
     ARGUMENTS_BYTES, Action, ByteSize, Content, Context, LimitKind, Limits, LogLevel, Outcome,
 };
 use kitbag_files::Guard;
-use kitbag_http::Client;
+use kitbag_http::{Client, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{Grants, RefusedSecret, StorageRefusal};
 use kitbag_secrets::Secrets;
@@ -82,6 +82,10 @@ pub struct Completion {
     pub refused_secrets: Vec<RefusedSecret>,
     /// The requests over HTTP that the tool was refused, at most five of them.
     pub refused_requests: Vec<HttpRefusal>,
+    /// What became of its requests over HTTP, of a hundred at most.
+    pub requests: Vec<RequestRecord>,
+    /// How many more of these there were.
+    pub more_requests: u64,
     /// The uses of storage that the tool was refused, or that failed, at most five of them.
     pub refused_storage: Vec<StorageRefusal>,
     /// Whether the tool looked for directories and was granted none.
@@ -194,6 +198,8 @@ pub(crate) async fn run(
         stderr,
         refused_secrets,
         refused_requests: ended.refused_requests,
+        requests: ended.requests.0,
+        more_requests: ended.requests.1,
         refused_storage: ended.refused_storage,
         misses_directories,
         usage,
@@ -274,6 +280,8 @@ impl Completion {
             stderr: Captured::default(),
             refused_secrets: Vec::new(),
             refused_requests: Vec::new(),
+            requests: Vec::new(),
+            more_requests: 0,
             refused_storage: Vec::new(),
             misses_directories: false,
             usage: Usage::default(),
@@ -348,6 +356,7 @@ struct Ended<T> {
     emitted: Emitted,
     refused_secrets: Vec<RefusedSecret>,
     refused_requests: Vec<HttpRefusal>,
+    requests: (Vec<RequestRecord>, u64),
     refused_storage: Vec<StorageRefusal>,
     request_warnings: Vec<String>,
     secrets: HeldSecrets,
@@ -401,6 +410,7 @@ async fn run_guest<T>(
     let emitted = store.data_mut().reports.take_emitted();
     let refused_secrets = store.data_mut().take_refused_secrets();
     let refused_requests = store.data_mut().take_refused_requests();
+    let requests = store.data().request_records();
     let refused_storage = store.data_mut().take_refused_storage();
     let request_warnings = store.data_mut().take_request_warnings();
     let secrets = store.data().secrets().clone();
@@ -413,6 +423,7 @@ async fn run_guest<T>(
         emitted,
         refused_secrets,
         refused_requests,
+        requests,
         refused_storage,
         request_warnings,
         secrets,

@@ -63,6 +63,8 @@ struct Loaded {
     host_bytes: ByteSize,
     /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
+    /// That of its bytes, where they are not part of this binary.
+    digest: Option<Digest>,
 }
 
 /// The bytes that a component is compiled from.
@@ -153,6 +155,11 @@ impl Component {
         self.0.compiled
     }
 
+    /// The digest of its bytes, in hexadecimal. `None`: it is part of this binary.
+    pub fn digest(&self) -> Option<String> {
+        self.0.digest.map(|digest| digest.to_string())
+    }
+
     /// What tells it from every other one, and does not keep it in memory.
     pub fn identity(&self) -> ComponentIdentity {
         ComponentIdentity(Arc::downgrade(&self.0))
@@ -214,27 +221,30 @@ impl Component {
         let (path, mut problems) = (content.path().to_owned(), Vec::new());
         let path = &*path;
         if let Some(cache) = cache {
-            let key = Key::of(content.digest()?, metering);
-            let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
+            let digest = content.digest()?;
+            let key = Key::of(digest, metering);
+            let cached =
+                Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
             if let Some(cached) = cached {
                 return Ok(cached);
             }
         }
         let content = content.read()?;
+        // Of what is compiled: the file may have been written since.
+        let digest = Digest::of_bytes(&content);
         let wait = compiling.wait(path, content.len() as u64);
         let mut lock = None;
         let kept = match cache {
             Some(cache) => {
-                // Of what is compiled: the file may have been written since.
-                let digest = Digest::of_bytes(&content);
                 let key = Key::of(digest, metering);
                 lock = cache.lock(key, &wait);
                 // The process that had the lock before has stored the entry by now.
-                let cached = Self::cached(engines, path, cache, key, &reserve, &mut problems)?;
+                let cached =
+                    Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
                 if let Some(cached) = cached {
                     return Ok(cached);
                 }
-                Some((cache, digest, key))
+                Some((cache, key))
             }
             None => None,
         };
@@ -249,6 +259,7 @@ impl Component {
         let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         loaded.compiled = true;
         loaded.memory = memory;
+        loaded.digest = Some(digest);
         let described = match (section, component.get_export_index(None, "describe")) {
             (Some(described), _) => Ok(described),
             (None, Some(export)) => describe(&loaded.instance, &export),
@@ -258,7 +269,7 @@ impl Component {
         loaded.described = described.unwrap_or_else(|NotNow(reason)| {
             Described::Unusable(format!("{reason}; it is asked again later"))
         });
-        if let Some((cache, digest, key)) = kept
+        if let Some((cache, key)) = kept
             && is_final
         {
             let remembered = cache.remember(digest, &loaded.described);
@@ -280,7 +291,7 @@ impl Component {
         engines: &Engines<'_>,
         path: &Path,
         cache: &DiskCache,
-        key: Key,
+        (digest, key): (Digest, Key),
         reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
         problems: &mut Vec<CacheProblem>,
     ) -> Result<Option<Self>, LoadError> {
@@ -307,7 +318,8 @@ impl Component {
         let linked = link(&component);
         let linked = linked.map_err(|problem| LoadError::invalid(path, problem))?;
         let problems = std::mem::take(problems);
-        Ok(Some(Self(Arc::new(Loaded { described, problems, memory, ..linked }))))
+        let digest = Some(digest);
+        Ok(Some(Self(Arc::new(Loaded { described, problems, memory, digest, ..linked }))))
     }
 }
 
@@ -323,5 +335,6 @@ fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidCom
     let run = component.get_export_index(None, "run");
     let run = run.ok_or(InvalidComponent::NoRun)?;
     let (described, problems) = (Described::Nothing, Vec::new());
-    Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory: None })
+    let (memory, digest) = (None, None);
+    Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory, digest })
 }

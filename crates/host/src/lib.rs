@@ -69,6 +69,7 @@ pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
+    RequestRecord,
     ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, Roots, RootsError,
 };
 #[cfg(feature = "storage")]

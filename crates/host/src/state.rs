@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
+use kitbag_http::RequestRecord;
 use kitbag_policy::http::HttpRefusal;
 use kitbag_policy::{RefusedSecret, StorageRefusal};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
@@ -105,6 +106,11 @@ impl State {
     /// The requests that the guest was refused.
     pub(crate) fn take_refused_requests(&mut self) -> Vec<HttpRefusal> {
         self.granted.http.take_refused()
+    }
+
+    /// What became of the guest's requests, and of how many more nothing is said.
+    pub(crate) fn request_records(&self) -> (Vec<RequestRecord>, u64) {
+        self.granted.http.records()
     }
 
     /// What is to be logged of the requests that the guest sent.

@@ -7,7 +7,7 @@ use kitbag_policy::http::{AllowedRequest, HttpRefusal, HttpRequest};
 use tokio::time::Instant;
 
 use crate::error::RequestError;
-use crate::requests::Call;
+use crate::requests::{Call, RequestRecord};
 
 /// A request that grants allow as far as it is known: what sends its body and what reads
 /// the body of its response decide on the same.
@@ -17,13 +17,31 @@ pub(crate) struct Allowed {
     grants: Arc<Mutex<AllowedRequest>>,
     call: Arc<Call>,
     start: Instant,
+    /// What is said of it when its call has ended. `None`: there were too many.
+    record: Option<Arc<Mutex<RequestRecord>>>,
 }
 
 impl Allowed {
     /// `start` is when the tool made the request that led to it.
-    pub(crate) fn new(allowed: AllowedRequest, call: Arc<Call>, start: Instant) -> Self {
+    pub(crate) fn new(
+        allowed: AllowedRequest,
+        call: Arc<Call>,
+        start: Instant,
+        record: Option<Arc<Mutex<RequestRecord>>>,
+    ) -> Self {
         let request = Arc::new(allowed.request().clone());
-        Self { request, grants: Arc::new(Mutex::new(allowed)), call, start }
+        Self { request, grants: Arc::new(Mutex::new(allowed)), call, start, record }
+    }
+
+    /// Notes the status of its response.
+    pub(crate) fn answered(&self, status: u16) {
+        self.note(|record| record.status = Some(status));
+    }
+
+    fn note(&self, change: impl FnOnce(&mut RequestRecord)) {
+        if let Some(record) = &self.record {
+            change(&mut record.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     pub(crate) fn request(&self) -> &Arc<HttpRequest> {
@@ -47,11 +65,13 @@ impl Allowed {
 
     /// Decides by the bytes of its body so far.
     pub(crate) fn request_bytes(&self, bytes: u64) -> Result<(), RequestError> {
+        self.note(|record| record.request_bytes = record.request_bytes.max(bytes));
         self.step(|grants| grants.request_bytes(bytes))
     }
 
     /// Decides by the bytes of the body of its response so far.
     pub(crate) fn response_bytes(&self, bytes: u64) -> Result<(), RequestError> {
+        self.note(|record| record.response_bytes = record.response_bytes.max(bytes));
         self.step(|grants| grants.response_bytes(bytes))
     }
 
@@ -86,6 +106,7 @@ impl Allowed {
     ) -> Result<(), RequestError> {
         let decided = decide(&mut self.grants());
         if let Err(refusal) = &decided {
+            self.note(|record| record.refused = Some(refusal.kind));
             self.call.refused(refusal.clone());
         }
         Ok(decided?)

@@ -70,6 +70,7 @@ pub(crate) async fn run(
     loop {
         let (response, lease) =
             in_time(&allowed, hop(&shared, &mut outgoing, &allowed, times)).await?;
+        allowed.answered(response.status().as_u16());
         if redirect::is_one(&response, &outgoing) && allowed.follows(followed) {
             let redactor = allowed.call().redactor();
             let url = redirect::next(&response, &mut outgoing, allowed.request(), &redactor)

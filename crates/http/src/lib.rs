@@ -31,6 +31,6 @@ pub use body::{BoxError, IncomingBody, OutgoingBody};
 pub use client::{Client, ClientOptions, Nameservers};
 pub use error::{RequestError, TimePhase};
 pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
-pub use requests::{CallLimits, RequestTimes, Requests};
+pub use requests::{CallLimits, RequestRecord, RequestTimes, Requests};
 pub use shares::Shares;
 pub use tls::{Roots, RootsError};

@@ -29,6 +29,9 @@ const MOST_WAITING: usize = 50;
 /// Refusals of one call that are kept for its error.
 const MOST_REFUSED: usize = 5;
 
+/// Requests of one call that are kept for its record.
+const MOST_MADE: usize = 100;
+
 /// Warnings of one call that are kept for the log.
 const MOST_WARNINGS: usize = 20;
 
@@ -64,6 +67,33 @@ pub struct Requests {
     _end: DropGuard,
 }
 
+/// What became of one request, or one hop of a redirect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Its method.
+    pub method: String,
+    /// Scheme, host and port; empty where its URL is not one. Path and query may hold secrets.
+    pub origin: String,
+    /// The status of the response. `None`: there was none.
+    pub status: Option<u16>,
+    /// The bytes of its body.
+    pub request_bytes: u64,
+    /// The bytes of the response's body that were read.
+    pub response_bytes: u64,
+    /// The pattern of the grant that allowed it at first; empty where none did.
+    pub grant: String,
+    /// What it was refused for, at once or on its way.
+    pub refused: Option<RefusalKind>,
+}
+
+/// The records of a call's requests.
+#[derive(Debug, Default)]
+struct Made {
+    requests: Vec<Arc<Mutex<RequestRecord>>>,
+    /// How many more there were.
+    more: u64,
+}
+
 pub(crate) struct Call {
     /// The tool and its grants, within which connections are used again.
     pub(crate) owner: Arc<str>,
@@ -78,6 +108,7 @@ pub(crate) struct Call {
     pub(crate) secrets: Option<Arc<CallSecrets>>,
     limits: CallLimits,
     sent: AtomicU64,
+    made: Mutex<Made>,
     refused: Mutex<Vec<HttpRefusal>>,
     warnings: Mutex<Vec<String>>,
 }
@@ -105,6 +136,7 @@ impl Requests {
             secrets,
             limits,
             sent: AtomicU64::new(0),
+            made: Mutex::default(),
             refused: Mutex::default(),
             warnings: Mutex::default(),
         };
@@ -161,6 +193,14 @@ impl Requests {
         std::mem::take(&mut self.call.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What became of the requests, of a hundred at most, and how many more there were.
+    pub fn records(&self) -> (Vec<RequestRecord>, u64) {
+        let made = self.call.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let records = made.requests.iter();
+        let records = records.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        (records.collect(), made.more)
+    }
+
     /// What was refused so far, at most five of them, and forgets it.
     pub fn take_refused(&self) -> Vec<HttpRefusal> {
         std::mem::take(&mut self.call.refused.lock().unwrap_or_else(PoisonError::into_inner))
@@ -177,8 +217,19 @@ impl Call {
         start: Instant,
     ) -> Result<Allowed, RequestError> {
         match self.decide(url, outgoing) {
-            Ok(allowed) => Ok(Allowed::new(allowed, Arc::clone(self), start)),
+            Ok(allowed) => {
+                let record = self.record(&allowed);
+                Ok(Allowed::new(allowed, Arc::clone(self), start, record))
+            }
             Err(refusal) => {
+                self.keep(RequestRecord {
+                    method: outgoing.method.to_string(),
+                    origin: HttpRequest::new(outgoing.method.as_str(), url)
+                        .map(|request| origin(&request))
+                        .unwrap_or_default(),
+                    refused: Some(refusal.kind),
+                    ..RequestRecord::default()
+                });
                 self.refused(refusal.clone());
                 Err(refusal.into())
             }
@@ -216,6 +267,28 @@ impl Call {
         Ok(allowed)
     }
 
+    /// Begins the record of a request that is allowed at first.
+    fn record(&self, allowed: &AllowedRequest) -> Option<Arc<Mutex<RequestRecord>>> {
+        let request = allowed.request();
+        self.keep(RequestRecord {
+            method: request.method().to_string(),
+            origin: origin(request),
+            grant: allowed.by().url.to_string(),
+            ..RequestRecord::default()
+        })
+    }
+
+    fn keep(&self, record: RequestRecord) -> Option<Arc<Mutex<RequestRecord>>> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.requests.len() >= MOST_MADE {
+            made.more += 1;
+            return None;
+        }
+        let record = Arc::new(Mutex::new(record));
+        made.requests.push(Arc::clone(&record));
+        Some(record)
+    }
+
     /// What masks the values that the call has read.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         self.secrets.as_ref().map(|secrets| secrets.redactor()).unwrap_or_default()
@@ -242,6 +315,10 @@ impl Call {
             refused.push(refusal);
         }
     }
+}
+
+fn origin(request: &HttpRequest) -> String {
+    format!("{}://{}", request.scheme().as_str(), request.authority())
 }
 
 impl Drop for Requests {

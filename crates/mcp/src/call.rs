@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use kitbag_audit::Auditor;
 use kitbag_config::{Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink};
@@ -81,7 +82,12 @@ pub(crate) async fn call(
     server.keep_awake().stay();
     let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
-    let response = match call.run(&server.generation(), invocation, state).await {
+    let generation = server.generation();
+    let called = call.run(&generation, invocation, state).await;
+    if let Some(problem) = generation.toolbox.auditor().and_then(Auditor::problem) {
+        tracing::warn!("calls are not in the audit log: {problem}");
+    }
+    let response = match called {
         Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
         Ok(Ended::Open(mut open)) => {

@@ -3,7 +3,7 @@
 //! Each workspace has a part of its own, under a hash of its canonical path. Directories are
 //! made when they are first needed and belong to the user alone; what another user could have
 //! changed is refused. Where the directory lies is left to the caller, and what a file in it
-//! holds to the crates that keep one there: `kitbag-rates` and `kitbag-storage`.
+//! holds to the crates that keep one there: `kitbag-rates`, `kitbag-storage` and `kitbag-audit`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -23,6 +23,13 @@ pub struct WorkspaceState {
     workspace: PathBuf,
     /// From the state directory down to that of the workspace.
     directories: OnceLock<[PathBuf; 3]>,
+}
+
+/// What all workspaces share in the state directory. Nothing is looked at before it is used.
+#[derive(Debug)]
+pub struct SharedState {
+    /// The state directory, and the one in it.
+    directories: [PathBuf; 2],
 }
 
 /// A directory or file of the state that cannot be used.
@@ -55,10 +62,7 @@ impl WorkspaceState {
     ///
     /// [`StateError`] where it cannot be made, or another user could have changed it.
     pub fn make(&self) -> Result<&Path, StateError> {
-        for directory in self.directories() {
-            make_private(directory).map_err(|reason| failed(directory, reason))?;
-        }
-        Ok(self.path())
+        make_all(self.directories())
     }
 
     /// The directory of the workspace, where it is there: nothing is made.
@@ -67,14 +71,7 @@ impl WorkspaceState {
     ///
     /// As for [`make`](Self::make).
     pub fn find(&self) -> Result<Option<&Path>, StateError> {
-        for directory in self.directories() {
-            match is_private_directory(directory) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(failed(directory, error.to_string())),
-            }
-        }
-        Ok(Some(self.path()))
+        find_all(self.directories())
     }
 
     /// Where the directory of the workspace is or would be.
@@ -94,6 +91,31 @@ impl WorkspaceState {
             let own = all.join(&hash.to_hex()[..32]);
             [self.state.clone(), all, own]
         })
+    }
+}
+
+impl SharedState {
+    /// The part of this name, which all workspaces share. The path is absolute.
+    pub fn new(state: &Path, name: &str) -> Self {
+        Self { directories: [state.to_owned(), state.join(name)] }
+    }
+
+    /// The directory, which is made where it is missing, with mode 0700.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WorkspaceState::make`].
+    pub fn make(&self) -> Result<&Path, StateError> {
+        make_all(&self.directories)
+    }
+
+    /// The directory, where it is there: nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`WorkspaceState::make`].
+    pub fn find(&self) -> Result<Option<&Path>, StateError> {
+        find_all(&self.directories)
     }
 }
 
@@ -149,6 +171,30 @@ pub fn check_file(found: &fs::Metadata, path: &Path) -> Result<(), String> {
 
 fn failed(path: &Path, reason: String) -> StateError {
     StateError { path: path.to_owned(), reason }
+}
+
+/// Makes directories that lie in each other, and gives the innermost.
+fn make_all(directories: &[PathBuf]) -> Result<&Path, StateError> {
+    for directory in directories {
+        make_private(directory).map_err(|reason| failed(directory, reason))?;
+    }
+    Ok(innermost(directories))
+}
+
+/// Looks for directories that lie in each other, and gives the innermost.
+fn find_all(directories: &[PathBuf]) -> Result<Option<&Path>, StateError> {
+    for directory in directories {
+        match is_private_directory(directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(directory, error.to_string())),
+        }
+    }
+    Ok(Some(innermost(directories)))
+}
+
+fn innermost(directories: &[PathBuf]) -> &Path {
+    directories.last().expect("there is the state directory")
 }
 
 /// Makes a directory of the user's alone where it is missing, and what is missing above it,

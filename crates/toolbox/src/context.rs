@@ -10,6 +10,7 @@ use kitbag_config::{Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question, ToolName};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
+use crate::audit::Audited;
 use crate::error::ToolboxError;
 use crate::scope::Scope;
 
@@ -47,6 +48,8 @@ pub struct CallContext {
     /// For whom the call is made: what built-in tools keep belongs to it. `None`, before the
     /// call begins: its caller. Calls inside of it have the same.
     pub(crate) owner: Option<Caller>,
+    /// What the audit log is to say of it. `None`: nothing.
+    pub(crate) audited: Option<Arc<Audited>>,
 }
 
 /// The front end that a call comes from: a command line, a server, a program.
@@ -135,6 +138,7 @@ impl CallContext {
             depth: 0,
             scope: Scope::default(),
             owner: None,
+            audited: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kitbag_audit::AuditError;
 use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
@@ -160,6 +161,9 @@ pub enum ToolboxError {
     /// How often a tool was called cannot be kept, so that no rate can be held.
     #[error(transparent)]
     Counts(#[from] CountsError),
+    /// The call would not be in the audit log, which the settings require.
+    #[error("the call is not made, since `[audit] required` wants it logged: {0}")]
+    Audit(#[source] AuditError),
     /// A tool of the embedding program cannot be registered.
     #[error("the tool `{}` cannot be registered: {reason}", shown(tool))]
     Register {

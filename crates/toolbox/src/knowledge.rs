@@ -122,7 +122,7 @@ pub(crate) async fn unmatched(
         topic.disabled.value.clear();
     }
     let secrets = Arc::clone(&toolbox.0.secrets);
-    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins, secrets);
+    let whole = Toolbox::new(toolbox.host().clone(), config, toolbox.0.builtins, secrets, None);
     let Ok(Subjects { subjects, left_out: 0 }) = subjects(&whole, &topic.id, context).await? else {
         return Ok(Vec::new());
     };

@@ -6,6 +6,7 @@
 
 mod adapter;
 mod ahead;
+mod audit;
 mod context;
 mod deadline;
 pub mod definitions;
@@ -30,6 +31,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use kitbag_audit::Auditor;
 use kitbag_config::{
     BuiltinTool, BytesTool, Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic,
 };
@@ -117,6 +119,10 @@ struct Inner {
     owners: OnceLock<Arc<Owners>>,
     /// How often tools with a rate were called.
     counts: Arc<Counts>,
+    /// What calls are logged by. `None`: they are not.
+    auditor: Option<Arc<Auditor>>,
+    /// The digests of the grants that tools were called with, by tool.
+    grant_digests: audit::GrantDigests,
     /// Where the values of secrets come from.
     secrets: Arc<Secrets>,
     /// What the tools of the workspace keep. `None`: there is no state directory.
@@ -130,19 +136,20 @@ impl Toolbox {
     /// Puts together what configuration says and what the binary holds.
     ///
     /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
-    /// that it names.
+    /// that it names; `auditor` logs calls.
     pub fn new(
         host: Host,
         config: Config,
         builtins: &'static [Builtin],
         secrets: Arc<Secrets>,
+        auditor: Option<Arc<Auditor>>,
     ) -> Self {
         let (program, events) = (ProgramTools::default(), EventSink::default());
         let counts = Arc::new(match &config.state {
             None => Counts::in_memory(),
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
-        Self::from_parts(host, config, builtins, program, counts, secrets, events)
+        Self::from_parts(host, config, builtins, program, (counts, auditor), secrets, events)
     }
 
     fn from_parts(
@@ -150,7 +157,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        counts: Arc<Counts>,
+        (counts, auditor): (Arc<Counts>, Option<Arc<Auditor>>),
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -170,6 +177,8 @@ impl Toolbox {
             guard,
             owners,
             counts,
+            auditor,
+            grant_digests: audit::GrantDigests::default(),
             secrets,
             #[cfg(feature = "storage")]
             storage,
@@ -193,6 +202,11 @@ impl Toolbox {
     /// The configuration in effect.
     pub fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// What calls are logged by. `None`: they are not.
+    pub fn auditor(&self) -> Option<&Auditor> {
+        self.0.auditor.as_deref()
     }
 
     /// What runs the calls.

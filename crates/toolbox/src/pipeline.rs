@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
+use crate::audit::{self, Audited};
 use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask, may_answer};
 use crate::deadline::Deadline;
 use crate::edge::Edge;
@@ -60,7 +61,12 @@ pub(crate) async fn drive<E: Edge, F: FrontEnd>(
         let caller = context.caller.to_string();
         return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
     }
+    context.audited = match invocation.action {
+        Action::Run => Audited::begin(&toolbox.0, &context),
+        Action::FormatArguments => None,
+    };
     let recording = Recording::begin(toolbox, &invocation, &context);
+    audit::check(&toolbox.0).map_err(ToolboxError::Audit)?;
     let step = Step::Begin(Box::new(invocation));
     drive_from(edge, toolbox, step, &context, recording, front_end).await
 }
@@ -78,7 +84,9 @@ pub(crate) async fn resume<E: Edge, F: FrontEnd>(
     front_end: &mut F,
 ) -> Result<Ended<F::Refusal>, ToolboxError> {
     context.settle_owner();
+    context.audited = Audited::begin(&toolbox.0, &context);
     let recording = Recording::of(toolbox, suspended.call.tool.name.as_str(), &context);
+    audit::check(&toolbox.0).map_err(ToolboxError::Audit)?;
     let step = Step::Resume(suspended.call);
     drive_from(edge, toolbox, step, &context, recording, front_end).await
 }
@@ -121,6 +129,9 @@ async fn drive_from<E: Edge, F: FrontEnd>(
         }
     };
     recording.end = end_of(&ended);
+    if context.audited.is_some() {
+        recording.outcome = audit::outcome(&ended);
+    }
     ended
 }
 
@@ -184,6 +195,8 @@ fn prepare(
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
     let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
+    // Those of a call of its own, or with an adapter, are not the tool's.
+    let is_own = grants.is_none() && resolved.adapter.is_none() && resolved.is_granted;
     let mut grants = match grants {
         Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
         None => resolved.tool.grants.value.clone(),
@@ -217,13 +230,18 @@ fn prepare(
     if action == Action::Run {
         arguments = script::arguments(&tool.source, arguments);
     }
+    let arguments = text(&arguments);
+    if let Some(audited) = &context.audited {
+        audited.prepared(inner, &tool.name, &authority.grants, is_own);
+        audited.arguments(inner, &arguments);
+    }
     let mut limits = authority.limits;
     let time = limits.time;
     limits.time = time.saturating_sub(begun.elapsed());
     let call = Call {
         name,
         action,
-        arguments: text(&arguments),
+        arguments,
         answers: String::new(),
         grants: authority.grants,
         guard: authority.guard,
@@ -477,6 +495,9 @@ async fn run(
         return Ok(Stretch::Ended(Box::new(rendered)));
     }
     let runner = runner(&toolbox.0, &mut call, context)?;
+    if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
+        audited.component(component, toolset(&toolbox.0, &call.tool));
+    }
     loop {
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
@@ -493,6 +514,10 @@ async fn run(
             },
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
+        if let Some(audited) = &outer.audited {
+            audited.ran(&mut completion);
+            audited.answered(&call.answers);
+        }
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
             completion.result = Err(ended(&call, context));
         }
@@ -527,6 +552,15 @@ async fn run(
             source,
         })?;
         call.answers.insert(question.id, answer);
+    }
+}
+
+/// The component that has a built-in tool.
+fn toolset<'a>(inner: &'a Inner, tool: &Tool) -> Option<&'a str> {
+    match &tool.source {
+        ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.toolset),
+        ToolSource::Script(_) => Some(script::interpreter(inner).ok()?.toolset),
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     }
 }
 
@@ -666,26 +700,37 @@ fn structured(
 /// The record of a call, which is made when this is dropped: a call whose future is
 /// dropped is recorded too.
 struct Recording<'a> {
-    /// The tool, if it exists and a recorder wants to know.
+    toolbox: &'a Toolbox,
+    /// The tool, if it exists and there is who wants to know.
     tool: Option<String>,
     context: &'a CallContext,
+    audited: Option<Arc<Audited>>,
     start: Instant,
     end: CallEnd,
+    /// For the audit log.
+    outcome: (&'static str, Option<String>),
 }
 
 impl<'a> Recording<'a> {
-    fn begin(toolbox: &Toolbox, invocation: &Invocation, context: &'a CallContext) -> Self {
+    fn begin(toolbox: &'a Toolbox, invocation: &Invocation, context: &'a CallContext) -> Self {
         match &invocation.target {
             Target::Tool(name) => Self::of(toolbox, name, context),
-            _ => Self { tool: None, context, start: Instant::now(), end: CallEnd::Error },
+            _ => Self::new(toolbox, None, context),
         }
     }
 
-    fn of(toolbox: &Toolbox, name: &str, context: &'a CallContext) -> Self {
+    fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
         // A name of no tool is not recorded: the metrics would keep every one.
-        let is_known = context.recorder.is_some() && toolbox.has_tool(name);
-        let tool = is_known.then(|| name.to_owned());
-        Self { tool, context, start: Instant::now(), end: CallEnd::Error }
+        let is_wanted = context.recorder.is_some() || context.audited.is_some();
+        let is_known = is_wanted && toolbox.has_tool(name);
+        Self::new(toolbox, is_known.then(|| name.to_owned()), context)
+    }
+
+    fn new(toolbox: &'a Toolbox, tool: Option<String>, context: &'a CallContext) -> Self {
+        let audited = context.audited.clone();
+        let outcome = ("cancelled", None);
+        let start = Instant::now();
+        Self { toolbox, tool, context, audited, start, end: CallEnd::Error, outcome }
     }
 }
 
@@ -696,15 +741,21 @@ impl Drop for Recording<'_> {
 }
 
 /// Passes on that a call has ended, and how.
-fn record(recording: &Recording<'_>) {
-    if let (Some(recorder), Some(tool)) = (&recording.context.recorder, &recording.tool) {
+fn record(recording: &mut Recording<'_>) {
+    let Some(tool) = &recording.tool else { return };
+    let elapsed = recording.start.elapsed();
+    if let Some(recorder) = &recording.context.recorder {
         recorder.record(&CallRecord {
             tool,
             caller: &recording.context.caller,
             depth: recording.context.depth,
             end: recording.end,
-            elapsed: recording.start.elapsed(),
+            elapsed,
         });
+    }
+    if let Some(audited) = &recording.audited {
+        let outcome = std::mem::replace(&mut recording.outcome, ("", None));
+        audited.log(&recording.toolbox.0, recording.context, tool, outcome, elapsed);
     }
 }
 
@@ -723,6 +774,7 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
             | ToolboxError::AliasRate { .. }
             | ToolboxError::NotGranted { .. }
             | ToolboxError::Counts(_)
+            | ToolboxError::Audit(_)
             | ToolboxError::Call(CallError::Internal(_)),
         ) => CallEnd::Refused,
         Err(_) => CallEnd::Error,

@@ -142,16 +142,18 @@ impl Toolbox {
 
     fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let (counts, secrets) = (Arc::clone(&self.0.counts), Arc::clone(&self.0.secrets));
-        Self::from_parts(host, config, builtins, program, counts, secrets, self.1.clone())
+        let kept = (Arc::clone(&self.0.counts), self.0.auditor.clone());
+        let secrets = Arc::clone(&self.0.secrets);
+        Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
     }
 
     /// Goes on counting the calls of tools that have a rate where another toolbox stopped.
     fn with_counts_of(&self, other: &Self) -> Self {
         let (config, program) = self.parts();
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let (counts, secrets) = (Arc::clone(&other.0.counts), Arc::clone(&self.0.secrets));
-        Self::from_parts(host, config, builtins, program, counts, secrets, self.1.clone())
+        let kept = (Arc::clone(&other.0.counts), self.0.auditor.clone());
+        let secrets = Arc::clone(&self.0.secrets);
+        Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
     }
 }
 

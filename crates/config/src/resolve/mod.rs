@@ -7,6 +7,7 @@ mod ceiling;
 mod fit;
 pub(crate) mod grants;
 mod limits;
+pub(crate) mod audit;
 pub(crate) mod network;
 mod parameters;
 mod resolver;
@@ -102,6 +103,7 @@ pub(crate) fn resolve(
     let secret_files = resolver.secret_files(&configs);
     resolver.own_secrets = resolver.secrets(&configs);
     let network = resolver.network(&configs);
+    let audit = resolver.audit(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
     let private = private(sources, &secret_store);
     resolver.guard = Guard::new(GuardedPaths {
@@ -145,6 +147,7 @@ pub(crate) fn resolve(
         grant_ceiling,
         deny,
         network,
+        audit,
         limits,
         secret_files,
         secrets,

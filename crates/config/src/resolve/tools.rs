@@ -253,7 +253,7 @@ impl<'a> Resolver<'a> {
             .iter()
             .filter_map(|part| Some((part.at.file, part.at.value.limits.as_ref()?)))
             .collect();
-        let limits = self.under(limits, builtin);
+        let limits = self.under(limits, asks);
         let limits = self.limits(&path.key("limits"), &layers, &limits);
         let rate = self.rate(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };

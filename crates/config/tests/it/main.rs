@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod layers;
 mod limits;
+mod audit;
 mod network;
 mod parameters;
 mod path_refusal;

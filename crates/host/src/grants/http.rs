@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
+    RequestRecord,
     BoxError, CallLimits, Client, IncomingBody, RequestError, RequestTimes, Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
@@ -81,6 +82,11 @@ impl HeldHttp {
     /// The requests that were refused, at most five of them.
     pub(crate) fn take_refused(&mut self) -> Vec<HttpRefusal> {
         self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default()
+    }
+
+    /// What became of the requests, and of how many more nothing is said.
+    pub(crate) fn records(&self) -> (Vec<RequestRecord>, u64) {
+        self.sending.requests.as_ref().map(Requests::records).unwrap_or_default()
     }
 
     /// What is to be logged of the requests.

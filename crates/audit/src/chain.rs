@@ -1,0 +1,131 @@
+//! The chain: where a line stands in it, and what the next one holds of it.
+
+use std::fmt::{self, Write as _};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+/// The hash of a line, which the next line holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChainHash(blake3::Hash);
+
+/// Where a chain ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// How many lines there are, which is the number of the next one.
+    pub(crate) lines: u64,
+    /// The hash of the last one.
+    pub(crate) hash: ChainHash,
+}
+
+/// What every line begins with.
+#[derive(Deserialize)]
+pub(crate) struct Link {
+    /// The number of the line, from 0.
+    n: u64,
+    /// The hash of the line before.
+    prev: ChainHash,
+    /// For a line of its kind.
+    event: String,
+    /// For a line `torn`.
+    #[serde(default)]
+    bytes: u64,
+}
+
+impl ChainHash {
+    /// What stands in the first line.
+    pub(crate) fn start() -> Self {
+        Self(blake3::Hash::from_bytes([0; 32]))
+    }
+
+    /// The hash of a line without its end.
+    pub(crate) fn of(line: &[u8]) -> Self {
+        Self(blake3::hash(line))
+    }
+}
+
+impl End {
+    /// Where a log begins.
+    pub(crate) fn start() -> Self {
+        Self { lines: 0, hash: ChainHash::start() }
+    }
+
+    /// Adds a line for a record, which is a JSON object that is not empty.
+    pub(crate) fn push(&mut self, text: &mut String, time: SystemTime, record: &str) {
+        let Self { lines, hash } = *self;
+        let start = text.len();
+        let time = humantime::format_rfc3339_micros(time);
+        let rest = record.strip_prefix('{').unwrap_or(record);
+        let _ = write!(text, "{{\"n\":{lines},\"prev\":\"{hash}\",\"time\":\"{time}\",{rest}");
+        self.lines += 1;
+        self.hash = ChainHash::of(&text.as_bytes()[start..]);
+        text.push('\n');
+    }
+
+    /// Goes over a line that is the next one. `torn` is what stands before it since the last line
+    /// of the chain, where a process was stopped while it wrote.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the line.
+    pub(crate) fn follow(&mut self, line: &[u8], torn: Option<&[u8]>) -> Result<(), NotNext> {
+        let link: Link = serde_json::from_slice(line).map_err(|_| NotNext::NotALine)?;
+        let before = match torn {
+            None => self.hash,
+            Some(torn) if link.event == "torn" && link.bytes == torn.len() as u64 => {
+                ChainHash::of(torn)
+            }
+            Some(_) => return Err(NotNext::Other),
+        };
+        if link.n > self.lines {
+            return Err(NotNext::Missing { lines: link.n - self.lines });
+        }
+        if link.n < self.lines || link.prev != before {
+            return Err(NotNext::Other);
+        }
+        self.lines += 1;
+        self.hash = ChainHash::of(line);
+        Ok(())
+    }
+
+    /// Where the chain stands before a line, by what that line says.
+    pub(crate) fn before(line: &[u8]) -> Option<Self> {
+        let Link { n, prev, .. } = serde_json::from_slice(line).ok()?;
+        Some(Self { lines: n, hash: prev })
+    }
+}
+
+/// Why a line is not the next one of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotNext {
+    /// It is not a line of a log.
+    NotALine,
+    /// So many lines before it are missing.
+    Missing {
+        /// How many.
+        lines: u64,
+    },
+    /// It belongs behind another line than the one before it.
+    Other,
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+impl From<ChainHash> for String {
+    fn from(hash: ChainHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for ChainHash {
+    type Error = blake3::HexError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        blake3::Hash::from_hex(text).map(Self)
+    }
+}

@@ -1,0 +1,101 @@
+//! The head: a file beside the log that holds where its chain ends.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use kitbag_state::{check_file, open};
+use serde::{Deserialize, Serialize};
+
+use crate::chain::{ChainHash, End};
+use crate::error::AuditError;
+
+/// The form of the file.
+const VERSION: u32 = 1;
+
+/// The most bytes of the file that are read.
+const MOST_BYTES: u64 = 4096;
+
+const NAME: &str = "head.json";
+
+/// Where the chain of a log ends. Whoever keeps it elsewhere can tell that nothing before it was
+/// changed since, also where log and head were replaced together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// The form of the file.
+    version: u32,
+    /// The number of the oldest file.
+    pub(crate) first: u64,
+    /// The number of the file that is written.
+    pub(crate) file: u64,
+    /// How many of its bytes belong to the chain.
+    pub(crate) bytes: u64,
+    /// How many lines there are in all, with those whose files are gone.
+    pub lines: u64,
+    /// The hash of the last line.
+    pub hash: ChainHash,
+}
+
+impl Head {
+    /// The head of an empty log.
+    pub(crate) fn new() -> Self {
+        let End { lines, hash } = End::start();
+        Self { version: VERSION, first: 1, file: 1, bytes: 0, lines, hash }
+    }
+
+    pub(crate) fn end(&self) -> End {
+        End { lines: self.lines, hash: self.hash }
+    }
+
+    pub(crate) fn set_end(&mut self, End { lines, hash }: End) {
+        (self.lines, self.hash) = (lines, hash);
+    }
+
+    /// Reads the head in a directory. `None`: there is none.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Self>, AuditError> {
+        let path = directory.join(NAME);
+        let file = match open(&path, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(AuditError::at(&path))?,
+        };
+        let found = file.metadata().map_err(AuditError::at(&path))?;
+        check_file(&found, &path).map_err(|reason| AuditError::unusable(&path, reason))?;
+        let mut text = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut text).map_err(AuditError::at(&path))?;
+        let head: Self =
+            serde_json::from_slice(&text).map_err(|error| AuditError::unusable(&path, error))?;
+        match head.version {
+            VERSION => Ok(Some(head)),
+            version => {
+                let reason = format!("it has the form {version} of another kitbag");
+                Err(AuditError::unusable(&path, reason))
+            }
+        }
+    }
+
+    /// Writes it whole or not at all. The log is locked.
+    pub(crate) fn write(&self, directory: &Path, is_synced: bool) -> Result<(), AuditError> {
+        let (path, partial) = (directory.join(NAME), directory.join(".head.json"));
+        let write = || {
+            match fs::remove_file(&partial) {
+                // Left behind by a process that was stopped.
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            let mut file = open(&partial, OpenOptions::new().write(true).create_new(true))?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            if is_synced {
+                file.sync_data()?;
+            }
+            fs::rename(&partial, &path)
+        };
+        write().map_err(AuditError::at(&path))
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(directory: &Path) -> std::path::PathBuf {
+        directory.join(NAME)
+    }
+}

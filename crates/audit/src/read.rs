@@ -1,0 +1,115 @@
+//! Reading the log.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use serde::Deserialize;
+
+use crate::error::AuditError;
+use crate::log::{AuditLog, Lines, file_path, files};
+use crate::record::AuditEvent;
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its number, from 0.
+    pub number: u64,
+    /// When it was recorded.
+    pub time: SystemTime,
+    /// What it says.
+    pub event: AuditEvent,
+    /// The line as it stands in the file.
+    pub line: String,
+}
+
+/// The lines of a log, from the oldest. What is not a line of kitbag's is left out:
+/// [`AuditLog::verify`] finds it.
+pub struct Entries {
+    directory: PathBuf,
+    numbers: VecDeque<u64>,
+    open: Option<(u64, Lines<File>)>,
+    /// What was read of a line that has no end yet.
+    begun: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    n: u64,
+    time: String,
+    #[serde(flatten)]
+    event: AuditEvent,
+}
+
+impl AuditLog {
+    /// The lines of the log, from the oldest. `None`: nothing was logged yet.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError`] where it cannot be read.
+    pub fn entries(&self) -> Result<Option<Entries>, AuditError> {
+        let Some(directory) = self.directory()? else { return Ok(None) };
+        let numbers = files(directory)?.into();
+        let directory = directory.to_owned();
+        Ok(Some(Entries { directory, numbers, open: None, begun: Vec::new() }))
+    }
+}
+
+impl Entries {
+    /// The next line. `None`: there are no more now, and there may be later.
+    ///
+    /// # Errors
+    ///
+    /// [`AuditError`] where a file cannot be read.
+    pub fn next(&mut self) -> Result<Option<Entry>, AuditError> {
+        loop {
+            let (number, lines) = match &mut self.open {
+                Some((number, lines)) => (*number, lines),
+                None => {
+                    let Some(number) = self.numbers.pop_front() else { return Ok(None) };
+                    let path = file_path(&self.directory, number);
+                    let file = File::open(&path).map_err(AuditError::at(&path))?;
+                    let (number, lines) = self.open.insert((number, Lines::new(file)));
+                    (*number, lines)
+                }
+            };
+            let path = file_path(&self.directory, number);
+            match lines.next().map_err(AuditError::at(&path))? {
+                Some(line) if line.is_whole => {
+                    let mut text = std::mem::take(&mut self.begun);
+                    text.extend(line.text);
+                    if let Some(entry) = Entry::read(text) {
+                        return Ok(Some(entry));
+                    }
+                }
+                Some(line) => self.begun.extend(line.text),
+                None => {
+                    if self.numbers.is_empty() {
+                        let later = files(&self.directory)?;
+                        self.numbers.extend(later.into_iter().filter(|it| *it > number));
+                    }
+                    if self.numbers.is_empty() {
+                        return Ok(None);
+                    }
+                    self.open = None;
+                    self.begun.clear();
+                }
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// When it was recorded, to the second.
+    pub fn time_text(&self) -> String {
+        humantime::format_rfc3339_seconds(self.time).to_string()
+    }
+
+    fn read(line: Vec<u8>) -> Option<Self> {
+        let line = String::from_utf8(line).ok()?;
+        let Written { n, time, event } = serde_json::from_str(&line).ok()?;
+        let time = humantime::parse_rfc3339(&time).ok()?;
+        Some(Self { number: n, time, event, line })
+    }
+}

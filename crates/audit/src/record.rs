@@ -1,0 +1,98 @@
+//! What a line of the log says.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AuditEvent {
+    /// A call has ended, or was refused.
+    Call(Box<CallEvent>),
+    /// The line before is one that a process was writing when it was stopped.
+    Torn {
+        /// How many bytes it has.
+        bytes: u64,
+    },
+    /// Lines that could not be written, such as on a full disk.
+    Lost {
+        /// How many.
+        lines: u64,
+        /// What was wrong.
+        reason: String,
+    },
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallEvent {
+    /// What names the call: inner calls have it as their `parent`.
+    pub id: String,
+    /// The call that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The workspace.
+    pub workspace: String,
+    /// Who called: `user NAME`, `client NAME`, `program NAME`, `tool NAME`.
+    pub caller: String,
+    /// The tool.
+    pub tool: String,
+    /// The digest of its component. `None`: it is code of the embedding program, or was not
+    /// loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// The digest of the grants in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<String>,
+    /// The digest of the arguments, with defaults filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_digest: Option<String>,
+    /// The arguments themselves, where the settings ask for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Requests over HTTP, the first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestEvent>,
+    /// How many more requests there were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_requests: u64,
+    /// The ids of the questions that were answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
+    /// How it ended: `success`, `error`, `suspended`, `refused`, `limit`, `trap`, `cancelled` or
+    /// `failed`.
+    pub outcome: String,
+    /// The limit that was hit, or the reason of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How long it took, in microseconds, questions included.
+    pub micros: u64,
+    /// The instructions that it ran, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+}
+
+/// A request over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestEvent {
+    /// The method.
+    pub method: String,
+    /// Scheme, host and port. Paths may hold secrets and are left out.
+    pub origin: String,
+    /// The status of the response, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The bytes of the bodies, out and in.
+    pub bytes: [u64; 2],
+    /// The grant that allowed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

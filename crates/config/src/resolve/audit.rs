@@ -1,0 +1,83 @@
+//! The audit log.
+
+use kitbag_contract::ByteSize;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::resolver::Resolver;
+use crate::config::{Audit, AuditSync};
+use crate::file::SourceFile;
+use crate::format::ConfigFile;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::written::Written;
+
+/// The default size of the log.
+const SIZE: ByteSize = ByteSize::mib(128);
+
+/// The least, of which each of the eight files still has some hundred lines.
+const LEAST_SIZE: ByteSize = ByteSize::mib(1);
+
+/// The audit log: one line for each call, of which the next one holds the hash.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Audit log")]
+pub(crate) struct AuditConfig {
+    /// `false` logs nothing.
+    #[schemars(extend("default" = true))]
+    pub(crate) enable: Option<Written<bool>>,
+    /// When lines are brought to the disk: `each` before its call is answered, `batch` within
+    /// 100 ms, `none` when the system does it.
+    #[schemars(extend("default" = "batch"))]
+    pub(crate) sync: Option<Written<AuditSync>>,
+    /// How large the log becomes: a number and a unit, such as `128MiB`, and at least `1MiB`.
+    /// The oldest lines go.
+    #[schemars(extend("default" = "128MiB"))]
+    pub(crate) size: Option<Written<String>>,
+    /// `true` logs the arguments of calls, and not their digest alone.
+    #[schemars(extend("default" = false))]
+    pub(crate) arguments: Option<Written<bool>>,
+    /// `true` refuses calls while nothing can be logged. Otherwise that is a warning, and what
+    /// could not be logged is counted.
+    #[schemars(extend("default" = false))]
+    pub(crate) required: Option<Written<bool>>,
+}
+
+impl Resolver<'_> {
+    /// What the user's own file says of the log. Other files have no such table.
+    pub(super) fn audit(&mut self, layers: &[(&SourceFile, &ConfigFile)]) -> Audit {
+        let mut audit = Audit {
+            enable: Sourced::default(true),
+            sync: Sourced::default(AuditSync::Batch),
+            size: Sourced::default(SIZE),
+            arguments: Sourced::default(false),
+            required: Sourced::default(false),
+        };
+        let own = layers.iter().find_map(|(file, layer)| Some((*file, layer.audit.as_ref()?)));
+        let Some((file, table)) = own else { return audit };
+        let switches = [
+            (&table.enable, &mut audit.enable),
+            (&table.arguments, &mut audit.arguments),
+            (&table.required, &mut audit.required),
+        ];
+        for (written, value) in switches {
+            if let Some(written) = written {
+                *value = written.at(file).sourced(written.value);
+            }
+        }
+        if let Some(sync) = &table.sync {
+            audit.sync = sync.at(file).sourced(sync.value);
+        }
+        if let Some(size) = &table.size {
+            let at = size.at(file);
+            match at.value.parse::<ByteSize>() {
+                Ok(value) if value < LEAST_SIZE => {
+                    self.report.at(at, Problem::SmallAuditLog { value, least: LEAST_SIZE });
+                }
+                Ok(value) => audit.size = at.sourced(value),
+                Err(error) => self.report.at(at, error),
+            }
+        }
+        audit
+    }
+}

@@ -1,0 +1,194 @@
+//! What the audit log says of a call.
+//!
+//! It is gathered as the call goes through its steps, and logged when it has ended, also where
+//! its future was dropped.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use kitbag_audit::{AuditError, AuditEvent, CallEvent, RequestEvent};
+use kitbag_contract::{Outcome, ToolName};
+use kitbag_host::{CallError, Completion, Component};
+use kitbag_policy::Grants;
+use serde_json::{Map, Value};
+
+use crate::Inner;
+use crate::context::CallContext;
+use crate::error::ToolboxError;
+use crate::invocation::{Completed, Ended};
+
+/// The most bytes of arguments that are logged as they are.
+const ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// The digests of grants, by the tool that has them.
+pub(crate) type GrantDigests = Mutex<HashMap<ToolName, Arc<str>>>;
+
+/// What is known of one call.
+pub(crate) struct Audited {
+    id: String,
+    parent: Option<String>,
+    known: Mutex<CallEvent>,
+}
+
+impl Audited {
+    /// A call that begins. `None`: calls are not logged.
+    pub(crate) fn begin(inner: &Inner, context: &CallContext) -> Option<Arc<Self>> {
+        inner.auditor.as_ref()?;
+        // Not the same in two processes, and not the same twice in one.
+        static PROCESS: OnceLock<u64> = OnceLock::new();
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let process = PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let parent = context.audited.as_ref().map(|outer| outer.id.clone());
+        let id = format!("{process:016x}-{number}");
+        Some(Arc::new(Self { id, parent, known: Mutex::default() }))
+    }
+
+    /// Notes what the call is about to do. `own` says that its grants are its tool's own.
+    pub(crate) fn prepared(&self, inner: &Inner, tool: &ToolName, grants: &Grants, own: bool) {
+        let digest = || -> Arc<str> {
+            let lines = grants.lines(&[]).join("\n");
+            blake3::hash(lines.as_bytes()).to_hex().as_str().into()
+        };
+        let digest = match own {
+            true => {
+                let mut digests = inner.grant_digests.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(digests.entry(tool.clone()).or_insert_with(digest))
+            }
+            false => digest(),
+        };
+        self.known().grants = Some(digest.to_string());
+    }
+
+    /// Notes the arguments, as the tool gets them.
+    pub(crate) fn arguments(&self, inner: &Inner, arguments: &str) {
+        let digest = blake3::hash(arguments.as_bytes()).to_hex().to_string();
+        let is_whole =
+            inner.config.audit.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
+        let whole = is_whole.then(|| serde_json::from_str(arguments).ok()).flatten();
+        let mut known = self.known();
+        (known.arguments_digest, known.arguments) = (Some(digest), whole);
+    }
+
+    /// Notes which component runs.
+    pub(crate) fn component(&self, component: &Component, toolset: Option<&str>) {
+        let own = || format!("{} of kitbag {}", toolset?, env!("CARGO_PKG_VERSION")).into();
+        self.known().component = component.digest().or_else(own);
+    }
+
+    /// Notes what a run has done.
+    pub(crate) fn ran(&self, completion: &mut Completion) {
+        let requests = mem::take(&mut completion.requests);
+        let mut known = self.known();
+        known.more_requests += completion.more_requests;
+        if let Some(fuel) = completion.usage.fuel {
+            *known.fuel.get_or_insert(0) += fuel;
+        }
+        known.requests.extend(requests.into_iter().map(|request| RequestEvent {
+            method: request.method,
+            origin: request.origin,
+            status: request.status,
+            bytes: [request.request_bytes, request.response_bytes],
+            rule: Some(request.grant).filter(|grant| !grant.is_empty()),
+            refused: request.refused.map(|kind| kind.as_str().to_owned()),
+        }));
+    }
+
+    /// Notes the questions that were answered.
+    pub(crate) fn answered(&self, answers: &Map<String, Value>) {
+        self.known().answers = answers.keys().cloned().collect();
+    }
+
+    /// Logs the call.
+    pub(crate) fn log(
+        &self,
+        inner: &Inner,
+        context: &CallContext,
+        tool: &str,
+        (outcome, reason): (&str, Option<String>),
+        elapsed: Duration,
+    ) {
+        let Some(auditor) = &inner.auditor else { return };
+        let event = CallEvent {
+            id: self.id.clone(),
+            parent: self.parent.clone(),
+            workspace: inner.config.root.value.to_string_lossy().into_owned(),
+            caller: context.caller.to_string(),
+            tool: tool.to_owned(),
+            outcome: outcome.to_owned(),
+            reason,
+            micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            ..mem::take(&mut *self.known())
+        };
+        auditor.record(&AuditEvent::Call(Box::new(event)));
+    }
+
+    fn known(&self) -> MutexGuard<'_, CallEvent> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks whether calls can be logged, where none may be made otherwise.
+///
+/// # Errors
+///
+/// What is wrong with the log.
+pub(crate) fn check(inner: &Inner) -> Result<(), AuditError> {
+    match &inner.auditor {
+        Some(auditor) if inner.config.audit.required.value => auditor.check(),
+        _ => Ok(()),
+    }
+}
+
+/// How a call ended, in a word, and what tells more of it: never what a tool or a caller wrote.
+pub(crate) fn outcome<R>(
+    ended: &Result<Ended<R>, ToolboxError>,
+) -> (&'static str, Option<String>) {
+    match ended {
+        Ok(Ended::Completed(call)) => completed(call),
+        Ok(Ended::Suspended(_)) => ("suspended", None),
+        Ok(Ended::Refused(_)) => ("refused", None),
+        Err(error) => refusal(error),
+    }
+}
+
+fn completed(call: &Completed) -> (&'static str, Option<String>) {
+    match (&call.completion.result, &call.structured) {
+        (Ok(Outcome::Success(_)), Ok(_)) => ("success", None),
+        (Ok(Outcome::Success(_)), Err(_)) => ("error", Some("output".into())),
+        (Ok(Outcome::Error(_)), _) => ("error", None),
+        (Ok(Outcome::NeedsInput(_)), _) => ("suspended", None),
+        (Err(error), _) => failure(error),
+    }
+}
+
+fn failure(error: &CallError) -> (&'static str, Option<String>) {
+    match error {
+        CallError::Limit { kind, .. } => ("limit", Some(kind.to_string())),
+        CallError::Trap { .. } => ("trap", None),
+        CallError::Cancelled => ("cancelled", None),
+        CallError::Denied(_) => ("refused", Some("grant".into())),
+        CallError::Busy { .. } | CallError::MemoryBusy { .. } => ("refused", Some("busy".into())),
+        _ => ("failed", None),
+    }
+}
+
+fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
+    let refused = |reason: &str| ("refused", Some(reason.to_owned()));
+    match error {
+        ToolboxError::Call(error) => failure(error),
+        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
+        ToolboxError::NotGranted { .. } => refused("grant"),
+        ToolboxError::Arguments { .. } => refused("arguments"),
+        ToolboxError::Declined { .. } => refused("declined"),
+        ToolboxError::TooDeep { .. } => refused("depth"),
+        ToolboxError::State(_) => refused("state"),
+        ToolboxError::Counts(_) => refused("counts"),
+        ToolboxError::Audit(_) => refused("audit"),
+        _ => ("failed", None),
+    }
+}
