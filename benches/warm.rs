@@ -108,10 +108,7 @@ fn reads_of_100_bytes_of_storage(bencher: Bencher<'_, '_>, count: u32) {
     let keep = |arguments: Value| call(&KITBAG, "keep", arguments);
     keep(json!({ "action": "set", "key": "k", "value": "x", "repeat": 100 }));
     let arguments = json!({ "action": "get", "key": "k", "count": count });
-    bencher
-        .counter(ItemsCount::new(count))
-        .with_inputs(|| arguments.clone())
-        .bench_values(keep);
+    bencher.counter(ItemsCount::new(count)).with_inputs(|| arguments.clone()).bench_values(keep);
 }
 
 #[divan::bench]

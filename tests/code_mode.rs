@@ -381,8 +381,7 @@ fn the_clock_of_a_script_stands_still_while_a_person_thinks() {
 fn what_is_printed_goes_out_while_the_script_runs() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
-    let code =
-        "print('a', 'b')\nprint('c', end='')\nprint('d\\ne')\nprint('f', end='')\nwhile True: pass";
+    let code = "print('a', 'b')\nprint()\nprint('c', end='')\nprint('d\\ne')\nprint('f', end='')\nwhile True: pass";
     let call = json!({ "name": "python", "arguments": { "code": code } });
     let id = client.send("tools/call", call);
     for expected in ["a b", "cd\ne"] {

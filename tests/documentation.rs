@@ -55,6 +55,42 @@ fn the_first_example_of_readme_works_anywhere() {
     assert_eq!(in_an_empty_directory(&Workspace::new(), &shown), shown);
 }
 
+/// With the component that the page says an own file names.
+#[test]
+fn the_examples_of_the_page_on_grants_are_taken_as_they_stand() {
+    let workspace = Workspace::with_toolsets(&["search"]);
+    fs::create_dir_all(workspace.home().join("notes")).unwrap();
+    fs::create_dir_all(workspace.home().join("tools")).unwrap();
+    let page = read("docs/grants.md");
+    let blocks: Vec<_> = page
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .filter(|block| block.contains("[tools."))
+        .collect();
+    for block in &blocks {
+        let (before, rest) = block.split_once("[tools.").unwrap();
+        let name = &rest[..rest.find(['.', ']']).unwrap()];
+        let wasm = workspace.home().join(format!("tools/{name}.wasm"));
+        fs::copy(guest("settings"), &wasm).unwrap();
+        let own = match block.contains("source = ") {
+            true => (*block).to_owned(),
+            false => {
+                let source = format!("source = \"local\"\nwasm = \"~/tools/{name}.wasm\"\n");
+                let table = format!("[tools.{name}]\n");
+                match rest.starts_with(&format!("{name}]")) {
+                    true => block.replacen(&table, &format!("{table}{source}"), 1),
+                    false => format!("{before}{table}{source}[tools.{rest}"),
+                }
+            }
+        };
+        workspace.own_config(&own);
+        let run = workspace.run(&["check"]);
+        assert_eq!(run.code, 0, "{own}\n{}", run.shown());
+    }
+    assert!(blocks.len() > 10, "{}", blocks.len());
+}
+
 #[test]
 fn the_example_of_the_page_on_documents_works() {
     let shown = block_after(&read("docs/data.md"), "<!-- example -->");

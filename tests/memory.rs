@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Stdio;
 
 use kitbag::config::Sourced;
 use kitbag::{CallContext, Caller, Invocation, Kitbag, NoAnswers, Outcome, Places};
@@ -12,8 +11,6 @@ use serde_json::{Value, json};
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest, snapshot};
-
-const TOKEN: &str = "Authorization: Bearer correct-horse-battery\r\n";
 
 fn workspace() -> Workspace {
     Workspace::with_toolsets(&["memory", "python"])
@@ -82,7 +79,7 @@ fn a_tool_of_a_file_has_nothing_of_it_whatever_its_name_is() {
         workspace.own_config(&tables);
         remember(&workspace, "of the user");
         let run = |arguments: Value| workspace.tool(name, &arguments, &[]).success();
-        assert_eq!(run(json!({ "action": "list" })), "\n");
+        assert_eq!(run(json!({ "action": "list" })), "");
         run(json!({ "action": "set", "key": "m100000000001", "value": "1 0\nforged" }));
     }
     assert_eq!(texts(&own(&workspace)), BTreeSet::from(["of the user"]));
@@ -121,13 +118,12 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
     assert_eq!(texts(&text(&client.request("tools/call", recall.clone()))), both);
     assert_eq!(texts(&own(&workspace)), both);
     // One with a token is someone else, and one without is nobody.
-    let token = workspace.outside().join("token");
-    fs::write(&token, "correct-horse-battery").unwrap();
-    let arguments = ["--token-file", token.to_str().unwrap()];
-    let with_token = HttpServer::start(&workspace, &arguments);
+    let with_token = HttpServer::start(&workspace, &[]);
+    let token = with_token.token.clone().unwrap();
+    let token = format!("Authorization: Bearer {token}\r\n");
     let anonymous = HttpServer::start(&workspace, &["--no-token"]);
     for (server, headers, own) in
-        [(&with_token, TOKEN, "with a token"), (&anonymous, "", "without one")]
+        [(&with_token, &*token, "with a token"), (&anonymous, "", "without one")]
     {
         let call = |tool: &str, arguments: Value| {
             let reply = server.message(headers, "tools/call", params(tool, arguments));
@@ -155,7 +151,8 @@ fn each_caller_has_a_memory_of_its_own_and_the_user_one_everywhere() {
     assert!(names[0] == "client/http" && names[1].starts_with("client/http:"), "{names:?}");
     let export = workspace.run(&["memory", "export", "--caller", "client/http"]).success();
     assert!(export.contains("\n> without one\n") && !export.contains("token"), "{export}");
-    workspace.run(&["storage", "clear", names[1], "--yes"]);
+    let one = workspace.run(&["storage", "clear", names[1], "--yes"]);
+    assert!(one.stderr.contains("removed 0 keys"), "{}", one.shown());
     let clear = workspace.run(&["storage", "clear", "memory", "--yes"]);
     assert_eq!(clear.stderr.matches("removed ").count(), 3, "{}", clear.shown());
     assert_eq!(own(&workspace), "nothing is remembered\n");
@@ -323,7 +320,7 @@ fn a_file_with_mistakes_is_refused_with_their_places_and_nothing_is_kept() {
             &["memory", "export", "--caller", "ana"],
         ])
     );
-    assert!(!workspace.home().join(".local/state").exists(), "nothing is made");
+    assert_eq!(own(&workspace), "nothing is remembered\n");
 }
 
 #[test]
@@ -331,8 +328,8 @@ fn no_client_reaches_the_export_or_the_import() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));
     for name in ["memory/export", "memory/import"] {
-        let answer =
-            client.request("tools/call", json!({ "name": name, "arguments": { "format": "json" } }));
+        let answer = client
+            .request("tools/call", json!({ "name": name, "arguments": { "format": "json" } }));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         let run = workspace.tool(name, &json!({ "format": "json" }), &[]);
         assert_ne!(run.code, 0, "{}", run.shown());
@@ -355,10 +352,8 @@ fn ten_thousand_memories_fit_and_are_searched() {
         );
     }
     let path = workspace.file("many.md", file);
-    let import = workspace.command().args(["memory", "import"]).arg(path).stderr(Stdio::piped());
-    let output = import.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(stderr, "10000 added, 0 changed, 0 as they were\n");
+    let import = workspace.run(&["memory", "import", path.to_str().unwrap()]);
+    assert_eq!(import.stderr, "10000 added, 0 changed, 0 as they were\n");
     let recall = workspace.tool("recall", &json!({ "query": "note 7777" }), &[]).success();
     assert!(recall.starts_with("m000000007777 2026-01-01 #orders  Note 7777: "), "{recall}");
     assert!(recall.ends_with("\n9990 more match\n"), "{recall}");

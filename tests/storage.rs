@@ -149,7 +149,7 @@ fn two_servers_and_the_command_line_lose_nothing() {
     let [mut one, mut other, mut killed] =
         [(); 3].map(|()| Client::with_handshake(&workspace, json!({})));
     // Calls of one server run at the same time, too.
-    let mut send = |server: &mut Client| -> Vec<u64> {
+    let send = |server: &mut Client| -> Vec<u64> {
         (0..CALLS).map(|_| server.send("tools/call", params.clone())).collect()
     };
     let (of_one, of_other, of_killed) = (send(&mut one), send(&mut other), send(&mut killed));

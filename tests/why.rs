@@ -147,8 +147,15 @@ impl Machine {
 
     fn pattern(&self, random: &mut Random) -> String {
         const HOSTS: [&str; 9] = [
-            "localhost", "localhost", "127.0.0.1", "127.0.0.1", "[::1]", "*.a.localhost",
-            "x.a.localhost", "127.0.0.2", "*",
+            "localhost",
+            "localhost",
+            "127.0.0.1",
+            "127.0.0.1",
+            "[::1]",
+            "*.a.localhost",
+            "x.a.localhost",
+            "127.0.0.2",
+            "*",
         ];
         let scheme = random.of(&["http", "http", "https"]);
         let authority = self.authority(random, scheme, &HOSTS);
@@ -160,21 +167,33 @@ impl Machine {
         let methods = random.of(&["", ", methods = [\"POST\"]", ", methods = \"*\""]);
         let is_plain = !url.contains("%2F") && random.below(3) > 0;
         let slash = if is_plain { "" } else { ", encoded_slash = true" };
-        let addresses =
-            random.of(&["", "", ", addresses = [\"127.0.0.0/8\", \"::1/128\"]"]);
+        let addresses = random.of(&["", "", ", addresses = [\"127.0.0.0/8\", \"::1/128\"]"]);
         format!("{{ url = \"{url}\"{methods}{slash}{addresses} }}")
     }
 
     /// A request, of two the one that comes near to a pattern.
     fn request(&self, random: &mut Random, patterns: &[String]) -> (&'static str, String) {
         const HOSTS: [&str; 16] = [
-            "localhost", "localhost", "localhost", "127.0.0.1", "127.0.0.1", "127.0.0.1", "[::1]",
-            "x.a.localhost", "y.x.a.localhost", "a.localhost", "LOCALHOST", "127.0.0.2", "127.1",
-            "2130706433", "localhost.", "[::ffff:127.0.0.1]",
+            "localhost",
+            "localhost",
+            "localhost",
+            "127.0.0.1",
+            "127.0.0.1",
+            "127.0.0.1",
+            "[::1]",
+            "x.a.localhost",
+            "y.x.a.localhost",
+            "a.localhost",
+            "LOCALHOST",
+            "127.0.0.2",
+            "127.1",
+            "2130706433",
+            "localhost.",
+            "[::ffff:127.0.0.1]",
         ];
         const SEGMENTS: [&str; 16] = [
-            "docs", "docs", "docs", "a", "a", "a", "%61", "b", "admin", "ADMIN", "..", "%2e%2E", "",
-            "a%2Fb", "a;x", "%64ocs",
+            "docs", "docs", "docs", "a", "a", "a", "%61", "b", "admin", "ADMIN", "..", "%2e%2E",
+            "", "a%2Fb", "a;x", "%64ocs",
         ];
         let scheme = random.of(&["http", "http", "http", "https", "HTTP", "ftp"]);
         let (method, path) = (
@@ -229,7 +248,10 @@ fn it_agrees_with_what_happens_for_a_thousand_random_requests() {
     let authority = Authority::new();
     let machine = Machine {
         plain: Server::start(Behaviour::Answer(Answer::new(200, "plain"))),
-        encrypted: Server::start_tls(Behaviour::Answer(Answer::new(200, "tls")), &authority.local()),
+        encrypted: Server::start_tls(
+            Behaviour::Answer(Answer::new(200, "tls")),
+            &authority.local(),
+        ),
     };
     let mut random = Random(18);
     let mut outcomes = [0; 3];

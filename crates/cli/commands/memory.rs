@@ -92,7 +92,8 @@ impl Args {
         let toolbox = global.kitbag(limits)?.toolbox();
         match self.command {
             Command::Export { format } => {
-                let format = format.unwrap_or(if as_json { Format::Json } else { Format::Markdown });
+                let format =
+                    format.unwrap_or(if as_json { Format::Json } else { Format::Markdown });
                 let arguments = Map::from_iter([format.argument()]);
                 let tool = configured(toolbox.config(), "list_memories");
                 let export = Invocation::command(tool, "memory/export", arguments, Vec::new());
@@ -103,7 +104,8 @@ impl Args {
             }
             Command::Import { file, format } => {
                 let is_json = Path::new(&file).extension().is_some_and(|it| it == "json");
-                let format = format.unwrap_or(if is_json { Format::Json } else { Format::Markdown });
+                let format =
+                    format.unwrap_or(if is_json { Format::Json } else { Format::Markdown });
                 let copy = copy(&file)?;
                 let arguments = Map::from_iter([
                     format.argument(),
@@ -178,9 +180,9 @@ fn call(
 
 /// The tool that a built-in is in the configuration: one that is on, where there is one.
 fn configured(config: &Config, builtin: &str) -> ToolName {
-    let tools = config.tools.values().filter(|tool| {
-        matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == builtin)
-    });
+    let tools = config.tools.values().filter(
+        |tool| matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == builtin),
+    );
     let tool = tools.max_by_key(|tool| tool.is_enabled());
     match tool {
         Some(tool) => tool.name.clone(),

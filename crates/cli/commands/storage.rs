@@ -65,8 +65,7 @@ fn list(toolbox: &Toolbox, storage: &Storage, as_json: bool) -> Result<Exit, Cli
         None => tools.get(name)?.grants.value.storage,
         // Each tool of a component has a grant of its own: the largest says what fits.
         Some((toolset, _)) => {
-            let of_toolset =
-                tools.values().filter(|tool| tool.toolset.as_deref() == Some(toolset));
+            let of_toolset = tools.values().filter(|tool| tool.toolset.as_deref() == Some(toolset));
             of_toolset
                 .filter_map(|tool| tool.grants.value.storage)
                 .max_by_key(|grant| (grant.quota(), grant.keys()))

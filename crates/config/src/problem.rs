@@ -296,8 +296,8 @@ pub enum Problem {
     },
     /// A parameter of a script cannot be a variable.
     #[error(
-        "`{}` cannot be a variable of a script: it takes letters, digits and `_`, starts with no \
-         digit, and is no word of Python",
+        "`{}` cannot be a variable of a script: it takes letters, digits and `_`, does not \
+         start with a digit, and is not a keyword of Python",
         shown(name)
     )]
     VariableName {

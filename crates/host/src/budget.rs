@@ -119,7 +119,9 @@ impl MemoryBudget {
     pub fn reserve_for(&self, tool: &str, bytes: u64) -> Option<Reservation> {
         let share = match self.0.as_deref() {
             None => None,
-            Some(limited) => Some(limited.shares.try_take(tool, u32::try_from(units(bytes)).ok()?)?),
+            Some(limited) => {
+                Some(limited.shares.try_take(tool, u32::try_from(units(bytes)).ok()?)?)
+            }
         };
         Some(Reservation { _share: share, ..self.reserve(bytes)? })
     }

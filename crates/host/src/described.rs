@@ -42,6 +42,9 @@ impl Described {
             Ok(value) => value,
             Err(error) => return Self::Unusable(error.to_string()),
         };
+        if !value.is_object() {
+            return Self::Unusable("it is not a JSON object".to_owned());
+        }
         let described = serde_json::from_value(value).and_then(|description: Description| {
             let requested = description.tools.iter().filter_map(|tool| tool.grants.as_ref());
             requested.map(RequestedGrants::read).try_for_each(|read| read.map(drop))?;

@@ -211,7 +211,10 @@ mod tests {
             assert!(call.as_mut().poll(&mut context).is_pending());
         }
         let mut next = Box::pin(queue.enter("hangs"));
-        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Err(CallError::Busy { .. }))));
+        assert!(matches!(
+            next.as_mut().poll(&mut context),
+            Poll::Ready(Err(CallError::Busy { .. }))
+        ));
         let others = [queue.try_enter("other").unwrap(), queue.try_enter("another").unwrap()];
         // One that waits for a place gets the next that is free, not after all that wait for
         // their share.

@@ -143,18 +143,18 @@ mod tests {
             replay.begin(&mut WasiCtxBuilder::new());
             Clock { recorded: Arc::clone(&replay.0), next: Cell::new(0) }
         };
-        let first = clock();
-        let walls = [HostWallClock::now(&first), HostWallClock::now(&first)];
-        let readings = [HostMonotonicClock::now(&first), HostMonotonicClock::now(&first)];
+        let (wall, monotonic) = (clock(), clock());
+        let walls = [HostWallClock::now(&wall), HostWallClock::now(&wall)];
+        let readings = [HostMonotonicClock::now(&monotonic), HostMonotonicClock::now(&monotonic)];
         // As if a person had thought for an hour.
         let mut begun = lock(&replay.0.begun);
         *begun = begun.checked_sub(Duration::from_secs(3600)).unwrap();
         drop(begun);
-        let second = clock();
-        assert_eq!([HostWallClock::now(&second), HostWallClock::now(&second)], walls);
-        let again = [HostMonotonicClock::now(&second), HostMonotonicClock::now(&second)];
+        let (wall, monotonic) = (clock(), clock());
+        assert_eq!([HostWallClock::now(&wall), HostWallClock::now(&wall)], walls);
+        let again = [HostMonotonicClock::now(&monotonic), HostMonotonicClock::now(&monotonic)];
         assert_eq!(again, readings);
-        let next = HostMonotonicClock::now(&second);
+        let next = HostMonotonicClock::now(&monotonic);
         let hour = u64::try_from(Duration::from_secs(3600).as_nanos()).unwrap();
         assert!(next >= readings[1] && next < hour, "{next} {readings:?}");
     }

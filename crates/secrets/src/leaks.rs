@@ -15,6 +15,10 @@ use crate::redact::MASK;
 /// Findings of one text that are named, where there are more.
 const MOST_NAMED: usize = 20;
 
+/// Findings of one text that are held against the fingerprints that are allowed, for which each
+/// is hashed. The next ones count.
+const MOST_HASHED: usize = 10_000;
+
 /// Finds what looks like a key or a token, by rules.
 ///
 /// Looking takes time in proportion to the bytes that are looked through, whatever they are.
@@ -149,7 +153,7 @@ impl Leaks {
     ) -> impl Iterator<Item = (&'a Rule, Range<usize>)> + use<'a, 'b> {
         let mut runs = [const { 0..0 }; Chars::ALL];
         let (mut at, mut left, mut next) = (0, 0u64, 0);
-        let mut settled = 0;
+        let (mut settled, mut hashed) = (0, 0);
         std::iter::from_fn(move || {
             loop {
                 if left == 0 {
@@ -185,8 +189,10 @@ impl Leaks {
                     continue;
                 }
                 let span = at..end;
-                let is_allowed = !self.allowed.is_empty()
-                    && self.allowed.contains(&Fingerprint::of(&bytes[span.clone()]));
+                let is_looked_up = !self.allowed.is_empty() && hashed < MOST_HASHED;
+                hashed += usize::from(is_looked_up);
+                let is_allowed =
+                    is_looked_up && self.allowed.contains(&Fingerprint::of(&bytes[span.clone()]));
                 if is_allowed || rule.is_severe() {
                     settled = end;
                 }
@@ -326,6 +332,16 @@ mod tests {
         check(AllowedLeak::Rule(rule.into()), (0, 0));
         check(AllowedLeak::Rule("npm-token".into()), (1, 1));
         check(AllowedLeak::Fingerprint(fingerprint), (0, 1));
+    }
+
+    #[test]
+    fn of_one_text_so_many_findings_are_held_against_what_is_allowed() {
+        let (_, token) = positives().find(|(rule, _)| *rule == "github-token").unwrap();
+        let fingerprint = Fingerprint::of(token.as_bytes());
+        let leaks = Leaks::new(vec![AllowedLeak::Fingerprint(fingerprint)]);
+        let text = format!("{token} ").repeat(MOST_HASHED);
+        assert_eq!(leaks.find(text.as_bytes()).count(), 0);
+        assert_eq!(leaks.find(format!("{text}{token}").as_bytes()).count(), 1);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const MOST: usize = 12;
 
 /// What scripts call most among the built-ins, the most used first: the arguments that are
 /// required, in their order, and some others.
-pub(crate) const MOST_USED: [(&str, &str); MOST] = [
+const MOST_USED: [(&str, &str); MOST] = [
     ("read_file", "path=…"),
     ("search_files", "pattern, globs=…"),
     ("find_files", "globs=…"),

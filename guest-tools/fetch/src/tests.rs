@@ -170,6 +170,17 @@ fn of_a_page_with_too_many_elements_the_beginning_is_read() {
 }
 
 #[test]
+fn the_title_of_a_page_and_the_text_of_an_image_are_no_markdown() {
+    let text = "a [b](https://c.test) `d` <e> \\";
+    let escaped = "a \\[b\\](https://c.test) \\`d\\` \\<e> \\\\";
+    let encoded = text.replace('<', "&lt;");
+    let page = format!("<title>{encoded}</title><p>Text.</p><img src=/f alt=\"{encoded}\">");
+    let shown = shown(response(200, &[("content-type", "text/html")], page)).unwrap();
+    assert!(shown.starts_with(&format!("# {escaped}\n\nText.")), "{shown}");
+    assert!(shown.contains(&format!("![{escaped}](https://a.test/f)")), "{shown}");
+}
+
+#[test]
 fn a_bomb_is_unpacked_to_a_limit() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     for _ in 0..32 {

@@ -15,7 +15,7 @@ pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult>
     if source.is_empty() {
         return Some(String::new().into());
     }
-    let alt = escaped(&of("alt"), &['\\', '[', ']', '`', '<']);
+    let alt = escaped(&of("alt"), &SPECIAL);
     let title = match escaped(&of("title"), &['\\', '"']) {
         title if title.is_empty() => title,
         title => format!(" \"{title}\""),
@@ -23,8 +23,11 @@ pub(crate) fn image(_: &dyn Handlers, element: Element) -> Option<HandlerResult>
     Some(format!("![{alt}]({source}{title})").into())
 }
 
+/// What would make a text of a page a link, code or an element.
+pub(crate) const SPECIAL: [char; 5] = ['\\', '[', ']', '`', '<'];
+
 /// The text on one line, with a backslash before each of these characters.
-fn escaped(text: &str, special: &[char]) -> String {
+pub(crate) fn escaped(text: &str, special: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !escaped.is_empty() {

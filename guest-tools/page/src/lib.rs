@@ -102,6 +102,7 @@ impl Page {
         let mut markdown = converter.tree_to_markdown(&content.node);
         drop(tree);
         if let Some(title) = content.title.filter(|_| !has_title(&markdown)) {
+            let title = image::escaped(&title, &image::SPECIAL);
             markdown.insert_str(0, &format!("# {title}\n\n"));
         }
         markdown

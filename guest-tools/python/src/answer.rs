@@ -58,7 +58,8 @@ impl Log {
     }
 
     fn send(&mut self) {
-        if self.messages < MESSAGES && self.bytes <= ALL_MESSAGE_BYTES {
+        let has_room = self.messages < MESSAGES && self.bytes <= ALL_MESSAGE_BYTES;
+        if has_room && !self.message.is_empty() {
             host::log(Level::Info, &self.message);
             self.messages += 1;
         }
@@ -85,9 +86,7 @@ impl Printed {
 
     /// What was printed, on lines of its own.
     fn into_lines(mut self) -> String {
-        if !self.log.message.is_empty() {
-            self.log.send();
-        }
+        self.log.send();
         let mut text = self.text;
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');

@@ -53,8 +53,11 @@ pub(crate) fn one(name: &str, tool: &ToolInfo) -> String {
     text
 }
 
+/// Arguments of a tool, each with its schema.
+type Properties<'a> = Vec<(&'a str, &'a Value)>;
+
 /// The arguments that are required, in their order, and the others.
-fn properties(schema: &Value) -> (Vec<(&str, &Value)>, Vec<(&str, &Value)>) {
+fn properties(schema: &Value) -> (Properties<'_>, Properties<'_>) {
     static NONE: Value = Value::Null;
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let required: Vec<_> = required.iter().filter_map(Value::as_str).collect();

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::{fs, iter};
 
 use kitbag_config::{
@@ -13,22 +14,9 @@ use serde_json::json;
 use crate::support::{Fixture, problems};
 
 /// `python`, and a built-in of another name.
-const BUILTINS: [BuiltinTool<'static>; 2] = [
-    BuiltinTool {
-        name: "python",
-        toolset: "python",
-        workspace: Some(Access::ReadOnly),
-        given_by_call: &[],
-        required: &[],
-    },
-    BuiltinTool {
-        name: "notes",
-        toolset: "notes",
-        workspace: None,
-        given_by_call: &[],
-        required: &[],
-    },
-];
+static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
+    [BuiltinTool { workspace: Some(Access::ReadOnly), .."python".into() }, "notes".into()]
+});
 
 const HEADER: &str = "\
 #!/usr/bin/env -S kitbag script
@@ -56,7 +44,7 @@ len(open(path).read().split())
 
 fn try_load(fixture: &Fixture) -> Result<Config, ConfigErrors> {
     let mut sources = fixture.sources();
-    sources.builtins = &BUILTINS;
+    sources.builtins = &*BUILTINS;
     load(&sources)
 }
 
@@ -271,10 +259,10 @@ fn mistakes_of_a_header_are_named_with_their_place() {
     check(
         "[parameters.class]\n[parameters.'a-b']\n[parameters._a]",
         &[
-            "3:15: `class` cannot be a variable of a script: it takes letters, digits and `_`, starts \
-             with no digit, and is no word of Python",
-            "4:15: `a-b` cannot be a variable of a script: it takes letters, digits and `_`, starts \
-             with no digit, and is no word of Python",
+            "3:15: `class` cannot be a variable of a script: it takes letters, digits and `_`, does not \
+             start with a digit, and is not a keyword of Python",
+            "4:15: `a-b` cannot be a variable of a script: it takes letters, digits and `_`, does not \
+             start with a digit, and is not a keyword of Python",
             "5:15: parameter `_a` starts with `_`, which is reserved for the host; rename it",
         ],
     );
@@ -363,7 +351,7 @@ fn the_caller_names_one_of_any_place() {
     let named = |fixture: &Fixture, path: &str| {
         let name = "words".parse().unwrap();
         let mut sources = fixture.sources();
-        sources.builtins = &BUILTINS;
+        sources.builtins = &*BUILTINS;
         sources.script = Some(ScriptFile { name, path: path.into() });
         load(&sources)
     };

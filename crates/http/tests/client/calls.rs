@@ -165,16 +165,14 @@ fn there_are_so_many_connections_at_once_and_a_tool_leaves_some_for_others() {
 fn a_connection_that_is_only_kept_makes_room_for_another() {
     let (server, silent) = (Server::start(Behaviour::Echo), Server::start(Behaviour::Silent));
     let client = Client::default();
-    let call = |owner: &str, url: &str| {
-        Caller::of(owner, &client, HttpGrants::from(vec![grant(url)]))
-    };
+    let call =
+        |owner: &str, url: &str| Caller::of(owner, &client, HttpGrants::from(vec![grant(url)]));
     let (kept, begun) = (call("kept", &server.url()), Instant::now());
     kept.get(&server.url()).unwrap();
     assert_eq!(server.seen().open, 1);
     let url = silent.url();
-    let calls: Vec<_> = (0..16)
-        .map(|number| call(if number < 14 { "one" } else { "other" }, &url))
-        .collect();
+    let calls: Vec<_> =
+        (0..16).map(|number| call(if number < 14 { "one" } else { "other" }, &url)).collect();
     let sent = |call: &Caller| (0..16).map(|_| call.send("GET", &url).start()).collect();
     let held: Vec<Vec<_>> = calls.iter().map(sent).collect();
     assert_eq!(silent.wait_for_requests(256).open, 256);
