@@ -7,6 +7,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 use std::sync::mpsc;
@@ -14,10 +15,13 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 use kitbag_contract::{Description, ToolDescription};
-use kitbag_host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, RunContext};
+use kitbag_host::{
+    ComponentSource, EmbeddedArtifact, Host, HostOptions, Limits, Precompiled, RunContext,
+};
 use kitbag_policy::{
     Access, Grants, Request, RequestedGrants, StorageGrant, StorageRequest, WantedTool,
 };
+use sha2::{Digest, Sha256};
 
 /// How long a component may take to compile: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
@@ -244,6 +248,16 @@ impl Guests {
     fn components(&self) -> PathBuf {
         self.target_dir.join(GUEST_TARGET).join(self.profile)
     }
+
+    /// Where what is made of them lies, for this target: shared by all builds, since each
+    /// set of features and each lint has a build script of its own.
+    fn made(&self) -> Result<PathBuf, Failure> {
+        let name = format!("{}-{}", variable("TARGET")?, self.profile);
+        let directory = self.target_dir.join("built-ins").join(name);
+        fs::create_dir_all(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(directory)
+    }
 }
 
 /// Whether a variable belongs to the build of kitbag and would steer that of
@@ -277,12 +291,15 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         **name == ALWAYS || env::var_os(feature).is_some()
     };
     let names: Vec<_> = BUILTINS.iter().filter(is_wanted).copied().collect();
+    let made = guests.made()?;
+    let compiler = compiler(guests)?;
+    let (made, compiler) = (&made, &compiler);
     let built = thread::scope(|scope| {
         // One after the other, each on all processors, while cargo builds the next one: a
         // process compiles only a few at once.
         let (finished, ready) = mpsc::channel::<(&str, PathBuf)>();
         let compiling = scope.spawn(move || {
-            let built = ready.iter().map(|(name, wasm)| Built::new(name, &wasm, out));
+            let built = ready.iter().map(|(name, wasm)| Built::new(name, &wasm, made, compiler));
             built.collect::<Result<Vec<_>, Failure>>()
         });
         for &name in &names {
@@ -357,39 +374,54 @@ struct Declared {
 }
 
 impl Built {
-    fn new(name: &str, wasm: &Path, out: &Path) -> Result<Self, Failure> {
+    fn new(name: &str, wasm: &Path, made: &Path, compiler: &[u8]) -> Result<Self, Failure> {
         let failed = |what: &str, error: &dyn fmt::Display| {
             format!("the built-in `{name}` cannot be {what}: {error}")
         };
-        let file = |extension: &str| out.join(format!("{name}.{extension}"));
-        let [native, packed, described] = ["artifact", "packed", "json"].map(file);
+        let file = |extension: &str| made.join(format!("{name}.{extension}"));
+        let [native, packed, described, made_from] =
+            ["artifact", "packed", "json", "key"].map(file);
         let content = fs::read(wasm).map_err(|error| failed("read", &error))?;
-        // What was made from this component by this very build script is made already.
-        let key = made_by(&content).map_err(|error| failed("compiled", &error))?;
-        if fs::read(file("key")).ok().as_ref() != Some(&key) {
-            let _ = fs::remove_file(file("key"));
-            let target = variable("TARGET")?;
-            let mut artifact = Vec::new();
-            if is_compiled()? {
-                artifact = Host::precompile(wasm, &content, &target, COMPILE_TIME)
-                    .map_err(|error| failed("compiled", &error))?;
-            }
+        // Another build may make the same at the same time.
+        let lock = File::create(file("lock")).and_then(|lock| lock.lock().map(|()| lock));
+        let lock = lock.map_err(|error| failed("locked", &error))?;
+        // What was made from this component by the same compiler is made already.
+        let is_packed = PACKED.contains(&name);
+        let key = [&[u8::from(is_packed)], compiler, &Sha256::digest(&content)].concat();
+        if fs::read(&made_from).ok().as_ref() != Some(&key) {
+            let _ = fs::remove_file(&made_from);
+            let compiled = is_compiled()?
+                .then(|| {
+                    Host::precompile(wasm, &content, &variable("TARGET")?, COMPILE_TIME)
+                        .map_err(|error| failed("compiled", &error))
+                })
+                .transpose()?;
+            let (mut artifact, described_by) = match compiled {
+                Some(Precompiled { native, described }) => (native, described),
+                None => (Vec::new(), None),
+            };
             // The smallest takes half a minute for all of them.
             let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
             let pack = |bytes: &[u8]| {
                 EmbeddedArtifact::pack(bytes, level).map_err(|error| failed("packed", &error))
             };
-            if PACKED.contains(&name) && !artifact.is_empty() {
+            if is_packed && !artifact.is_empty() {
                 artifact = pack(&artifact)?;
             }
-            // Another engine, since only this machine's can be asked to run something.
-            let host = Host::new(HostOptions::default());
-            let source = ComponentSource::File(wasm.to_owned().into());
-            let limits = Limits { compile: COMPILE_TIME, ..Limits::default() };
-            let component = host
-                .component(&source, &limits, &RunContext::default())
-                .map_err(|error| failed("described", &error))?;
-            let description = component
+            let says = match described_by {
+                Some(says) => says,
+                // What is compiled for another machine is compiled once more for this one.
+                None => {
+                    let host = Host::new(HostOptions::default());
+                    let source = ComponentSource::File(wasm.to_owned().into());
+                    let limits = Limits { compile: COMPILE_TIME, ..Limits::default() };
+                    let component = host
+                        .component(&source, &limits, &RunContext::default())
+                        .map_err(|error| failed("described", &error))?;
+                    component.described().clone()
+                }
+            };
+            let description = says
                 .description()
                 .ok_or_else(|| failed("described", &"it exports no usable `describe`"))?;
             let json =
@@ -398,12 +430,13 @@ impl Built {
                 (&native, artifact),
                 (&packed, pack(&content)?),
                 (&described, json),
-                (&file("key"), key),
+                (&made_from, key),
             ];
             for (path, bytes) in files {
                 fs::write(path, bytes).map_err(|error| failed("written", &error))?;
             }
         }
+        drop(lock);
         let json = fs::read(&described).map_err(|error| failed("read", &error))?;
         let description: Description =
             serde_json::from_slice(&json).map_err(|error| failed("described", &error))?;
@@ -466,13 +499,37 @@ fn is_compiled() -> Result<bool, Failure> {
     Ok(variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH)
 }
 
-/// What identifies the artifact of a component: the component, and this build script, which
-/// holds the compiler.
-fn made_by(content: &[u8]) -> io::Result<Vec<u8>> {
-    let script = env::current_exe()?.metadata()?;
-    let mut key = format!("{:?} {}\n", script.modified()?, script.len()).into_bytes();
-    key.extend_from_slice(content);
-    Ok(key)
+/// The digest of what compiles the built-ins and reads what they say: the sources that this
+/// script has it from, and the versions of what they use.
+fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
+    let Guests { root, target_dir, .. } = guests;
+    let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let names = ["build.rs", "crates/contract", "crates/host", "crates/policy", "wit"];
+    let mut waiting: Vec<_> = names.map(|name| root.join(name)).into();
+    let mut digest = Sha256::new();
+    if target_dir.ancestors().nth(2) == Some(root) {
+        waiting.push(root.join("Cargo.lock"));
+    } else {
+        // The versions may be those of another workspace: what differs is another script.
+        let script = env::current_exe().and_then(|script| script.metadata());
+        let modified = script.and_then(|script| script.modified());
+        digest.update(format!("{:?}", modified.map_err(|error| failed(root, error))?));
+    }
+    let mut files = Vec::new();
+    while let Some(path) = waiting.pop() {
+        if !path.is_dir() {
+            files.push(path);
+            continue;
+        }
+        for entry in fs::read_dir(&path).map_err(|error| failed(&path, error))? {
+            waiting.push(entry.map_err(|error| failed(&path, error))?.path());
+        }
+    }
+    files.sort_unstable();
+    for path in files {
+        digest.update(Sha256::digest(fs::read(&path).map_err(|error| failed(&path, error))?));
+    }
+    Ok(digest.finalize().to_vec())
 }
 
 impl fmt::Display for Declared {

@@ -1,5 +1,8 @@
 //! Calls that a tool makes of others, through the binary and the server.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;
@@ -10,11 +13,7 @@ use crate::support::{Run, Workspace, guest};
 fn workspace(tools: &str) -> Workspace {
     let workspace = Workspace::new();
     let tool = |name: &str, file: &str, grants: &str| {
-        let wasm = guest(file);
-        format!(
-            "[tools.{name}]\nsource = \"local\"\nwasm = {wasm:?}\n\
-             [tools.{name}.grants]\nfilesystem = []\n{grants}\n"
-        )
+        tool(name, file, &format!("[tools.{name}.grants]\nfilesystem = []\n{grants}\n"))
     };
     workspace.own_config(
         &[
@@ -25,6 +24,30 @@ fn workspace(tools: &str) -> Workspace {
         .concat(),
     );
     workspace
+}
+
+fn tool(name: &str, file: &str, tables: &str) -> String {
+    format!("[tools.{name}]\nsource = \"local\"\nwasm = {:?}\n{tables}", guest(file))
+}
+
+/// The tools `relay` and `probe`, which changes the files of the workspace, with these
+/// tables besides.
+fn workspace_of_files(tables: &str) -> Workspace {
+    let workspace = Workspace::new();
+    let calls = "[tools.relay.grants]\ntools = { probe = \"probe\" }\n";
+    let files = "[tools.probe.grants]\n\
+                 filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
+    workspace.own_config(
+        &[&tool("relay", "relay", calls), &tool("probe", "probe", files), tables].concat(),
+    );
+    workspace
+}
+
+/// A call that makes its file, so that a test knows that it has begun, and then waits for one
+/// that never comes, or loops as soon as there is one.
+fn endless(file: &str, loops: bool) -> Value {
+    let (until, then) = if loops { (file, "spin") } else { ("never", "") };
+    call("probe", json!({ "do": "gather", "path": file, "until": until, "then": then }))
 }
 
 const ALL: &str = "{ probe = \"probe\", count = \"keep\" }";
@@ -164,6 +187,86 @@ fn an_inner_call_ends_with_the_time_of_the_outer_one() {
     assert!(run.stderr.contains("`time`") || run.stderr.contains("500"), "{}", run.shown());
     // The next call works.
     check(&workspace, json!([echo("a")]), &["ok a"]);
+}
+
+#[test]
+fn the_own_time_of_an_inner_call_ends_it_alone() {
+    let workspace = workspace_of_files("[tools.probe.limits]\ntime = \"200ms\"\n");
+    for loops in [true, false] {
+        let steps = json!([endless("begun", loops), echo("on")]);
+        check(&workspace, steps, &["error limit: time (200ms) (transient)", "ok on"]);
+        std::fs::remove_file(workspace.path("begun")).unwrap();
+    }
+}
+
+#[test]
+fn ctrl_c_cancels_an_inner_call_with_its_outer_one() {
+    let workspace = workspace_of_files("[limits]\ntime = \"1h\"\n");
+    for (file, loops) in [("loops", true), ("waits", false)] {
+        let arguments = json!({ "steps": [endless(file, loops)] }).to_string();
+        let mut command = workspace.command();
+        command.args(["run", "relay", "--args", &arguments, "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !workspace.path(file).exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(130), "{stdout}");
+        assert!(stdout.starts_with(r#"{"outcome":"failed","kind":"cancelled""#), "{stdout}");
+    }
+}
+
+/// Sends so many calls of `relay` whose inner calls do not end by themselves, and returns
+/// their ids when one of the inner ones has begun.
+fn send_endless(client: &mut Client, workspace: &Workspace, calls: u32) -> Vec<u64> {
+    let file = |number: u32| format!("begun-{number}");
+    let send = |number| {
+        let steps = [endless(&file(number), number % 2 == 0)];
+        client.send("tools/call", json!({ "name": "relay", "arguments": { "steps": steps } }))
+    };
+    let ids = (0..calls).map(send).collect();
+    while !(0..calls).any(|number| workspace.path(&file(number)).exists()) {
+        assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    }
+    ids
+}
+
+#[test]
+fn a_call_that_is_given_up_over_mcp_ends_those_inside_it() {
+    // However long this takes, none ends for want of time.
+    let workspace = workspace_of_files("[limits]\ntime = \"1h\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    // More than there are places for.
+    let ids = send_endless(&mut client, &workspace, 100);
+    for id in &ids {
+        client.notify("notifications/cancelled", json!({ "requestId": id }));
+    }
+    // It runs only when they have left their places.
+    let answer = client.call("relay", json!({ "steps": [echo("after")] }));
+    assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");
+    let others = client.others();
+    let is_given_up = |it: &Value| it["id"].as_u64().is_some_and(|id| ids.contains(&id));
+    assert!(!others.iter().any(is_given_up), "{others:?}");
+}
+
+#[test]
+fn the_time_of_an_outer_call_ends_those_inside_it_in_a_server() {
+    let workspace = workspace_of_files(
+        "[tools.relay.limits]\ntime = \"1s\"\n[tools.probe.limits]\ntime = \"1h\"\n",
+    );
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    for id in send_endless(&mut client, &workspace, 4) {
+        let answer = client.answer(id);
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        // The outer call may just get to say what became of the inner one.
+        let ends = ["limit: time (1s)", "limit: time (that of the calling tool)"];
+        assert!(ends.iter().any(|end| text.contains(end)), "{answer}");
+    }
+    let answer = client.call("relay", json!({ "steps": [echo("after")] }));
+    assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");
 }
 
 #[test]

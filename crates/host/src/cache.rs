@@ -27,9 +27,9 @@ use rustix::io::Errno;
 use self::compile_lock::CompileLock;
 use self::description::is_description;
 pub(crate) use self::entry::{Entry, Verified};
-use self::key::names_entry;
 pub(crate) use self::key::{Digest, Key};
-use self::private::{is_partial, make_private, private, write_whole};
+use self::key::{is_entry, names_entry};
+use self::private::{make_private, private, write_whole};
 use crate::described::Described;
 use crate::wait::Wait;
 
@@ -286,11 +286,6 @@ impl DiskCache {
     fn error(&self, action: &'static str, source: io::Error) -> CacheError {
         CacheError { path: self.path.clone(), action, source }
     }
-}
-
-/// Whether a file of the directory is an entry, finished or not.
-fn is_entry(name: &str) -> bool {
-    names_entry(name) || is_partial(name)
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 use crate::artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::cache::{CacheProblem, Digest, DiskCache, Key};
-use crate::compile::compile;
+use crate::compile::{Compiled, compile};
 use crate::component_bytes::ComponentBytes;
 use crate::component_file::{ComponentFile, Opened};
+use crate::content::Content;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::Engines;
 use crate::imports;
-use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
 use crate::section;
@@ -65,27 +65,6 @@ struct Loaded {
     memory: Option<Reservation>,
     /// That of its bytes, where they are not part of this binary.
     digest: Option<Digest>,
-}
-
-/// The bytes that a component is compiled from.
-pub(crate) trait Content {
-    /// As messages name it.
-    fn path(&self) -> &Path;
-
-    /// The digest of the bytes.
-    fn digest(&mut self) -> Result<Digest, LoadError>;
-
-    /// The bytes, which a file may have changed since.
-    fn read(&mut self) -> Result<Vec<u8>, LoadError>;
-}
-
-/// Refuses a component that is too large.
-pub(crate) fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
-    if size <= COMPONENT_BYTES.as_u64() {
-        return Ok(());
-    }
-    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
-    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
 }
 
 impl Content for Opened<'_> {
@@ -251,24 +230,11 @@ impl Component {
         let section = section::described(&content);
         let compiled =
             compile(&wait, content, metering, None, compiling.program, compiling.memory)?;
-        let component = engines
-            .load(|engine| load_compiled(engine, &compiled))
-            .map_err(|error| LoadError::Engine(format!("{error:#}")))?;
+        let component = load_fresh(engines, &compiled)?;
         let memory = Some(reserve(path, &component)?);
-        let linked = link(&component);
-        let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
-        loaded.compiled = true;
+        let (mut loaded, is_final) = link_fresh(path, &component, section, describe)?;
         loaded.memory = memory;
         loaded.digest = Some(digest);
-        let described = match (section, component.get_export_index(None, "describe")) {
-            (Some(described), _) => Ok(described),
-            (None, Some(export)) => describe(&loaded.instance, &export),
-            (None, None) => Ok(Described::Nothing),
-        };
-        let is_final = described.is_ok();
-        loaded.described = described.unwrap_or_else(|NotNow(reason)| {
-            Described::Unusable(format!("{reason}; it is asked again later"))
-        });
         if let Some((cache, key)) = kept
             && is_final
         {
@@ -321,6 +287,53 @@ impl Component {
         let digest = Some(digest);
         Ok(Some(Self(Arc::new(Loaded { described, problems, memory, digest, ..linked }))))
     }
+}
+
+/// Loads what this process has just compiled.
+fn load_fresh(
+    engines: &Engines<'_>,
+    compiled: &Compiled,
+) -> Result<wasmtime::component::Component, LoadError> {
+    let loaded = engines.load(|engine| load_compiled(engine, compiled));
+    loaded.map_err(|error| LoadError::Engine(format!("{error:#}")))
+}
+
+/// Links what this process has just compiled, and asks it what it says of itself, where no
+/// section says so. Then comes whether it has answered.
+fn link_fresh(
+    path: &Path,
+    component: &wasmtime::component::Component,
+    section: Option<Described>,
+    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+) -> Result<(Loaded, bool), LoadError> {
+    let linked = link(component);
+    let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
+    loaded.compiled = true;
+    let described = match (section, component.get_export_index(None, "describe")) {
+        (Some(described), _) => Ok(described),
+        (None, Some(export)) => describe(&loaded.instance, &export),
+        (None, None) => Ok(Described::Nothing),
+    };
+    let is_final = described.is_ok();
+    loaded.described = described.unwrap_or_else(|NotNow(reason)| {
+        Described::Unusable(format!("{reason}; it is asked again later"))
+    });
+    Ok((loaded, is_final))
+}
+
+/// Asks what this process has just compiled what it says of itself.
+#[cfg(feature = "compiler")]
+pub(crate) fn describe_fresh(
+    engine: &Engine,
+    path: &Path,
+    compiled: &Compiled,
+    section: Option<Described>,
+    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow>,
+) -> Result<Described, LoadError> {
+    let engines = Engines { first: engine, other: &|| None };
+    let component = load_fresh(&engines, compiled)?;
+    let (loaded, _) = link_fresh(path, &component, section, describe)?;
+    Ok(loaded.described)
 }
 
 /// Links a component with what it imports and finds its `run`.

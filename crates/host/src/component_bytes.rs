@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cache::Digest;
-use crate::component::{Content, check_size};
+use crate::content::{Content, check_size};
 use crate::load_error::LoadError;
 
 /// The bytes of a component, for which the caller vouches.

@@ -10,7 +10,7 @@ use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
 use crate::cache::Digest;
-use crate::component::check_size;
+use crate::content::check_size;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 

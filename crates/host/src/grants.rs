@@ -2,16 +2,17 @@
 //! crate. Each kind is opened by a file of its own: directories by `filesystem`, another
 //! kind by a module below this one.
 
+mod granting;
 mod http;
 mod secrets;
 #[cfg(feature = "storage")]
 mod storage;
 mod tools;
 
+pub(crate) use granting::Granting;
+pub use granting::ToolStorage;
 pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
-#[cfg(feature = "storage")]
-pub use storage::ToolStorage;
 #[cfg(feature = "storage")]
 pub(crate) use storage::{
     HeldStorage, STORAGE_BYTES, StorageView, add_atomics, add_batch, add_store,
@@ -22,39 +23,16 @@ pub use tools::{
 };
 pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::Limits;
-use kitbag_files::Guard;
-use kitbag_http::Client;
 use kitbag_policy::{Grants, VariableGrant};
-use kitbag_secrets::Secrets;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::error::CallError;
 use crate::filesystem::Granted;
 use crate::grants::http::HeldHttp;
-
-/// Where a tool keeps something: nowhere, since this kitbag was built without storage.
-#[cfg(not(feature = "storage"))]
-#[derive(Clone, Debug)]
-pub enum ToolStorage {}
-
-/// The grants of one call, and what they are opened with.
-#[derive(Clone, Copy)]
-pub(crate) struct Granting<'a> {
-    /// The name under which the tool was called.
-    pub(crate) tool: &'a str,
-    pub(crate) grants: &'a Grants,
-    pub(crate) guard: &'a Arc<Guard>,
-    pub(crate) client: &'a Client,
-    pub(crate) secrets: &'a Arc<Secrets>,
-    #[cfg_attr(not(feature = "storage"), expect(dead_code, reason = "nothing is kept"))]
-    pub(crate) storage: Option<&'a ToolStorage>,
-    pub(crate) tools: Option<&'a ToolCalls>,
-}
 
 /// The grants of one call, opened.
 pub(crate) struct HeldGrants {

@@ -13,11 +13,14 @@ use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
-use crate::budget::ServerMemory;
+use crate::budget::{MemoryBudget, ServerMemory};
 use crate::cache::{Digest, DiskCache, Key};
 use crate::call::{self, Call, Completion};
-use crate::component::{Compilation, Component, ComponentSource, Content as _};
+#[cfg(feature = "compiler")]
+use crate::component::describe_fresh;
+use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
+use crate::content::Content as _;
 use crate::components::Components;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
@@ -60,6 +63,16 @@ pub struct HostOptions {
     pub compiler: Option<PathBuf>,
     /// How connections for tools are made.
     pub connections: ClientOptions,
+}
+
+/// A component that was compiled ahead of its use.
+#[cfg(feature = "compiler")]
+pub struct Precompiled {
+    /// What [`NativeCode`](crate::NativeCode) takes, as it is or packed.
+    pub native: Vec<u8>,
+    /// What the component says of itself. `None` where this machine does not run the
+    /// native code.
+    pub described: Option<Described>,
 }
 
 struct Inner {
@@ -125,10 +138,7 @@ impl Host {
         let engines = Engines { first, other: &other };
         let timer = self.timer().map_err(LoadError::Engine)?;
         let memory = &self.0.options.memory.work;
-        let describe = |instance: &InstancePre<State>, export: &ComponentExportIndex| {
-            let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
-            asked.unwrap_or_else(|error| Err(NotNow(error.to_string())))
-        };
+        let describe = Self::describe(timer, metering, memory);
         let cache = self.0.options.cache.as_ref();
         let program = self.0.options.compiler.as_deref();
         let compiling = Compilation { program, memory, time: limits.compile, context };
@@ -327,7 +337,8 @@ impl Host {
         done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 
-    /// Compiles a component to what [`EmbeddedArtifact::new`] takes.
+    /// Compiles a component for a binary that it is part of, and asks it what it says of
+    /// itself where this machine runs code of that target.
     ///
     /// `path` names the component in errors, `target` is the triple that the
     /// artifact is for. It uses no feature that not every processor of that
@@ -337,22 +348,38 @@ impl Host {
     ///
     /// [`LoadError::Invalid`] where kitbag cannot run the component, or where compiling it
     /// takes longer.
-    ///
-    /// [`EmbeddedArtifact::new`]: crate::EmbeddedArtifact::new
     #[cfg(feature = "compiler")]
     pub fn precompile(
         path: &std::path::Path,
         content: &[u8],
         target: &str,
         time: std::time::Duration,
-    ) -> Result<Vec<u8>, LoadError> {
+    ) -> Result<Precompiled, LoadError> {
         let (size, context) = (content.len() as u64, RunContext::default());
         let wait = crate::wait::Wait::new(path, size, &context, time);
         let content = content.to_owned();
-        let memory = crate::budget::MemoryBudget::unlimited();
+        let section = crate::section::described(&content);
+        let memory = MemoryBudget::unlimited();
         let compiled =
             crate::compile::compile(&wait, content, Metering::Off, Some(target), None, &memory)?;
-        Ok(compiled.into_bytes())
+        let host = Self::new(HostOptions::default());
+        let engine = host.engine(Metering::Off).map_err(LoadError::Engine)?;
+        let timer = host.timer().map_err(LoadError::Engine)?;
+        let describe = Self::describe(timer, Metering::Off, &memory);
+        let described = describe_fresh(engine, path, &compiled, section, describe).ok();
+        Ok(Precompiled { native: compiled.into_bytes(), described })
+    }
+
+    /// What asks a component what it says of itself, on this thread.
+    fn describe<'a>(
+        timer: &'a Timer,
+        metering: Metering,
+        memory: &'a MemoryBudget,
+    ) -> impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<Described, NotNow> + 'a {
+        move |instance, export| {
+            let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
+            asked.unwrap_or_else(|error| Err(NotNow(error.to_string())))
+        }
     }
 
     fn engine(&self, metering: Metering) -> Result<&Engine, String> {

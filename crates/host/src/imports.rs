@@ -105,11 +105,17 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/atomics", "what the tool kept, where that is granted", add_atomics),
+    ("wasi:keyvalue/atomics", "what the tool kept, where that is granted", |l| {
+        add_atomics(l, State::storage)
+    }),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/batch", "what the tool kept, where that is granted", add_batch),
+    ("wasi:keyvalue/batch", "what the tool kept, where that is granted", |l| {
+        add_batch(l, State::storage)
+    }),
     #[cfg(feature = "storage")]
-    ("wasi:keyvalue/store", "what the tool kept, where that is granted", add_store),
+    ("wasi:keyvalue/store", "what the tool kept, where that is granted", |l| {
+        add_store(l, State::storage)
+    }),
     ("wasi:random/random", "random bytes", |l| {
         random::random::add_to_linker::<_, BoundedRandom>(l, State::random)
     }),

@@ -19,6 +19,7 @@ mod component;
 mod component_bytes;
 mod component_file;
 mod components;
+mod content;
 mod context;
 mod described;
 mod engines;
@@ -64,6 +65,8 @@ pub use grants::{
     Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
     ToolRequests,
 };
+#[cfg(feature = "compiler")]
+pub use host::Precompiled;
 pub use host::{Host, HostOptions};
 pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;

@@ -4,19 +4,29 @@
 //! which it is not known what they say of themselves, since clients list that. It ends
 //! when there is nothing left to compile. A server without tools of files has none.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
 use kitbag_host::Cancellation;
+use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
-
-use crate::server::{Generation, Server, WeakServer};
 
 /// How long a listing waits at most for what components say of themselves.
 pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
 
-/// Compiles the components of one generation after the other.
+/// A toolbox whose components are compiled ahead of their calls.
+pub(crate) trait Ahead: Send + Sync {
+    fn toolbox(&self) -> &Toolbox;
+
+    /// Notes that more is known of a tool than before.
+    fn learned(&self, name: &str);
+
+    /// Whether nothing of it is needed any more.
+    fn is_over(&self) -> bool;
+}
+
+/// Compiles the components of one toolbox after the other.
 pub(crate) struct Background {
     work: Mutex<Work>,
     /// Whether nothing more is compiled to learn what a component says of itself.
@@ -28,7 +38,7 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct Work {
     /// What the thread turns to next, leaving what it has not begun.
-    next: Option<Arc<Generation>>,
+    next: Option<Box<dyn Ahead>>,
     is_running: bool,
 }
 
@@ -40,21 +50,21 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Has the components of a generation compiled, and no longer those of the one
+    /// Has the components of a toolbox compiled, and no longer those of the one
     /// before.
-    pub(crate) fn start(&self, server: &Server, generation: &Arc<Generation>) {
-        let has_work = generation.toolbox.has_files();
+    pub(crate) fn start(self: &Arc<Self>, ahead: impl Ahead + 'static) {
+        let has_work = ahead.toolbox().has_files();
         let mut work = self.work();
         self.is_described.send_replace(!has_work);
         if has_work || work.is_running {
-            work.next = Some(Arc::clone(generation));
+            work.next = Some(Box::new(ahead));
         }
         if work.next.is_none() || work.is_running {
             return;
         }
-        let (server, cancellation) = (server.downgrade(), self.cancellation.clone());
+        let (background, cancellation) = (Arc::downgrade(self), self.cancellation.clone());
         let thread = thread::Builder::new().name("compile-ahead".into());
-        match thread.spawn(move || compile_all(&server, &cancellation)) {
+        match thread.spawn(move || compile_all(&background, &cancellation)) {
             Ok(_) => work.is_running = true,
             Err(error) => {
                 tracing::warn!("no tool is compiled before it is called: {error}");
@@ -73,8 +83,8 @@ impl Background {
         let _ = tokio::time::timeout(time, wait).await;
     }
 
-    /// The next generation. Without one the thread has to end.
-    fn next(&self) -> Option<Arc<Generation>> {
+    /// The next toolbox. Without one the thread has to end.
+    fn next(&self) -> Option<Box<dyn Ahead>> {
         let mut work = self.work();
         let next = work.next.take();
         work.is_running = next.is_some();
@@ -85,7 +95,7 @@ impl Background {
         self.work().next.is_some()
     }
 
-    /// Notes that all is known of a generation that can be, unless another has taken its
+    /// Notes that all is known of a toolbox that can be, unless another has taken its
     /// place.
     fn set_described(&self) {
         let work = self.work();
@@ -106,19 +116,19 @@ impl Drop for Background {
 }
 
 /// Is the thread.
-fn compile_all(server: &WeakServer, cancellation: &Cancellation) {
+fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
     // The server is kept alive between two steps only.
-    let next = || server.upgrade()?.background().next();
-    while let Some(generation) = next() {
-        let undescribed = generation.toolbox.undescribed();
-        let compile = |name: &str| compile_one(server, &generation, name, cancellation);
+    let next = || background.upgrade()?.next();
+    while let Some(ahead) = next() {
+        let undescribed = ahead.toolbox().undescribed();
+        let compile = |name: &str| compile_one(background, &*ahead, name, cancellation);
         if !undescribed.iter().all(|name| compile(name.as_str())) {
             continue;
         }
-        if let Some(server) = server.upgrade() {
-            server.background().set_described();
+        if let Some(background) = background.upgrade() {
+            background.set_described();
         }
-        let _ = generation.toolbox.uncompiled().iter().all(|name| {
+        let _ = ahead.toolbox().uncompiled().iter().all(|name| {
             // What has just failed would fail again.
             undescribed.contains(name) || compile(name.as_str())
         });
@@ -127,22 +137,17 @@ fn compile_all(server: &WeakServer, cancellation: &Cancellation) {
 
 /// Compiles one tool: whether to go on with the next.
 fn compile_one(
-    server: &WeakServer,
-    generation: &Generation,
+    background: &Weak<Background>,
+    ahead: &dyn Ahead,
     name: &str,
     cancellation: &Cancellation,
 ) -> bool {
-    let is_over =
-        |server: Server| server.closing().is_cancelled() || server.background().is_superseded();
-    if server.upgrade().is_none_or(is_over) {
+    let is_superseded = |background: Arc<Background>| background.is_superseded();
+    if background.upgrade().is_none_or(is_superseded) || ahead.is_over() {
         return false;
     }
-    match generation.toolbox.compile_ahead(name, cancellation) {
-        Ok(()) => {
-            if let Some(server) = server.upgrade() {
-                generation.learned(&server, name);
-            }
-        }
+    match ahead.toolbox().compile_ahead(name, cancellation) {
+        Ok(()) => ahead.learned(name),
         Err(_) if cancellation.is_cancelled() => return false,
         Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
     }

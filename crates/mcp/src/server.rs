@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::background::Background;
+use crate::background::{Ahead, Background};
 use crate::catalog::Catalog;
 use crate::keep_awake::KeepAwake;
 use crate::kept::KeptCalls;
@@ -42,7 +42,7 @@ struct Inner {
     metrics: Metrics,
     closing: CancellationToken,
     keep_awake: KeepAwake,
-    background: Background,
+    background: Arc<Background>,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
 }
@@ -76,6 +76,28 @@ pub(crate) struct Generation {
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
+/// A generation whose components are compiled ahead.
+struct OfGeneration {
+    server: WeakServer,
+    generation: Arc<Generation>,
+}
+
+impl Ahead for OfGeneration {
+    fn toolbox(&self) -> &Toolbox {
+        &self.generation.toolbox
+    }
+
+    fn learned(&self, name: &str) {
+        if let Some(server) = self.server.upgrade() {
+            self.generation.learned(&server, name);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.server.upgrade().is_none_or(|server| server.closing().is_cancelled())
+    }
+}
+
 impl Server {
     /// Makes a server for a toolbox. What a call would have to compile is compiled from
     /// now on, one component after the other, on a thread that ends with that.
@@ -107,11 +129,11 @@ impl Server {
             metrics: Metrics::new(),
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
-            background: Background::default(),
+            background: Arc::default(),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
         }));
-        server.background().start(&server, &server.generation());
+        server.compile_ahead(&server.generation());
         Ok(server)
     }
 
@@ -139,8 +161,14 @@ impl Server {
 
     /// Has calls begin with another generation from now on.
     pub(crate) fn replace(&self, generation: Arc<Generation>) {
-        self.background().start(self, &generation);
+        self.compile_ahead(&generation);
         *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    /// Has what the calls of a generation need compiled before them.
+    fn compile_ahead(&self, generation: &Arc<Generation>) {
+        let (server, generation) = (self.downgrade(), Arc::clone(generation));
+        self.background().start(OfGeneration { server, generation });
     }
 
     pub(crate) fn generation(&self) -> Arc<Generation> {
@@ -169,7 +197,7 @@ impl Server {
         &self.0.closing
     }
 
-    pub(crate) fn background(&self) -> &Background {
+    pub(crate) fn background(&self) -> &Arc<Background> {
         &self.0.background
     }
 

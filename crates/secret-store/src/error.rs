@@ -7,7 +7,8 @@ use std::time::Duration;
 use kitbag_contract::text::shown;
 use kitbag_secrets::{ReadError, ValueError};
 
-use crate::file::MOST_BYTES;
+/// The largest file that is taken for a store.
+pub(crate) const MOST_BYTES: u64 = 16 << 20;
 
 /// Why a store cannot be read or changed.
 #[derive(Debug, thiserror::Error)]

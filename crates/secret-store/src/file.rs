@@ -17,10 +17,7 @@ use kitbag_secrets::SecretValue;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::error::StoreError;
-
-/// The largest file that is taken for a store.
-pub(crate) const MOST_BYTES: u64 = 16 << 20;
+use crate::error::{MOST_BYTES, StoreError};
 
 /// An encrypted file of values.
 pub struct FileStore {

@@ -12,10 +12,10 @@ use crate::call_end::CallEnd;
 use crate::encodings::{Escapes, decode};
 use crate::leaks::{Leak, OnAnswer, OnRequest};
 use crate::placeholder::{PREFIX, Placeholder};
+use crate::read_error::ReadError;
 use crate::redact::Redactor;
 use crate::request::{Outgoing, Part, SecretRefusal};
 use crate::secrets::Secrets;
-use crate::source::ReadError;
 use crate::value::SecretValue;
 
 /// What a header `Authorization` starts with where it holds a user and a password.

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use zeroize::Zeroizing;
 
 use crate::call_end::CallEnd;
-use crate::source::ReadError;
+use crate::read_error::ReadError;
 use crate::value::{SecretValue, ValueError};
 
 /// How long a command may take by default: long enough to unlock something.

@@ -6,7 +6,7 @@ use kitbag_contract::text::shown;
 use kitbag_policy::SecretName;
 
 use crate::fingerprint::Fingerprint;
-use crate::source::ReadError;
+use crate::read_error::ReadError;
 
 /// A request before it is sent.
 #[derive(Clone, PartialEq, Eq)]

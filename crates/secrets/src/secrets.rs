@@ -7,7 +7,8 @@ use kitbag_policy::SecretName;
 
 use crate::call_end::CallEnd;
 use crate::leaks::{AllowedLeak, Leaks};
-use crate::source::{ReadError, ReadSecret};
+use crate::read_error::ReadError;
+use crate::source::ReadSecret;
 use crate::value::SecretValue;
 
 /// What reads the values of secrets, and what is taken for one. Nothing is read or put

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use blake3::Hasher;
 
+use super::private::is_partial;
 use crate::engines::SETTINGS;
 use crate::metering::Metering;
 
@@ -72,6 +73,11 @@ pub(super) fn is_digest(text: &str) -> bool {
 /// Whether a file of the cache's directory has the name of a finished entry.
 pub(super) fn names_entry(name: &str) -> bool {
     name.strip_suffix(EXTENSION).is_some_and(is_digest)
+}
+
+/// Whether a file of the directory is an entry, finished or not.
+pub(super) fn is_entry(name: &str) -> bool {
+    names_entry(name) || is_partial(name)
 }
 
 impl fmt::Display for Digest {

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 
 use super::description::is_description;
-use super::is_entry;
+use super::key::is_entry;
 use super::private::is_partial;
 
 /// A day, within which a use is not noted again, and after which no process still writes.

@@ -25,7 +25,8 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-use super::{Granting, HeldSecrets};
+use super::granting::Granting;
+use super::secrets::HeldSecrets;
 
 /// The most that the header fields of one `fields` take. A guest has up to
 /// [`HANDLES`](crate::limits::HANDLES) of them.

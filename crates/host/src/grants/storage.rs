@@ -11,12 +11,11 @@ use kitbag_contract::ByteSize;
 use kitbag_policy::{
     Decision, Grants, Request, StorageGrant, StorageRefusal, StorageRequest, decide,
 };
-use kitbag_storage::{Namespace, Storage, StorageError};
+use kitbag_storage::{Namespace, StorageError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
-use super::Granting;
-use crate::state::State;
+use super::granting::{Granting, ToolStorage};
 
 /// The most bytes that one use gives a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
@@ -39,15 +38,6 @@ mod bindings {
         with: { "wasi:keyvalue/store.bucket": crate::grants::storage::Bucket },
         trappable_error_type: { "wasi:keyvalue/store.error" => crate::grants::storage::BucketError },
     });
-}
-
-/// Where the tools of a workspace keep something, and which part of it is the tool's.
-#[derive(Clone, Debug)]
-pub struct ToolStorage {
-    /// What the workspace has.
-    pub storage: Storage,
-    /// The name of its namespace.
-    pub namespace: String,
 }
 
 /// The storage of one call.
@@ -149,18 +139,27 @@ impl HasData for HasStorage {
 }
 
 /// Links `wasi:keyvalue/store`.
-pub(crate) fn add_store(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    store::add_to_linker::<_, HasStorage>(linker, State::storage)
+pub(crate) fn add_store<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> StorageView<'_>,
+) -> wasmtime::Result<()> {
+    store::add_to_linker::<_, HasStorage>(linker, view)
 }
 
 /// Links `wasi:keyvalue/atomics`.
-pub(crate) fn add_atomics(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    atomics::add_to_linker::<_, HasStorage>(linker, State::storage)
+pub(crate) fn add_atomics<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> StorageView<'_>,
+) -> wasmtime::Result<()> {
+    atomics::add_to_linker::<_, HasStorage>(linker, view)
 }
 
 /// Links `wasi:keyvalue/batch`.
-pub(crate) fn add_batch(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    batch::add_to_linker::<_, HasStorage>(linker, State::storage)
+pub(crate) fn add_batch<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> StorageView<'_>,
+) -> wasmtime::Result<()> {
+    batch::add_to_linker::<_, HasStorage>(linker, view)
 }
 
 impl StorageView<'_> {

@@ -1,0 +1,30 @@
+//! The bytes that a component is compiled from, wherever they are.
+
+use std::path::Path;
+
+use kitbag_contract::ByteSize;
+
+use crate::cache::Digest;
+use crate::limits::COMPONENT_BYTES;
+use crate::load_error::LoadError;
+
+/// The bytes that a component is compiled from.
+pub(crate) trait Content {
+    /// As messages name it.
+    fn path(&self) -> &Path;
+
+    /// The digest of the bytes.
+    fn digest(&mut self) -> Result<Digest, LoadError>;
+
+    /// The bytes, which a file may have changed since.
+    fn read(&mut self) -> Result<Vec<u8>, LoadError>;
+}
+
+/// Refuses a component that is too large.
+pub(crate) fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
+    if size <= COMPONENT_BYTES.as_u64() {
+        return Ok(());
+    }
+    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
+    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
+}
