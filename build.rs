@@ -472,7 +472,10 @@ impl Built {
                     }
                     Request::Storage(StorageRequest(wanted)) => {
                         if wanted != StorageGrant::default() {
-                            return Err(failed("described", &"it asks for storage of another size"));
+                            return Err(failed(
+                                "described",
+                                &"it asks for storage of another size",
+                            ));
                         }
                         declared.keeps = true;
                         continue;

@@ -51,11 +51,8 @@ fn each_call_is_a_line_with_who_made_it_and_how_it_ended() {
         format!("{} {} {outcome} {reason}", field("event"), field("tool"))
     };
     let said: Vec<_> = lines.iter().map(said).collect();
-    let expected = [
-        "call calculate success -",
-        "call calculate error -",
-        "call calculate refused arguments",
-    ];
+    let expected =
+        ["call calculate success -", "call calculate error -", "call calculate refused arguments"];
     assert_eq!(said, expected, "a name that is no tool is no call");
     let first = &lines[0];
     assert!(first["caller"].as_str().unwrap().starts_with("user "), "{first}");
@@ -115,9 +112,7 @@ fn each_request_is_logged_with_what_allowed_it_or_what_it_was_refused_for() {
     let lines = logged(&workspace, &[]);
     let requests: Vec<_> = lines.iter().map(|line| line["requests"][0].clone()).collect();
     let origin = server.url();
-    let refused = |method: &str, kind: &str| {
-        json!({ "method": method, "origin": origin, "bytes": [0, 0], "refused": kind })
-    };
+    let refused = |method: &str, kind: &str| json!({ "method": method, "origin": origin, "bytes": [0, 0], "refused": kind });
     let mut allowed = requests[0].clone();
     assert!(allowed["bytes"][1].as_u64().unwrap() > 0, "{allowed}");
     allowed["bytes"] = json!([0, 0]);
@@ -181,8 +176,8 @@ fn where_nothing_can_be_logged_a_call_warns_or_is_refused() {
 #[test]
 fn servers_and_the_command_line_write_one_log() {
     let workspace = Workspace::with_toolsets(&["calc"]);
-    let mut servers =
-        [(); 2].map(|()| Client::start_with(&workspace, &[], Stdio::null()).after_handshake(json!({})));
+    let mut servers = [(); 2]
+        .map(|()| Client::start_with(&workspace, &[], Stdio::null()).after_handshake(json!({})));
     for round in 0..20 {
         let arguments = json!({ "name": "calculate", "arguments": { "expression": "1+1" } });
         let ids: Vec<_> =
@@ -217,8 +212,13 @@ fn no_tool_reads_or_changes_the_log() {
          filesystem = [{{ host = {state:?}, guest = \"/state\", mode = \"rw\" }}]\n"
     ));
     let before = fs::read(file(&workspace)).unwrap();
-    for path in ["/state/state/kitbag/audit/head.json", "/state/state/kitbag/audit/audit-000001.jsonl"] {
-        for arguments in [json!({ "do": "read", "path": path }), json!({ "do": "write", "path": path, "text": "x" })] {
+    for path in
+        ["/state/state/kitbag/audit/head.json", "/state/state/kitbag/audit/audit-000001.jsonl"]
+    {
+        for arguments in [
+            json!({ "do": "read", "path": path }),
+            json!({ "do": "write", "path": path, "text": "x" }),
+        ] {
             let run = workspace.run(&["run", "probe", "--args", &arguments.to_string()]);
             assert!(run.shown().contains("not-permitted"), "{}", run.shown());
         }

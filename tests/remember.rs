@@ -42,5 +42,5 @@ fn what_a_person_cannot_see_is_refused() {
     let tags: Vec<_> = (0..10_000).map(|it| format!("t{it}")).collect();
     let many = error(json!({ "text": "a", "tags": tags }));
     assert_eq!(many, "error: 10000 tags; a memory has at most 20\n");
-    assert!(!workspace.home().join(".local/state").exists(), "nothing is made");
+    assert!(!workspace.home().join(".local/state/kitbag/workspaces").exists(), "nothing is made");
 }

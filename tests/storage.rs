@@ -98,7 +98,7 @@ fn without_a_grant_nothing_is_kept_and_the_error_names_the_line() {
     let line = "no storage is granted; to allow it, set `storage = true` in `tools.keep.grants`";
     assert!(error.contains(line), "{error}");
     assert!(error.contains("for one call, add --grant storage"), "{error}");
-    assert!(!workspace.home().join(".local/state").exists(), "nothing is made");
+    assert!(!workspace.home().join(".local/state/kitbag/workspaces").exists(), "nothing is made");
     let granted = ["run", "keep", "--grant", "storage", "--args", &set.to_string()];
     assert_eq!(workspace.run(&granted).success(), "done\n");
     let why = workspace.run(&["why", "keep", "storage"]);

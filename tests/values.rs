@@ -238,7 +238,7 @@ fn what_is_not_run_is_not_counted() {
 
 #[test]
 fn without_a_rate_nothing_is_read_or_written() {
-    let without = workspace("");
+    let without = workspace("[audit]\nenable = false\n");
     run(&without, &["key=a"]).success();
     assert!(!state(&without).exists());
     // Not even looked at: what lies there could not be used.

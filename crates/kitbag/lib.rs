@@ -43,8 +43,8 @@ use std::sync::Arc;
 
 use kitbag_audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 use kitbag_config::{
-    AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile, Sourced,
-    Sources,
+    AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile,
+    Sourced, Sources,
 };
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};

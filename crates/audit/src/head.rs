@@ -18,8 +18,8 @@ const MOST_BYTES: u64 = 4096;
 
 const NAME: &str = "head.json";
 
-/// Where the chain of a log ends. Whoever keeps it elsewhere can tell that nothing before it was
-/// changed since, also where log and head were replaced together.
+/// Where the chain of a log ends. Kept elsewhere, it shows that nothing before it was changed
+/// since, also where log and head were replaced together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {

@@ -272,7 +272,7 @@ impl<R: Read> Lines<R> {
 
     /// The next line. A longer one than any of kitbag's is cut, and so is none of a chain.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line>> {
-            let mut text = Vec::new();
+        let mut text = Vec::new();
         let read = self.reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut text)?;
         if read == 0 {
             return Ok(None);

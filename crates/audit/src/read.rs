@@ -62,7 +62,7 @@ impl Entries {
     /// # Errors
     ///
     /// [`AuditError`] where a file cannot be read.
-    pub fn next(&mut self) -> Result<Option<Entry>, AuditError> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, AuditError> {
         loop {
             let (number, lines) = match &mut self.open {
                 Some((number, lines)) => (*number, lines),

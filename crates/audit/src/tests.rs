@@ -44,7 +44,12 @@ impl Place {
     }
 
     fn add(&self, text: &str) {
-        OpenOptions::new().append(true).open(self.file(1)).unwrap().write_all(text.as_bytes()).unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(self.file(1))
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
     }
 
     fn damage(&self) -> Damage {
@@ -73,7 +78,7 @@ fn append(log: &AuditLog, tools: &[&str]) {
 fn tools(log: &AuditLog) -> Vec<String> {
     let mut entries = log.entries().unwrap().unwrap();
     let mut tools = Vec::new();
-    while let Some(entry) = entries.next().unwrap() {
+    while let Some(entry) = entries.next_entry().unwrap() {
         match entry.event {
             AuditEvent::Call(call) => tools.push(call.tool),
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
@@ -98,7 +103,10 @@ fn what_was_recorded_is_read_and_verified() {
     assert_eq!((verified.lines, verified.open, verified.torn, verified.files), (3, 0, 0, 1));
     assert_eq!((verified.hash, verified.lines), (head.hash, head.lines));
     let first = &place.lines()[0];
-    assert!(first.starts_with(&format!(r#"{{"n":0,"prev":"{}","time":"2"#, "0".repeat(64))), "{first}");
+    assert!(
+        first.starts_with(&format!(r#"{{"n":0,"prev":"{}","time":"2"#, "0".repeat(64))),
+        "{first}"
+    );
 }
 
 #[test]
@@ -342,7 +350,7 @@ fn a_reader_sees_what_comes_later() {
     append(&place.log(), &["a"]);
     let log = place.log();
     let mut entries = log.entries().unwrap().unwrap();
-    let mut next = || entries.next().unwrap().map(|entry| entry.number);
+    let mut next = || entries.next_entry().unwrap().map(|entry| entry.number);
     assert_eq!((next(), next()), (Some(0), None));
     append(&log, &["b"]);
     assert_eq!((next(), next()), (Some(1), None));

@@ -91,7 +91,9 @@ impl AuditLog {
                         Damage::Missing { path: path.clone(), line: at, lines }
                     }
                     // This line holds the hash of the one before.
-                    NotNext::Other if at > 1 => Damage::Changed { path: path.clone(), line: at - 1 },
+                    NotNext::Other if at > 1 => {
+                        Damage::Changed { path: path.clone(), line: at - 1 }
+                    }
                     NotNext::Other | NotNext::NotALine => {
                         Damage::Changed { path: path.clone(), line: at }
                     }

@@ -77,9 +77,20 @@ impl Auditor {
     /// Records events in this log. Nothing is looked at before the first one.
     pub fn new(log: AuditLog, sync: Syncing, writing: Writing) -> Self {
         let is_synced = sync != Syncing::None && writing == Writing::Background;
-        let shared =
-            Shared { log, turn: Mutex::default(), waiting: Mutex::default(), changed: Condvar::new(), is_synced };
-        Self { shared: Arc::new(shared), sync, writing, thread: Mutex::default(), is_checked: AtomicBool::new(false) }
+        let shared = Shared {
+            log,
+            turn: Mutex::default(),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            is_synced,
+        };
+        Self {
+            shared: Arc::new(shared),
+            sync,
+            writing,
+            thread: Mutex::default(),
+            is_checked: AtomicBool::new(false),
+        }
     }
 
     /// The log.
@@ -107,9 +118,7 @@ impl Auditor {
 
     /// Why the last lines could not be written, after one more attempt.
     pub fn problem(&self) -> Option<AuditError> {
-        if self.shared.waiting().problem.is_none() {
-            return None;
-        }
+        self.shared.waiting().problem.as_ref()?;
         self.flush();
         self.shared.waiting().problem.clone()
     }
@@ -188,10 +197,9 @@ impl Shared {
             if waiting.has_ended {
                 return;
             }
-            // Lines that come meanwhile wake nobody.
-            let is_full = |waiting: &mut Waiting| {
-                waiting.records.len() < BATCH && !waiting.has_ended
-            };
+            // Lines that come meanwhile do not wake this thread.
+            let is_full =
+                |waiting: &mut Waiting| waiting.records.len() < BATCH && !waiting.has_ended;
             let waited = self.changed.wait_timeout_while(waiting, WAIT, is_full);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
             waiting.is_noticed = false;

@@ -20,11 +20,14 @@ const FOLLOW: Duration = Duration::from_millis(200);
 const SHOWN: usize = 50;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 Examples:
   kitbag audit --tool fetch --since 1d
   kitbag audit --outcome refused --json
-  kitbag audit verify", args_conflicts_with_subcommands = true)]
+  kitbag audit verify",
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -88,7 +91,7 @@ impl Args {
         let most = if self.all { usize::MAX } else { SHOWN };
         let mut last = std::collections::VecDeque::new();
         let mut left_out = 0_u64;
-        while let Some(entry) = entries.next()? {
+        while let Some(entry) = entries.next_entry()? {
             if self.matches(&entry, since) {
                 if last.len() >= most {
                     last.pop_front();
@@ -103,15 +106,17 @@ impl Args {
         for entry in &last {
             print(entry, as_json)?;
         }
-        while self.follow {
+        if !self.follow {
+            return Ok(Exit::Done);
+        }
+        loop {
             thread::sleep(FOLLOW);
-            while let Some(entry) = entries.next()? {
+            while let Some(entry) = entries.next_entry()? {
                 if self.matches(&entry, None) {
                     print(&entry, as_json)?;
                 }
             }
         }
-        Ok(Exit::Done)
     }
 
     fn matches(&self, entry: &Entry, since: Option<SystemTime>) -> bool {

@@ -339,7 +339,7 @@ impl OwnFiles {
             let file_name = script.file_name().unwrap_or_default();
             let opened =
                 self.examiner.open(&directory, Path::new(file_name), &script, OFlags::empty());
-            // What a link leads to is no code that somebody has put into this directory, and
+            // What a link leads to is no code that a person has put into this directory, and
             // an error of the script would show lines of it to a model.
             let is_linked = |real: &Path| {
                 let root = self.texts.real_root.as_deref().unwrap_or(Path::new(""));

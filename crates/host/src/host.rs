@@ -20,8 +20,8 @@ use crate::call::{self, Call, Completion};
 use crate::component::describe_fresh;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
-use crate::content::Content as _;
 use crate::components::Components;
+use crate::content::Content as _;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::{Engines, config, pool};
@@ -358,7 +358,7 @@ impl Host {
         let (size, context) = (content.len() as u64, RunContext::default());
         let wait = crate::wait::Wait::new(path, size, &context, time);
         let content = content.to_owned();
-        let section = crate::section::described(&content);
+        let section = section::described(&content);
         let memory = MemoryBudget::unlimited();
         let compiled =
             crate::compile::compile(&wait, content, Metering::Off, Some(target), None, &memory)?;

@@ -72,8 +72,8 @@ pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
-    RequestRecord,
-    ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, Roots, RootsError,
+    ClientOptions, Direct, DirectError, Nameservers, Proxy, ProxyError, RequestRecord, Roots,
+    RootsError,
 };
 #[cfg(feature = "storage")]
 pub use kitbag_storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};

@@ -8,7 +8,7 @@ use crate::described::Described;
 const NAME: &str = "kitbag:describe";
 
 /// Reads the section of a component. `None` where it has none, and where it is malformed,
-/// which is told of a component elsewhere.
+/// which another check reports.
 ///
 /// The section is one of the component itself or of a core module right in it, where a
 /// linker leaves those of Rust. A component within belongs to another tool, out of which

@@ -56,7 +56,8 @@ impl Audited {
         };
         let digest = match own {
             true => {
-                let mut digests = inner.grant_digests.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut digests =
+                    inner.grant_digests.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(digests.entry(tool.clone()).or_insert_with(digest))
             }
             false => digest(),
@@ -67,8 +68,7 @@ impl Audited {
     /// Notes the arguments, as the tool gets them.
     pub(crate) fn arguments(&self, inner: &Inner, arguments: &str) {
         let digest = blake3::hash(arguments.as_bytes()).to_hex().to_string();
-        let is_whole =
-            inner.config.audit.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
+        let is_whole = inner.config.audit.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
         let whole = is_whole.then(|| serde_json::from_str(arguments).ok()).flatten();
         let mut known = self.known();
         (known.arguments_digest, known.arguments) = (Some(digest), whole);
@@ -145,9 +145,7 @@ pub(crate) fn check(inner: &Inner) -> Result<(), AuditError> {
 }
 
 /// How a call ended, in a word, and what tells more of it: never what a tool or a caller wrote.
-pub(crate) fn outcome<R>(
-    ended: &Result<Ended<R>, ToolboxError>,
-) -> (&'static str, Option<String>) {
+pub(crate) fn outcome<R>(ended: &Result<Ended<R>, ToolboxError>) -> (&'static str, Option<String>) {
     match ended {
         Ok(Ended::Completed(call)) => completed(call),
         Ok(Ended::Suspended(_)) => ("suspended", None),

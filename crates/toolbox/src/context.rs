@@ -156,6 +156,7 @@ impl CallContext {
     }
 
     /// For whom the call is made.
+    #[cfg(feature = "storage")]
     pub(crate) fn owner(&self) -> &Caller {
         self.owner.as_ref().unwrap_or(&self.caller)
     }

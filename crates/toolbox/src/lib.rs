@@ -305,7 +305,9 @@ impl Toolbox {
         }
         let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
         let grants = &tool.grants.value;
-        let names_tools = adapter.is_some_and(Adapter::names_tools);
+        // What a script does stands in its header, whichever tools do it.
+        let names_tools = adapter.is_some_and(Adapter::names_tools)
+            || matches!(configured.source.value, ToolSource::Script(_));
         let tools = grants.tools_line().filter(|_| !names_tools);
         let lines = grants.network_line().into_iter().chain(tools);
         for line in lines.chain(unavailable) {

@@ -754,7 +754,7 @@ fn record(recording: &mut Recording<'_>) {
         });
     }
     if let Some(audited) = &recording.audited {
-        let outcome = std::mem::replace(&mut recording.outcome, ("", None));
+        let outcome = std::mem::take(&mut recording.outcome);
         audited.log(&recording.toolbox.0, recording.context, tool, outcome, elapsed);
     }
 }

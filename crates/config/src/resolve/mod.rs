@@ -3,11 +3,11 @@
 
 mod aliases;
 pub(crate) mod allowed_leaks;
+pub(crate) mod audit;
 mod ceiling;
 mod fit;
 pub(crate) mod grants;
 mod limits;
-pub(crate) mod audit;
 pub(crate) mod network;
 mod parameters;
 mod resolver;

@@ -418,7 +418,7 @@ fn every_line_that_is_printed_lets_the_tool_be_called() {
         let (setting, flag) = missing(&Fixture::new("").user(&own(tools)), alias, arguments);
         assert_eq!(flag, format!("--grant '{expected}'"));
         let allows = |fixture: &Fixture, call: Option<CallGrants>| {
-            let sources = kitbag_config::Sources { call_grants: call, ..fixture.sources() };
+            let sources = Sources { call_grants: call, ..fixture.sources() };
             let config =
                 load(&sources).unwrap_or_else(|errors| panic!("{setting} {flag}: {errors}"));
             let request = ToolRequest { alias, arguments };

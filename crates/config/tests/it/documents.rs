@@ -24,11 +24,13 @@ fn blocks(text: &str) -> Vec<(&str, &str)> {
     fenced.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
-/// What a block means in the user's own file. The tools that it grants something are there.
+/// What a block means in the user's own file. The tools that it grants something are there,
+/// unless it says where they come from.
 fn configuration(block: &str) -> Config {
     let lines = block.lines().filter_map(|line| line.strip_prefix("[tools."));
     let mut names: Vec<_> = lines.filter_map(|rest| rest.split(['.', ']']).next()).collect();
     names.dedup();
+    names.retain(|_| !block.contains("source = "));
     let builtins: Vec<BuiltinTool<'_>> = names.into_iter().map(BuiltinTool::from).collect();
     let fixture = Fixture::new("").directory("h/notes");
     let fixture = fixture.file("h/corp-ca.pem", include_str!("network/authority.pem")).user(block);

@@ -1,6 +1,7 @@
 //! Everything through [`kitbag_config::load`], on directories that exist.
 
 mod aliases;
+mod audit;
 mod callable_tools;
 mod ceilings;
 mod diagnostics;
@@ -15,7 +16,6 @@ mod hostile;
 mod http;
 mod layers;
 mod limits;
-mod audit;
 mod network;
 mod parameters;
 mod path_refusal;

@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
-    RequestRecord,
-    BoxError, CallLimits, Client, IncomingBody, RequestError, RequestTimes, Requests, TimePhase,
+    BoxError, CallLimits, Client, IncomingBody, RequestError, RequestRecord, RequestTimes,
+    Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
