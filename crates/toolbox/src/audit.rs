@@ -20,6 +20,7 @@ use crate::Inner;
 use crate::context::CallContext;
 use crate::error::ToolboxError;
 use crate::invocation::{Completed, Ended};
+use crate::tool::Tool;
 
 /// The most bytes of arguments that are logged as they are.
 const ARGUMENTS_BYTES: usize = 64 << 10;
@@ -48,17 +49,18 @@ impl Audited {
         Some(Arc::new(Self { id, parent, known: Mutex::default() }))
     }
 
-    /// Notes what the call is about to do. `own` says that its grants are its tool's own.
-    pub(crate) fn prepared(&self, inner: &Inner, tool: &ToolName, grants: &Grants, own: bool) {
+    /// Notes the grants in force.
+    pub(crate) fn prepared(&self, inner: &Inner, tool: &Tool, grants: &Grants) {
         let digest = || -> Arc<str> {
             let lines = grants.lines(&[]).join("\n");
             blake3::hash(lines.as_bytes()).to_hex().as_str().into()
         };
-        let digest = match own {
+        // Most often they are those of the tool, which stay the same.
+        let digest = match *grants == tool.grants.value {
             true => {
                 let mut digests =
                     inner.grant_digests.lock().unwrap_or_else(PoisonError::into_inner);
-                Arc::clone(digests.entry(tool.clone()).or_insert_with(digest))
+                Arc::clone(digests.entry(tool.name.clone()).or_insert_with(digest))
             }
             false => digest(),
         };

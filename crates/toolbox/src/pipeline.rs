@@ -195,8 +195,6 @@ fn prepare(
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
     let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
-    // Those of a call of its own, or with an adapter, are not the tool's.
-    let is_own = grants.is_none() && resolved.adapter.is_none() && resolved.is_granted;
     let mut grants = match grants {
         Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
         None => resolved.tool.grants.value.clone(),
@@ -232,7 +230,7 @@ fn prepare(
     }
     let arguments = text(&arguments);
     if let Some(audited) = &context.audited {
-        audited.prepared(inner, &tool.name, &authority.grants, is_own);
+        audited.prepared(inner, &tool, &authority.grants);
         audited.arguments(inner, &arguments);
     }
     let mut limits = authority.limits;
