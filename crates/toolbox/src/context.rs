@@ -45,7 +45,7 @@ pub struct CallContext {
     pub(crate) depth: u32,
     /// Which tools the caller may call.
     pub(crate) scope: Scope,
-    /// For whom the call is made: what built-in tools keep belongs to it. `None`, before the
+    /// The owner of the call: what built-in tools keep belongs to it. `None`, before the
     /// call begins: its caller. Calls inside of it have the same.
     pub(crate) owner: Option<Caller>,
     /// What the audit log is to say of it. `None`: nothing.
@@ -150,12 +150,12 @@ impl CallContext {
         self
     }
 
-    /// Settles for whom the call is made, which calls inside of it do not change.
+    /// Settles the owner of the call, which calls inside of it do not change.
     pub(crate) fn settle_owner(&mut self) {
         self.owner.get_or_insert_with(|| self.caller.clone());
     }
 
-    /// For whom the call is made.
+    /// The owner of the call.
     #[cfg(feature = "storage")]
     pub(crate) fn owner(&self) -> &Caller {
         self.owner.as_ref().unwrap_or(&self.caller)
