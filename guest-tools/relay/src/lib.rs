@@ -91,13 +91,15 @@ impl Tool for Relay {
                     said.push(aliases.collect::<Vec<_>>().join(" "));
                 }
                 Step::Call { tool, arguments, times } => {
+                    let arguments = arguments.to_string();
                     for _ in 0..times {
-                        said.push(shown(tools::call(&tool, &arguments)));
+                        said.push(shown(tools::call_json(&tool, &arguments)));
                     }
                 }
                 Step::Start { tool, arguments, times } => {
+                    let arguments = arguments.to_string();
                     for _ in 0..times {
-                        match tools::start(&tool, &arguments) {
+                        match tools::start_json(&tool, &arguments) {
                             Ok(pending) => started.push(pending),
                             Err(error) => said.push(shown(Err(error))),
                         }

@@ -1,0 +1,7 @@
+//! Memory that the tool has from its start, so that a benchmark of its calls is not one of
+//! memory that grows.
+
+fn main() {
+    println!("cargo::rustc-link-arg-cdylib=--initial-heap=2097152");
+    println!("cargo::rerun-if-changed=build.rs");
+}
