@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
@@ -200,6 +201,32 @@ fn servers_and_the_command_line_write_one_log() {
     assert_eq!((&verified["open"], &verified["torn"]), (&json!(0), &json!(0)));
     assert_eq!(logged(&workspace, &["--caller", "user"]).len(), 3);
     assert!(logged(&workspace, &["--caller", "client"]).len() >= 20);
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_leaves_a_log_that_verifies_with_each_answered_call() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    workspace.own_config("[audit]\nsync = \"each\"\n");
+    let arguments = json!({ "name": "calculate", "arguments": { "expression": "1+1" } });
+    let (mut answered, mut ends) = (0, 0);
+    for round in 0..25_u64 {
+        let server = Client::start_with(&workspace, &[], Stdio::null());
+        let mut server = server.after_handshake(json!({}));
+        // The first is waited for, so that the others come one after the other without a start.
+        server.call("calculate", json!({ "expression": "1" }));
+        answered += 1;
+        for _ in 0..40 {
+            server.send("tools/call", arguments.clone());
+        }
+        std::thread::sleep(Duration::from_micros(700 * round));
+        server.kill();
+        let verified = verify(&workspace);
+        let lines = verified["lines"].as_u64().unwrap();
+        assert!(lines >= answered, "{answered} calls were answered: {verified}");
+        ends += u64::from(lines > answered && lines < answered + 40);
+        answered = lines;
+    }
+    assert!(ends > 0, "no process was killed while it wrote");
 }
 
 #[test]

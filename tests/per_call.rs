@@ -29,7 +29,14 @@ fn granted(workspace: &Workspace, relative: &str, guest: &str, access: Access) -
     let root = workspace.root().canonicalize().unwrap();
     let host = if relative.is_empty() { root } else { root.join(relative) };
     let guest = guest.parse().unwrap();
-    Grants::from(vec![DirectoryGrant { host, guest, access, include: Vec::new(), identity: None }])
+    Grants::from(vec![DirectoryGrant {
+        host,
+        guest,
+        access,
+        include: Vec::new(),
+        protected: None,
+        identity: None,
+    }])
 }
 
 /// What a call got, in a sentence.

@@ -404,6 +404,7 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             guest,
             access,
             include: Vec::new(),
+            protected: None,
             identity: None,
         }];
         let call = Call {

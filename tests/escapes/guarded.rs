@@ -163,7 +163,7 @@ fn guarded_names_are_guarded_in_every_spelling() {
             assert!(got.ends_with("refused (not-permitted)"), "{arguments}: {got}");
         }
     }
-    for name in [".gitignore", "git", ".github", "digit", "kitbag.toml", "git~", "git~x"] {
+    for name in [".gitignore", "git", ".gitkeep", "digit", "kitbag.toml", "git~", "git~x"] {
         let got = kitbag.call_in_test("probe", write(&format!("/data/{name}"), "fine"));
         assert!(got.ends_with("4 bytes"), "{got}");
     }

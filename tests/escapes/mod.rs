@@ -16,6 +16,7 @@ mod guarded;
 mod http;
 mod links;
 mod parties;
+mod protected;
 mod reports;
 mod resources;
 mod second_names;

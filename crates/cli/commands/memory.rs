@@ -116,7 +116,14 @@ impl Args {
                 let host = copy.path().canonicalize().map_err(failed)?;
                 let guest = GuestPath::new(DIRECTORY).expect("a constant in the right form");
                 let (access, include) = (Access::ReadOnly, Vec::new());
-                let directory = DirectoryGrant { host, guest, access, identity: None, include };
+                let directory = DirectoryGrant {
+                    host,
+                    guest,
+                    access,
+                    identity: None,
+                    include,
+                    protected: None,
+                };
                 let tool = configured(toolbox.config(), "remember");
                 let import = Invocation::command(tool, "memory/import", arguments, vec![directory]);
                 match call(toolbox, import, self.caller, as_json)? {

@@ -231,14 +231,22 @@ fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer
         "allowed": false, "request": request.to_string(), "kind": null,
         "reason": refusal.to_string(),
     });
-    if let PathRefusal::Secret { secret } = refusal {
-        let (include, list) =
-            (secret.as_include(), format!("tools.{}.grants.filesystem", tool.name));
-        text.push_str(&format!(
-            "\n  to allow it, add `{include}` to `include` of `{}` in `{list}`",
-            secret.directory
-        ));
-        json["missing"] = json!({ "entry": include, "keys": [list], "flag": null });
+    let list = format!("tools.{}.grants.filesystem", tool.name);
+    let missing = match refusal {
+        PathRefusal::Secret { secret } => {
+            let include = secret.as_include();
+            let advice = format!("add `{include}` to `include` of `{}`", secret.directory);
+            Some((advice, include))
+        }
+        PathRefusal::Protected { file } => {
+            let entry = "protected = []";
+            Some((format!("write `{entry}` for `{}`", file.directory), entry.to_owned()))
+        }
+        PathRefusal::Private { .. } | PathRefusal::Guarded { .. } => None,
+    };
+    if let Some((advice, entry)) = missing {
+        text.push_str(&format!("\n  to allow it, {advice} in `{list}`"));
+        json["missing"] = json!({ "entry": entry, "keys": [list], "flag": null });
     }
     Answer { is_allowed: false, text, json }
 }

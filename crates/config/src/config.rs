@@ -504,7 +504,14 @@ impl Config {
 /// What a component gets that says nothing of files: the workspace, to read.
 pub(crate) fn workspace_grant(host: PathBuf, identity: Option<FileId>) -> DirectoryGrant {
     let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
-    DirectoryGrant { host, guest, access: Access::ReadOnly, include: Vec::new(), identity }
+    DirectoryGrant {
+        host,
+        guest,
+        access: Access::ReadOnly,
+        include: Vec::new(),
+        protected: None,
+        identity,
+    }
 }
 
 /// What is kitbag's own: what the caller named, and what the workspace holds, which may

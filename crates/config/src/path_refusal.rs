@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::FileId;
-use kitbag_files::{Change, Located, OpenAs, canonical, locate, open};
+use kitbag_files::{Change, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open};
 use kitbag_glob::Include;
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedSecret};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, PathRequest, RefusedFile, WhyRefused};
 
 use crate::config::{Config, Tool};
 use crate::text::shown_path;
@@ -26,7 +25,17 @@ pub enum PathRefusal {
     )]
     Secret {
         /// The file, and the glob that would include it.
-        secret: RefusedSecret,
+        secret: RefusedFile,
+    },
+    /// Another program would run something by it, and the grant does not say that it may.
+    #[error(
+        "`{}` is one of the names by which another program runs something, which a tool changes \
+         only where its grant says `protected = []`",
+        kitbag_contract::text::shown(&file.guest())
+    )]
+    Protected {
+        /// The file or directory.
+        file: RefusedFile,
     },
     /// It decides what a tool may do, or what others run or read.
     #[error("no tool changes `{}`", shown_path(path))]
@@ -66,11 +75,16 @@ impl Config {
             })
         {
             let (directory, path) = (grant.guest.clone(), inner.to_owned());
-            let secret = RefusedSecret { directory, path, is_private: false };
+            let secret = RefusedFile { directory, path, why: WhyRefused::Secret };
             return Some(PathRefusal::Secret { secret });
         }
         match request.access {
             Access::ReadOnly => None,
+            Access::ReadWrite if protected(grant).are_on(&grant.host, inner) => {
+                let (directory, path) = (grant.guest.clone(), inner.to_owned());
+                let file = RefusedFile { directory, path, why: WhyRefused::Protected };
+                Some(PathRefusal::Protected { file })
+            }
             Access::ReadWrite => self.unchanged(grants, &path, located.as_ref()),
         }
     }
@@ -87,8 +101,11 @@ impl Config {
             return Some(PathRefusal::Guarded { path });
         }
         let writable = grants.iter().filter(|grant| grant.access == Access::ReadWrite);
-        let writable: Vec<(PathBuf, FileId)> = writable
-            .filter_map(|grant| Some((grant.host.clone(), locate(&grant.host).ok()?.id())))
+        let writable: Vec<_> = writable
+            .filter_map(|grant| {
+                let (path, id) = (grant.host.clone(), locate(&grant.host).ok()?.id());
+                Some(Writable { path, id, protected: protected(grant) })
+            })
             .collect();
         let table = guard.table(&writable);
         let seals = |directory: &&Path| {
@@ -105,6 +122,12 @@ impl Config {
             || located.is_some_and(|located| table.is_kept(&located.stat));
         is_forbidden.then(|| PathRefusal::Guarded { path: path.to_owned() })
     }
+}
+
+/// The names that a tool does not change by a grant.
+fn protected(grant: &DirectoryGrant) -> ProtectedNames {
+    // Texts that are no names were refused with the configuration.
+    ProtectedNames::of_grant(grant.protected.as_deref()).unwrap_or_default()
 }
 
 /// A path inside the guest, from the one that holds it.

@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, OpenAs, canonical, open, resolve};
+use crate::protected::ProtectedNames;
 use crate::secrets::SecretNames;
 use crate::sys::{id_of, id_of_metadata};
 
@@ -55,7 +56,18 @@ pub struct Guard {
     /// What the last call met of what no tool reads.
     private_table: Mutex<Arc<GuardTable>>,
     /// The links with sealed names below a directory that some tool may write; found once.
-    links: Mutex<HashMap<PathBuf, Arc<[PathBuf]>>>,
+    links: Mutex<HashMap<(PathBuf, ProtectedNames), Arc<[PathBuf]>>>,
+}
+
+/// A directory that a call may write.
+#[derive(Clone, Debug)]
+pub struct Writable {
+    /// Its canonical path.
+    pub path: PathBuf,
+    /// What it is.
+    pub id: FileId,
+    /// What in it is not changed.
+    pub protected: ProtectedNames,
 }
 
 /// A guard as one call meets it, with the identities of that moment.
@@ -117,6 +129,13 @@ pub enum Change {
     Remove,
     /// The contents or the metadata of what it leads to.
     Content,
+}
+
+impl Writable {
+    /// A directory in which the names of the built-in list are not changed.
+    pub fn new(path: PathBuf, id: FileId) -> Self {
+        Self { path, id, protected: ProtectedNames::default() }
+    }
 }
 
 impl Guard {
@@ -184,8 +203,8 @@ impl Guard {
     }
 
     /// Looks up what this call must not change. `writable` are the directories
-    /// that it may write: canonical path and identity.
-    pub fn table(&self, writable: &[(PathBuf, FileId)]) -> GuardTable {
+    /// that it may write.
+    pub fn table(&self, writable: &[Writable]) -> GuardTable {
         let mut table = GuardTable::default();
         let GuardedPaths { own: _, private: _, files, topics, granted, writable: _ } = &self.paths;
         let [own, canonical_own] = self.own();
@@ -196,20 +215,20 @@ impl Guard {
         }
         table.kept.places = canonical_own.iter().chain(canonical_private).cloned().collect();
         table.sealed.extend(program_id);
-        for (top, _) in writable {
+        for top in writable {
             self.links(top).iter().for_each(|link| table.name(link, true));
         }
         for topic in topics {
             let is_granted = || {
                 let topic = canonical(topic);
-                writable.iter().any(|(path, _)| path.starts_with(&topic))
+                writable.iter().any(|it| it.path.starts_with(&topic))
             };
             table.name(topic, !is_granted());
         }
-        for path in granted.iter().chain(writable.iter().map(|(path, _)| path)) {
+        for path in granted.iter().chain(writable.iter().map(|it| &it.path)) {
             table.name(path, false);
         }
-        for (path, id) in writable {
+        for Writable { path, id, protected: _ } in writable {
             table.roots.insert(*id);
             if self.guarded_above(path).is_some() || repository_above(path).is_some() {
                 table.sealed.insert(*id);
@@ -231,9 +250,11 @@ impl Guard {
     }
 
     /// The links with sealed names below a directory.
-    fn links(&self, top: &Path) -> Arc<[PathBuf]> {
+    fn links(&self, top: &Writable) -> Arc<[PathBuf]> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(links.entry(top.to_owned()).or_insert_with(|| sealed_links(top).into()))
+        let Writable { path, id: _, protected } = top;
+        let found = links.entry((path.clone(), protected.clone()));
+        Arc::clone(found.or_insert_with(|| sealed_links(path, protected).into()))
     }
 }
 

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, statat};
 
 use crate::names::{fold, is_guarded};
 use crate::owner::{home, read_system_file};
+use crate::protected::ProtectedNames;
 use crate::sys::{id_of, id_of_metadata};
 
 /// Where kitbag keeps its own below a home directory, where no variable says otherwise; and
@@ -84,11 +85,11 @@ pub(crate) fn files_in(paths: &[PathBuf]) -> Option<HashSet<FileId>> {
 /// of the kernel held, on a busy disk, 16,384 took more than 30 seconds.
 const SEARCHED_DIRECTORIES: usize = 1 << 11;
 
-/// The links below a directory whose names no tool changes, and those in a `.kitbag` that
-/// stand for its configuration, its tools, or one of these. The directories next to the
-/// top come first; those of other file systems, and those that links lead to, are left
-/// out.
-pub(crate) fn sealed_links(top: &Path) -> Vec<PathBuf> {
+/// The links below a directory whose names no tool changes, or none that may change the
+/// directory by a grant that protects these, and those in a `.kitbag` that stand for its
+/// configuration, its tools, or one of these. The directories next to the top come first; those
+/// of other file systems, and those that links lead to, are left out.
+pub(crate) fn sealed_links(top: &Path, protected: &ProtectedNames) -> Vec<PathBuf> {
     /// In which directory an entry lies.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Place {
@@ -122,7 +123,13 @@ pub(crate) fn sealed_links(top: &Path) -> Vec<PathBuf> {
             let text = name.to_string_lossy();
             let inner = path.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
             let is_sealed = match place {
-                Place::Ordinary => is_guarded(&text),
+                Place::Ordinary => {
+                    let is_protected = || {
+                        let within = path.file_name().map(|name| name.to_string_lossy());
+                        protected.matches_in(within.as_deref(), &text) || protected.are_in(&text)
+                    };
+                    is_guarded(&text) || is_link && is_protected()
+                }
                 Place::Kitbag => matches!(&*fold(&text), "config.toml" | "tools"),
                 Place::Tools => true,
             };
@@ -150,13 +157,17 @@ mod tests {
     fn links_with_sealed_names_are_found_and_those_in_kitbags_directories() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
-        for path in ["a/b", ".kitbag/tools/in", ".kitbag/notes", ".git/hooks"] {
+        for path in ["a/b", ".github", ".kitbag/tools/in", ".kitbag/notes", ".git/hooks"] {
             fs::create_dir_all(root.join(path)).unwrap();
         }
         for link in [
             "a/.git",
             "a/b/.HG",
             "a/plain",
+            "a/.envrc",
+            "a/.vscode",
+            ".github/workflows",
+            "a/tasks.json",
             ".kitbag/config.toml",
             ".kitbag/readme",
             ".kitbag/notes/x",
@@ -168,10 +179,17 @@ mod tests {
         }
         // Not followed: it would lead in a circle.
         symlink("..", root.join("a/up")).unwrap();
-        let mut found = sealed_links(root);
+        let mut found = sealed_links(root, &ProtectedNames::default());
         found.sort();
-        let expected = [".kitbag/config.toml", ".kitbag/tools/x.wasm", "a/.git", "a/b/.HG"];
-        assert_eq!(found, expected.map(|link| root.join(link)));
+        let sealed = [".kitbag/config.toml", ".kitbag/tools/x.wasm", "a/.git", "a/b/.HG"];
+        let protected = [".github/workflows", "a/.envrc", "a/.vscode"];
+        let mut expected = [&sealed[..], &protected].concat();
+        expected.sort();
+        assert_eq!(found, expected.iter().map(|link| root.join(link)).collect::<Vec<_>>());
+        let none = ProtectedNames::new::<&str>(&[]).unwrap();
+        let mut found = sealed_links(root, &none);
+        found.sort();
+        assert_eq!(found, sealed.map(|link| root.join(link)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kitbag_contract::{
 use kitbag_files::Guard;
 use kitbag_http::{Client, RequestRecord};
 use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{Grants, RefusedSecret, StorageRefusal};
+use kitbag_policy::{Grants, RefusedFile, StorageRefusal};
 use kitbag_secrets::Secrets;
 use tokio::sync::SemaphorePermit;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
@@ -78,8 +78,8 @@ pub struct Completion {
     pub stdout: Captured,
     /// What the tool printed to its standard error. Untrusted.
     pub stderr: Captured,
-    /// The files that look like secrets and that the tool was refused, at most five of them.
-    pub refused_secrets: Vec<RefusedSecret>,
+    /// The files in its directories that the tool was refused, at most five of them.
+    pub refused_files: Vec<RefusedFile>,
     /// The requests over HTTP that the tool was refused, at most five of them.
     pub refused_requests: Vec<HttpRefusal>,
     /// What became of its requests over HTTP, of a hundred at most.
@@ -189,14 +189,14 @@ pub(crate) async fn run(
         Ok(Outcome::NeedsInput(_)) | Err(_) => Vec::new(),
     };
     let stdout = ended.secrets.mask_printed(stdio.out.captured());
-    let refused_secrets = ended.refused_secrets;
+    let refused_files = ended.refused_files;
     let misses_directories = ended.misses_directories;
     Ok(Completion {
         result,
         emitted,
         stdout,
         stderr,
-        refused_secrets,
+        refused_files,
         refused_requests: ended.refused_requests,
         requests: ended.requests.0,
         more_requests: ended.requests.1,
@@ -278,7 +278,7 @@ impl Completion {
             emitted: Vec::new(),
             stdout: Captured::default(),
             stderr: Captured::default(),
-            refused_secrets: Vec::new(),
+            refused_files: Vec::new(),
             refused_requests: Vec::new(),
             requests: Vec::new(),
             more_requests: 0,
@@ -354,7 +354,7 @@ struct Ended<T> {
     /// The limit that the guest met last, whatever came of it.
     refused: Option<LimitKind>,
     emitted: Emitted,
-    refused_secrets: Vec<RefusedSecret>,
+    refused_files: Vec<RefusedFile>,
     refused_requests: Vec<HttpRefusal>,
     requests: (Vec<RequestRecord>, u64),
     refused_storage: Vec<StorageRefusal>,
@@ -408,7 +408,7 @@ async fn run_guest<T>(
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
-    let refused_secrets = store.data_mut().take_refused_secrets();
+    let refused_files = store.data_mut().take_refused_files();
     let refused_requests = store.data_mut().take_refused_requests();
     let requests = store.data().request_records();
     let refused_storage = store.data_mut().take_refused_storage();
@@ -421,7 +421,7 @@ async fn run_guest<T>(
         fuel,
         refused,
         emitted,
-        refused_secrets,
+        refused_files,
         refused_requests,
         requests,
         refused_storage,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use kitbag_contract::{Limits, STDIO_BYTES};
 use kitbag_http::RequestRecord;
 use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{RefusedSecret, StorageRefusal};
+use kitbag_policy::{RefusedFile, StorageRefusal};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// The files that look like secrets and that the guest was refused.
-    pub(crate) fn take_refused_secrets(&mut self) -> Vec<RefusedSecret> {
+    pub(crate) fn take_refused_files(&mut self) -> Vec<RefusedFile> {
         self.granted.directories.take_refused()
     }
 

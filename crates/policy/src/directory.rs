@@ -26,6 +26,9 @@ pub struct DirectoryGrant {
     /// same, by their paths. In a directory that is, or lies in, what looks like a secret
     /// itself it may open everything.
     pub include: Vec<String>,
+    /// Names of files in there that it does not change although it may write: those by which
+    /// another program would run something. `None`: the built-in list.
+    pub protected: Option<Vec<String>>,
     /// The directory that was there when the grant was checked. The host gives
     /// no other one. `None`: any.
     pub identity: Option<FileId>,
@@ -50,16 +53,26 @@ pub struct PathRequest {
     pub access: Access,
 }
 
-/// A file that a tool was refused: it looks like a secret that no grant names, or is one that
-/// no grant opens.
+/// A file that a tool was refused although it lies in a granted directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedSecret {
+pub struct RefusedFile {
     /// Where the guest finds the granted directory that holds it.
     pub directory: GuestPath,
     /// Its path in there, with all links followed. Untrusted.
     pub path: String,
+    /// Why.
+    pub why: WhyRefused,
+}
+
+/// Why a tool was refused a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyRefused {
+    /// It looks like a secret that no grant names.
+    Secret,
     /// kitbag keeps its own secrets there, so that no grant opens it.
-    pub is_private: bool,
+    Private,
+    /// Another program would run something by it, and it was to be changed.
+    Protected,
 }
 
 /// What a tool may do inside a granted directory.
@@ -118,12 +131,18 @@ impl DirectoryGrant {
     /// alone, so whether a link leads elsewhere is left to the host.
     pub fn holds(&self, other: &Self) -> bool {
         // Each field, so that one that is added here gives a call no more by accident.
-        let Self { host, guest, access, include, identity: _ } = other;
+        let Self { host, guest, access, include, protected, identity: _ } = other;
+        let protects = || match (&self.protected, protected) {
+            (None, other) => other.is_none(),
+            (Some(own), None) => own.is_empty(),
+            (Some(own), Some(other)) => own.iter().all(|name| other.contains(name)),
+        };
         let mut parts = host.components();
         parts.all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
             && host.starts_with(&self.host)
             && self.guest.contains(guest)
             && self.access.includes(*access)
+            && (*access == Access::ReadOnly || protects())
             // Globs are of paths in the directory, so those of another one mean other files.
             && (include.is_empty()
                 || *host == self.host && include.iter().all(|glob| self.include.contains(glob)))
@@ -165,6 +184,9 @@ impl Kind for Vec<DirectoryGrant> {
             });
             if !grant.include.is_empty() {
                 entry["include"] = json!(grant.include);
+            }
+            if let Some(protected) = &grant.protected {
+                entry["protected"] = json!(protected);
             }
             entry
         };
@@ -213,7 +235,7 @@ impl PathRequest {
     }
 }
 
-impl RefusedSecret {
+impl RefusedFile {
     /// The file, as the guest names it.
     pub fn guest(&self) -> String {
         format!("{}/{}", self.directory.as_str().trim_end_matches('/'), self.path)
@@ -332,6 +354,11 @@ impl fmt::Display for DirectoryGrant {
         if !self.include.is_empty() {
             write!(f, ", with {}", shown(&self.include.join(", ")))?;
         }
+        match &self.protected {
+            None => {}
+            Some(names) if names.is_empty() => f.write_str(", protects nothing")?,
+            Some(names) => write!(f, ", protects {}", shown(&names.join(", ")))?,
+        }
         Ok(())
     }
 }
@@ -416,6 +443,7 @@ mod tests {
             guest,
             access: *access,
             include: Vec::new(),
+            protected: None,
             identity: None,
         }
     }
@@ -427,6 +455,7 @@ mod tests {
             guest: "/data".parse().unwrap(),
             access: Access::ReadOnly,
             include: include.iter().copied().map(String::from).collect(),
+            protected: None,
             identity: None,
         };
         let own = grant("/w", &[".env", "keys/*"]);
@@ -441,12 +470,40 @@ mod tests {
     }
 
     #[test]
+    fn a_grant_holds_another_one_that_protects_as_much() {
+        let grant = |access, protected: Option<&[&str]>| DirectoryGrant {
+            host: "/w".into(),
+            guest: "/data".parse().unwrap(),
+            access,
+            include: Vec::new(),
+            protected: protected.map(|names| names.iter().copied().map(String::from).collect()),
+            identity: None,
+        };
+        let check = |own: Option<&[&str]>, other: Option<&[&str]>, expected: bool| {
+            let [own, read] = [(Access::ReadWrite, own), (Access::ReadOnly, other)]
+                .map(|(access, protected)| grant(access, protected));
+            let written = grant(Access::ReadWrite, other);
+            assert_eq!(own.holds(&written), expected, "{own} {written}");
+            assert!(own.holds(&read), "what is only read needs no protection");
+        };
+        check(None, None, true);
+        check(None, Some(&[]), false);
+        check(None, Some(&["a"]), false);
+        check(Some(&[]), None, true);
+        check(Some(&[]), Some(&["a"]), true);
+        check(Some(&["a"]), Some(&["a", "b"]), true);
+        check(Some(&["a", "b"]), Some(&["a"]), false);
+        check(Some(&["a"]), None, false);
+    }
+
+    #[test]
     fn a_grant_holds_what_lies_in_it_with_no_more_access() {
         let grant = |host: &str, guest: &str, access| DirectoryGrant {
             host: host.into(),
             guest: guest.parse().unwrap(),
             access,
             include: Vec::new(),
+            protected: None,
             identity: None,
         };
         let own = grant("/w/data", "/data", Access::ReadOnly);
@@ -495,7 +552,7 @@ mod tests {
             if let Decision::Denied { .. } = decision {
                 let mut more = granted;
                 let PathRequest { guest, access } = request.clone();
-                more.push(DirectoryGrant { host: "/h".into(), guest, access, include: Vec::new(), identity: None });
+                more.push(DirectoryGrant { host: "/h".into(), guest, access, include: Vec::new(), protected: None, identity: None });
                 let is_allowed = matches!(decide(&more, &request), Decision::Allowed { .. });
                 prop_assert!(is_allowed);
             }

@@ -23,8 +23,8 @@ mod variable;
 pub use config_value::{ConfigValueError, ConfigValues};
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
-    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedSecret,
-    RequestedDirectory,
+    Access, DirectoryGrant, GuestPath, GuestPathError, PathRequest, RefusedFile,
+    RequestedDirectory, WhyRefused,
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
 pub use kind::{Effects, Kind, KindRequest, Reach};
@@ -355,7 +355,7 @@ mod tests {
     fn directory(guest: &str, access: Access) -> DirectoryGrant {
         let guest = guest.parse().unwrap();
         let (host, include) = (PathBuf::from("/tmp"), Vec::new());
-        DirectoryGrant { host, guest, access, include, identity: None }
+        DirectoryGrant { host, guest, access, include, protected: None, identity: None }
     }
 
     #[test]

@@ -60,10 +60,14 @@ fn manifest(builtin: &Builtin, configured: Option<&ConfiguredTool>, root: &Path)
                 Err(_) => &grant.host,
             };
             let include = grant.include.iter().map(|glob| string(glob)).collect::<Vec<_>>();
-            let more = match include.is_empty() {
+            let mut more = match include.is_empty() {
                 true => String::new(),
                 false => format!(", include = [{}]", include.join(", ")),
             };
+            if let Some(protected) = &grant.protected {
+                let names: Vec<_> = protected.iter().map(|name| string(name)).collect();
+                let _ = write!(more, ", protected = [{}]", names.join(", "));
+            }
             entry(&host.to_string_lossy(), grant.guest.as_str(), grant.access, &more)
         })
         .collect();

@@ -139,7 +139,14 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     let guest = GuestPath::new(TOPIC_GUEST_PATH).expect("a constant in the right form");
     let identity = Some(located.id());
     let include = topic.include.value.clone();
-    Ok(DirectoryGrant { host: located.path, guest, access: Access::ReadOnly, include, identity })
+    Ok(DirectoryGrant {
+        host: located.path,
+        guest,
+        access: Access::ReadOnly,
+        include,
+        protected: None,
+        identity,
+    })
 }
 
 /// The description of its topic that the guest gets, without what is empty: all of it is

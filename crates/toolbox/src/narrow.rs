@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kitbag_config::LimitFlags;
 use kitbag_contract::{FileId, Limits};
-use kitbag_files::{OpenAs, canonical, id_of, open, repository_above};
+use kitbag_files::{OpenAs, ProtectedNames, canonical, id_of, open, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
 use crate::Inner;
@@ -90,7 +90,9 @@ fn directory(
     let is_hidden = |name: &OsStr| {
         name.as_encoded_bytes().starts_with(b".") || secrets.matches(&name.to_string_lossy())
     };
-    if below.iter().any(is_hidden) {
+    let protected = ProtectedNames::of_grant(own.protected.as_deref()).unwrap_or_default();
+    let is_protected = protected.are_on(&own.host, &below.to_string_lossy());
+    if below.iter().any(is_hidden) || wanted.access == Access::ReadWrite && is_protected {
         return Err(format!("`{}` needs a grant of the tool's own", below.display()));
     }
     let opened = |path: &Path| open(path, OpenAs::Directory).map_err(|error| error.to_string());

@@ -639,7 +639,7 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
         lines.extend(call.tool.no_directories());
     }
     lines.extend(call.tool.grant_warnings());
-    lines.extend(completion.refused_secrets.iter().map(|it| call.tool.refused_secret(it)));
+    lines.extend(completion.refused_files.iter().map(|it| call.tool.refused_file(it)));
     let requests = completion.refused_requests.iter();
     lines.extend(requests.map(|it| call.tool.refused(&it.reason, it.missing.as_ref())));
     for StorageRefusal { reason, missing } in &completion.refused_storage {

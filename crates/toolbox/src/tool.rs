@@ -12,8 +12,8 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
 use kitbag_policy::{
-    Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedSecret,
-    Request, RequestedGrants, ToolGrants as CallableTools,
+    Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedFile,
+    Request, RequestedGrants, ToolGrants as CallableTools, WhyRefused,
 };
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
@@ -174,15 +174,27 @@ impl Tool {
         })
     }
 
-    /// What is said of a file that looks like a secret and that the tool was refused, with
-    /// the line that would allow it.
-    pub(crate) fn refused_secret(&self, refused: &RefusedSecret) -> String {
-        if refused.is_private {
-            let message =
-                format!("no tool reads `{}`, where kitbag keeps secrets", refused.guest());
-            return shown(&message).to_string();
-        }
-        let (name, include) = (&self.name, refused.as_include());
+    /// What is said of a file in its directories that the tool was refused, with the line that
+    /// would allow it.
+    pub(crate) fn refused_file(&self, refused: &RefusedFile) -> String {
+        let guest = refused.guest();
+        let (rule, key, entry) = match refused.why {
+            WhyRefused::Private => {
+                let message = format!("no tool reads `{guest}`, where kitbag keeps secrets");
+                return shown(&message).to_string();
+            }
+            WhyRefused::Secret => {
+                let rule = "looks like a secret, which a tool opens and changes only where its \
+                            grant includes it";
+                (rule, "include", refused.as_include())
+            }
+            WhyRefused::Protected => {
+                let rule = "is one of the names by which another program runs something, which a \
+                            tool changes only where its grant does not protect them";
+                (rule, "protected", String::new())
+            }
+        };
+        let name = &self.name;
         let mut own = self.grants.value.directories.iter();
         let advice = match own.find(|grant| grant.guest == refused.directory) {
             Some(grant)
@@ -193,21 +205,21 @@ impl Tool {
             {
                 let (guest, mode) = (&grant.guest, grant.access);
                 format!(
-                    "add `{{ host = \".\", guest = \"{guest}\", mode = \"{mode}\", include = [{include}] }}` \
+                    "add `{{ host = \".\", guest = \"{guest}\", mode = \"{mode}\", {key} = [{entry}] }}` \
                      to `tools.{name}.grants.filesystem`"
                 )
             }
+            Some(grant) if refused.why == WhyRefused::Protected => {
+                let guest = &grant.guest;
+                format!("write `protected = []` for `{guest}` in `tools.{name}.grants.filesystem`")
+            }
             Some(grant) => format!(
-                "add `{include}` to `include` of `{}` in `tools.{name}.grants.filesystem`",
+                "add `{entry}` to `include` of `{}` in `tools.{name}.grants.filesystem`",
                 grant.guest
             ),
-            None => format!("add `{include}` to `include` of the topic"),
+            None => format!("add `{entry}` to `include` of the topic"),
         };
-        let message = format!(
-            "`{}` looks like a secret, which a tool opens and changes only where its grant \
-             includes it; to allow it, {advice}",
-            refused.guest()
-        );
+        let message = format!("`{guest}` {rule}; to allow it, {advice}");
         shown(&message).to_string()
     }
 

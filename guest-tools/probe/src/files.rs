@@ -263,6 +263,26 @@ pub(crate) fn rename(call: &Call, arguments: &Arguments) -> Result<String, Stop>
     })
 }
 
+pub(crate) fn held(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
+    let name = arguments.text("name")?;
+    let places = Places::open();
+    let held = places.find(call, arguments, ["path", "preopen"])?.and_then(|place| {
+        let flags = DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY;
+        Ok(place.open(OpenFlags::DIRECTORY, flags)?)
+    });
+    let old = places.find(call, arguments, ["old", "old_preopen"])?;
+    let new = places.find(call, arguments, ["new", "new_preopen"])?;
+    let result = held.and_then(|held| {
+        let (old, new) = (old?, new?);
+        old.directory.rename_at(&old.path, new.directory, &new.path)?;
+        let (open, flags) = (OpenFlags::CREATE, DescriptorFlags::WRITE);
+        held.open_at(PathFlags::empty(), name, open, flags)?;
+        Ok("written".into())
+    });
+    let [held, old, new] = ["path", "old", "new"].map(|key| arguments.text(key).map(shown));
+    Ok(sentence(&format!("held {}, rename {} to {}", held?, old?, new?), result))
+}
+
 pub(crate) fn tmp(_: &Call, _: &Arguments) -> Result<String, Stop> {
     let places = Places::open();
     let Ok(place) = places.find_path("/", MARKER) else {

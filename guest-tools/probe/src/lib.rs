@@ -34,6 +34,7 @@
 //! | `symlink` | `target`, PATH | `symlink l to ../a.txt: done` |
 //! | `link` | OLD, NEW, [`follow` false] | `link a.txt to b.txt: done`; a hard link |
 //! | `rename` | OLD, NEW | `rename a.txt to b.txt: done` |
+//! | `held` | PATH, OLD, NEW, `name` | `held a, rename a to b: written`: opens the directory PATH, renames, and writes a file of that name in the directory that it has open |
 //! | `gather` | PATH, `until`, [`then` ""] | `gather a.txt: let go`: creates the file, and waits until there is one at the path `until`; with `then` of `spin`, it loops without end after that |
 //! | `tmp` | | `tmp: no directory`, `tmp: marker absent, left one`, `tmp: marker present` |
 //! | `print` | [`text` "", `to` "stdout", `repeat` 1], THEN | `print: 5 bytes to stdout` or `print: 65536 bytes to stdout, then refused (closed)`; `to` of `stdout`, `stderr`, `both` |
@@ -134,6 +135,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("symlink", files::symlink),
     ("link", files::link),
     ("rename", files::rename),
+    ("held", files::held),
     ("tmp", files::tmp),
     ("print", process::print),
     ("stdin", process::stdin),

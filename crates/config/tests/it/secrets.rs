@@ -313,7 +313,7 @@ fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
     );
     let fixture = fixture.user(&user);
     let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
-    let table = fixture.load().guard().table(&[(fixture.path("w"), id("w"))]);
+    let table = fixture.load().guard().table(&[Writable::new(fixture.path("w"), id("w"))]);
     let check = |parent: &str, name: &str, expected: [bool; 3]| {
         let found = Some(id(&format!("{parent}/{name}")));
         let changes = [Change::Put, Change::Remove, Change::Content];

@@ -20,7 +20,7 @@ fn what_is_named_is_sealed_by_identity_and_by_name_and_what_leads_there_is_pinne
         files: vec![root.join("build/current/tool.wasm"), root.join("missing/later.wasm")],
         ..GuardedPaths::default()
     });
-    let table = guard.table(&[(root.clone(), id_at(&root))]);
+    let table = guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let check = |parent: &str, name: &str, entry: bool, content: bool| {
         let parent = root.join(parent);
         let found = locate(&parent.join(name)).ok().map(|found| found.id());
@@ -56,7 +56,7 @@ fn a_directory_is_made_on_the_way_to_what_is_not_there_and_not_what_it_leads_to(
         files: vec![root.join("config/kitbag/config.toml")],
         ..GuardedPaths::default()
     });
-    let table = || guard.table(&[(root.clone(), id_at(&root))]);
+    let table = || guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let check = |table: &GuardTable, parent: &str, name: &str, expected: [bool; 2]| {
         let parent = id_at(&root.join(parent));
         let changes = [Change::NewDirectory, Change::Put];
@@ -92,7 +92,7 @@ fn a_topic_is_sealed_but_for_a_tool_that_it_is_granted_to() {
         Guard::new(GuardedPaths { topics: vec![root.join("notes")], ..GuardedPaths::default() });
     let check = |granted: &str, expected: bool| {
         let granted = root.join(granted);
-        let table = guard.table(&[(granted.clone(), id_at(&granted))]);
+        let table = guard.table(&[Writable::new(granted.clone(), id_at(&granted))]);
         let notes = locate(&root.join("notes")).unwrap();
         assert_eq!(table.seals(&notes.handle, notes.id()), expected, "{granted:?}");
     };
@@ -193,7 +193,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     assert!(hides("missing", "later.age") && hides("", "later"));
     assert!(!hides("old", "secrets.key"));
     // No tool changes it either.
-    let table = guard.table(&[(root.clone(), id_at(&root))]);
+    let table = guard.table(&[Writable::new(root.clone(), id_at(&root))]);
     let found = Some(id_at(&root.join("keys/secrets.key")));
     assert!(table.forbids(id_at(&root.join("keys")), "secrets.key", found, Change::Content));
     assert!(table.forbids(id_at(&root), "keys", None, Change::Remove));

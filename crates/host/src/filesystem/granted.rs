@@ -10,10 +10,11 @@ use std::sync::Arc;
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
 use kitbag_files::{
-    Guard, GuardTable, OpenAs, OpenError, PrivateTable, SecretNames, canonical, id_of, open,
+    Change, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames,
+    Writable, canonical, id_of, open,
 };
 use kitbag_glob::Include;
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedSecret};
+use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedFile, WhyRefused};
 use rustix::fs::{AtFlags, Stat, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
@@ -23,7 +24,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::error::CallError;
 
-/// How many refused secrets a call remembers: what is said of them is for a person.
+/// How many refused files a call remembers: what is said of them is for a person.
 const REFUSED: usize = 5;
 
 /// What a call may reach of the file system.
@@ -32,14 +33,14 @@ pub(crate) struct Granted {
     pub(super) preopens: Vec<Preopen>,
     /// Where the directories lie that the guest has open, by its handles.
     open: HashMap<u32, Place>,
-    /// The secrets that the guest was refused, at most [`REFUSED`].
-    refused: Vec<RefusedSecret>,
+    /// The files that the guest was refused, at most [`REFUSED`].
+    refused: Vec<RefusedFile>,
     /// Whether the guest asked for its directories and there are none.
     pub(super) is_missed: bool,
     /// The files that were made in this call.
     made: HashSet<FileId>,
     /// Those of the granted directories that it may write.
-    writable: Vec<(PathBuf, FileId)>,
+    writable: Vec<Writable>,
     guard: Arc<Guard>,
     /// What it must not change of them, from its first change on.
     table: Option<GuardTable>,
@@ -53,6 +54,7 @@ pub(super) struct Preopen {
     pub(super) guest: GuestPath,
     host: PathBuf,
     include: Include,
+    protected: ProtectedNames,
 }
 
 /// Where an open directory lies: by the names that the guest went through, with all links
@@ -158,8 +160,13 @@ impl Granted {
                      read; if that is right, restart kitbag",
                 ));
             }
+            let protected = ProtectedNames::of_grant(grant.protected.as_deref());
+            let protected = protected.map_err(|name| {
+                denied(grant, &format!("protects `{}`, which is not a name", shown(name)))
+            })?;
             if grant.access == Access::ReadWrite {
-                granted.writable.push((grant.host.clone(), id));
+                let protected = protected.clone();
+                granted.writable.push(Writable { path: grant.host.clone(), id, protected });
             }
             let include = Include::new(&grant.include).map_err(|(glob, reason)| {
                 denied(grant, &format!("includes `{}`, which is not a glob: {reason}", shown(glob)))
@@ -169,6 +176,7 @@ impl Granted {
                 guest: grant.guest.clone(),
                 host: grant.host.clone(),
                 include,
+                protected,
             });
         }
         Ok(granted)
@@ -241,7 +249,7 @@ impl Granted {
         if !self.is_secret(place, is_directory) {
             return Ok(());
         }
-        self.refuse(place, false)
+        self.refuse(place, WhyRefused::Secret)
     }
 
     /// Refuses what no tool reads, and remembers that. `entries` are the names on the way to
@@ -256,7 +264,7 @@ impl Granted {
         }
         let mut entries = entries.into_iter();
         let is_private = entries.any(|(parent, name, found)| self.is_private(parent, name, found));
-        if is_private { self.refuse(place, true) } else { Ok(()) }
+        if is_private { self.refuse(place, WhyRefused::Private) } else { Ok(()) }
     }
 
     /// Whether no tool reads an entry of a directory. `found` is what is there, where that is
@@ -265,10 +273,26 @@ impl Granted {
         self.private.hides(directory, name, found)
     }
 
+    /// Refuses to change a place by which another program would run something, and remembers
+    /// that. A directory that holds such places comes about by `change` only where it is made,
+    /// and stays where it is, since what lies in it is known by its name.
+    pub(super) fn refuse_protected(&mut self, place: &Place, change: Change) -> FsResult<()> {
+        let Preopen { host, protected, .. } = &self.preopens[place.preopen];
+        if protected.is_empty() {
+            return Ok(());
+        }
+        let replaces = matches!(change, Change::Put | Change::Remove)
+            && place.name().is_some_and(|name| protected.are_in(name));
+        if !replaces && !protected.are_on(host, &place.path) {
+            return Ok(());
+        }
+        self.refuse(place, WhyRefused::Protected)
+    }
+
     /// Refuses what is at a place, and remembers that.
-    fn refuse(&mut self, place: &Place, is_private: bool) -> FsResult<()> {
+    fn refuse(&mut self, place: &Place, why: WhyRefused) -> FsResult<()> {
         let directory = self.preopens[place.preopen].guest.clone();
-        let refused = RefusedSecret { directory, path: place.path.clone(), is_private };
+        let refused = RefusedFile { directory, path: place.path.clone(), why };
         if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
             self.refused.push(refused);
         }
@@ -298,8 +322,8 @@ impl Granted {
         self.is_missed
     }
 
-    /// The secrets that the guest was refused.
-    pub(crate) fn take_refused(&mut self) -> Vec<RefusedSecret> {
+    /// The files that the guest was refused.
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedFile> {
         std::mem::take(&mut self.refused)
     }
 

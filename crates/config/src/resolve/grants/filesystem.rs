@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName};
-use kitbag_files::{Guard, GuardedPaths, repository_above};
+use kitbag_files::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -43,6 +43,12 @@ pub(crate) struct DirectoryGrantConfig {
     #[serde(default)]
     #[schemars(extend("default" = [], "examples" = [[".env"]]))]
     pub(crate) include: Option<Written<Vec<Written<String>>>>,
+    /// What the tool does not change in there although it may write, as `NAME` or
+    /// `DIRECTORY/NAME`: without this the files by which another program runs something, such as
+    /// `.envrc` and `.vscode/tasks.json`. `[]` protects nothing.
+    #[serde(default)]
+    #[schemars(extend("examples" = [[]]))]
+    pub(crate) protected: Option<Written<Vec<Written<String>>>>,
 }
 
 /// A grant that is being checked: what of it could be understood.
@@ -54,6 +60,7 @@ struct Grant<'a> {
     guest: Option<GuestPath>,
     access: Access,
     include: Vec<String>,
+    protected: Option<Vec<String>>,
     is_enabled: bool,
 }
 
@@ -102,6 +109,16 @@ enum DirectoryProblem {
         own: String,
         /// The built-in.
         builtin: String,
+    },
+    /// A text is no name that a grant can protect.
+    #[error(
+        "`{}` is no name that can be protected; write the name of a file or directory, such as \
+         `.envrc`, or one with the directory that it lies in, such as `.vscode/tasks.json`",
+        shown(name)
+    )]
+    ProtectedName {
+        /// The text as it was given.
+        name: String,
     },
     /// Two grants overlap and differ in what they allow.
     #[error(
@@ -185,6 +202,7 @@ impl Resolver<'_> {
             for grant in weaker.value {
                 self.guest_path(grant.at(weaker.file));
                 self.include(grant.at(weaker.file));
+                self.protected(grant.at(weaker.file));
             }
         }
         let (count, most) = (effective.value.len(), MAX_GRANTS);
@@ -275,9 +293,25 @@ impl Resolver<'_> {
         grant.inner(|grant| grant.include.as_ref()).map(|at| self.globs(at)).unwrap_or_default()
     }
 
+    fn protected(&mut self, grant: At<'_, DirectoryGrantConfig>) -> Option<Vec<String>> {
+        let at = grant.inner(|grant| grant.protected.as_ref())?;
+        let mut names = Vec::with_capacity(at.value.len());
+        for name in at.value.iter().map(|name| name.at(at.file)) {
+            match ProtectedNames::new(&[name.value]) {
+                Ok(_) => names.push(name.value.clone()),
+                Err(_) => {
+                    let problem = DirectoryProblem::ProtectedName { name: name.value.clone() };
+                    self.report.at(name, problem);
+                }
+            }
+        }
+        Some(names)
+    }
+
     fn grant<'a>(&mut self, at: At<'a, DirectoryGrantConfig>, is_enabled: bool) -> Grant<'a> {
         let guest = self.guest_path(at);
         let include = self.include(at);
+        let protected = self.protected(at);
         let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
         let mut identity = None;
         let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
@@ -316,7 +350,7 @@ impl Resolver<'_> {
             identity = Some(directory.identity);
             Some(canonical)
         });
-        Grant { at, host, identity, guest, access, include, is_enabled }
+        Grant { at, host, identity, guest, access, include, protected, is_enabled }
     }
 }
 
@@ -372,8 +406,9 @@ impl Grant<'_> {
     }
 
     fn finish(self) -> Option<DirectoryGrant> {
-        let Self { access, include, identity, .. } = self;
-        Some(DirectoryGrant { host: self.host?, guest: self.guest?, access, include, identity })
+        let Self { access, include, protected, identity, .. } = self;
+        let (host, guest) = (self.host?, self.guest?);
+        Some(DirectoryGrant { host, guest, access, include, protected, identity })
     }
 }
 

@@ -1,0 +1,164 @@
+//! Files by which another program runs something: no tool changes them where its grant does not
+//! say so, on whatever way.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use super::Attempts;
+use super::anchors::write;
+use crate::support::{CallInTest, Workspace, probe, snapshot};
+
+/// `probe` with the workspace to be written, with further keys of the grant, and files that other
+/// programs run.
+fn workspace(keys: &str) -> Workspace {
+    let grant = format!("{{ host = \".\", guest = \"/workspace\", mode = \"rw\"{keys} }}");
+    let workspace = Workspace::with_probe(&format!("grants.filesystem = [{grant}]\n"));
+    for path in [".vscode/tasks.json", ".github/workflows/ci.yml", ".husky/pre-commit", ".bashrc"] {
+        workspace.file(path, "theirs");
+    }
+    for path in ["notes.txt", "meta/tasks.json", "github/workflows/own.yml", "made/x"] {
+        workspace.file(path, "own");
+    }
+    fs::create_dir(workspace.path("empty")).unwrap();
+    workspace
+}
+
+fn named(action: &str, path: &str) -> Value {
+    json!({ "do": action, "path": path })
+}
+
+fn between(action: &str, old: &str, new: &str) -> Value {
+    json!({ "do": action, "old": old, "new": new })
+}
+
+fn held(path: &str, old: &str, new: &str, name: &str) -> Value {
+    json!({ "do": "held", "path": path, "old": old, "new": new, "name": name })
+}
+
+/// Every way to change what another program runs.
+fn attacks() -> Vec<Value> {
+    vec![
+        write(".bashrc", "evil"),
+        write(".BashRC", "evil"),
+        write(".vscode/tasks.json", "evil"),
+        write(".vscode/Tasks.JSON", "evil"),
+        write(".github/workflows/new.yml", "evil"),
+        write("deep/.husky", "evil"),
+        json!({ "do": "append", "path": ".husky/pre-commit", "text": "evil" }),
+        named("truncate", ".bashrc"),
+        named("set-times", ".bashrc"),
+        named("remove", ".bashrc"),
+        named("mkdir", "made/.husky"),
+        named("mkdir", "made/.idea"),
+        // By another name.
+        write("linked", "evil"),
+        write("linked-directory/tasks.json", "evil"),
+        write("made/../.vscode/tasks.json", "evil"),
+        between("link", ".bashrc", "second"),
+        between("rename", ".bashrc", "aside"),
+        between("rename", "notes.txt", ".zshrc"),
+        between("rename", "notes.txt", ".vscode/launch.json"),
+        json!({ "do": "symlink", "target": "notes.txt", "path": ".zshrc" }),
+        // A directory that gets the name, or gives it up.
+        between("rename", "meta", "made/.vscode"),
+        between("rename", "github", "made/.github"),
+        between("rename", "empty", "made/.claude"),
+        between("rename", ".vscode", "aside"),
+        between("rename", ".github", "aside"),
+        json!({ "do": "symlink", "target": "../meta", "path": "made/.vscode" }),
+        // One that is open when it gets the name.
+        held("empty", "empty", "made/.vscode", "tasks.json"),
+        held(".vscode", ".vscode", "aside", "tasks.json"),
+        held("made", "made", ".config", "autostart"),
+        // What a protected name, or its directory, leads to.
+        write("env.sh", "evil"),
+        write("editor/tasks.json", "evil"),
+    ]
+}
+
+/// Links that were there before.
+fn links(workspace: &Workspace) {
+    workspace.file("env.sh", "theirs");
+    workspace.file("editor/tasks.json", "theirs");
+    workspace.file("deep/x", "");
+    symlink(".bashrc", workspace.path("linked")).unwrap();
+    symlink(".vscode", workspace.path("linked-directory")).unwrap();
+    symlink("env.sh", workspace.path(".zprofile")).unwrap();
+    symlink("../editor", workspace.path("deep/.vscode")).unwrap();
+}
+
+#[test]
+fn what_another_program_runs_is_not_changed_by_any_way() {
+    let workspace = workspace("");
+    links(&workspace);
+    let mut attempts = Attempts::new(&workspace);
+    for attack in attacks() {
+        let got = attempts.attempt(attack.clone());
+        assert!(got.ends_with("refused (not-permitted)"), "{attack}: {got}");
+    }
+    attempts.about("What lies beside it is.");
+    for allowed in [
+        write(".vscode/notes.md", "fine"),
+        write(".github/ISSUE_TEMPLATE.md", "fine"),
+        write("tasks.json", "fine"),
+        named("mkdir", "made/.vscode"),
+        named("mkdir", "made/workflows"),
+        between("rename", "notes.txt", "moved.txt"),
+        json!({ "do": "read", "path": ".vscode/tasks.json" }),
+    ] {
+        let got = attempts.attempt(allowed.clone());
+        assert!(!got.contains("refused"), "{allowed}: {got}");
+    }
+    for path in [".vscode/tasks.json", ".husky/pre-commit", ".bashrc", "env.sh"] {
+        assert_eq!(fs::read_to_string(workspace.path(path)).unwrap(), "theirs", "{path}");
+    }
+    snapshot!("ways_to_change_what_runs", &attempts.report);
+}
+
+#[test]
+fn each_of_these_ways_works_where_the_grant_protects_nothing() {
+    for attack in attacks() {
+        let workspace = workspace(", protected = []");
+        links(&workspace);
+        let got = workspace.kitbag().call_in_test("probe", attack.clone());
+        // The file system itself tells capitals apart.
+        assert!(!got.contains("not-permitted"), "{attack}: {got}");
+    }
+}
+
+#[test]
+fn a_grant_protects_the_names_that_it_says_instead() {
+    let workspace = workspace(", protected = [\"Makefile\", \"ci/run\"]");
+    workspace.file("ci/run", "theirs");
+    let kitbag = workspace.kitbag();
+    for path in ["Makefile", "made/makefile", "ci/run"] {
+        let got = kitbag.call_in_test("probe", write(path, "evil"));
+        assert!(got.ends_with("refused (not-permitted)"), "{got}");
+    }
+    for path in [".bashrc", "run"] {
+        let got = kitbag.call_in_test("probe", write(path, "fine"));
+        assert!(got.ends_with("4 bytes"), "{got}");
+    }
+    workspace.config(&probe(
+        "grants.filesystem = [{ host = \".\", guest = \"/a\", mode = \"rw\", protected = [\"a/b/c\"] }]\n",
+    ));
+    let run = workspace.run(&["check"]);
+    assert_eq!(run.code, 4, "{}", run.shown());
+    assert!(run.stderr.contains("`a/b/c` is no name that can be protected"), "{}", run.shown());
+}
+
+#[test]
+fn a_refusal_says_what_would_allow_it_and_why_agrees() {
+    let workspace = Workspace::with_toolsets(&["files", "write"]);
+    let run = workspace.run(&["run", "write_file", "path=.bashrc", "content=x"]);
+    assert_ne!(run.code, 0, "{}", run.shown());
+    let why = workspace.run(&["why", "write_file", ".bashrc", "--write"]);
+    assert_eq!(why.code, 6, "{}", why.shown());
+    for text in [&run.stderr, &why.stdout] {
+        assert!(text.contains("by which another program runs something"), "{text}");
+        assert!(text.contains("protected = []"), "{text}");
+    }
+    assert!(!workspace.path(".bashrc").exists());
+}
