@@ -386,7 +386,9 @@ fn load_exit(error: &LoadError) -> Exit {
             Exit::Limit
         }
         LoadError::Cancelled => Exit::Interrupted,
-        LoadError::Link { .. } | LoadError::Distrusted { .. } => Exit::Denied,
+        LoadError::Link { .. } | LoadError::Distrusted { .. } | LoadError::Pinned { .. } => {
+            Exit::Denied
+        }
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }

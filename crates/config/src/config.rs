@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
+use kitbag_contract::{ByteSize, FileId, Pin, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::{Deny, Proxy};
 use kitbag_policy::{
@@ -198,10 +198,19 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The component; absolute. It was not looked at and need not exist.
     pub wasm: Sourced<PathBuf>,
+    /// The digests that it must have, all of them. Default: any will do.
+    pub pins: Arc<[Pin]>,
     /// The built-in that it replaces, which is there no longer.
     pub replaces: Option<Sourced<String>>,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
+}
+
+impl LocalTool {
+    /// Has its component checked against one more digest, wherever it is loaded.
+    pub fn add_pin(&mut self, pin: Pin) {
+        self.pins = self.pins.iter().cloned().chain([pin]).collect();
+    }
 }
 
 /// A tool that is a script of Python.

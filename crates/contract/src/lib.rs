@@ -17,6 +17,7 @@ pub mod json;
 mod limit;
 mod name;
 mod outcome;
+mod pin;
 pub mod text;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field};
@@ -39,6 +40,7 @@ pub use name::{ToolName, ToolNameError};
 pub use outcome::{
     ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
+pub use pin::{ContentDigest, ContentDigestError, Pin};
 
 /// Name of the WIT package that holds the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";

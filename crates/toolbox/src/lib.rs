@@ -36,7 +36,7 @@ use kitbag_config::{
     BuiltinTool, BytesTool, Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic,
 };
 use kitbag_contract::text::nearest;
-use kitbag_contract::{ErrorInfo, Outcome, ToolName};
+use kitbag_contract::{ErrorInfo, Outcome, Pin, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 #[cfg(feature = "storage")]
 use kitbag_host::Storage;
@@ -332,7 +332,7 @@ impl Toolbox {
         }
         let source = self.0.component_source(&tool.source.value)?;
         let limits = tool.limits.limits();
-        let described = match self.0.host.known_description(&source, Metering::of(&limits)) {
+        let described = match self.0.host.known_description(&source, Metering::of(&limits))? {
             Some(described) => described,
             None => self.0.host.component(&source, &limits, &self.loading())?.described().clone(),
         };
@@ -583,7 +583,7 @@ impl Inner {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
             ToolSource::Local(local) => {
-                self.component_file(&local.wasm.value).map_err(|error| match error {
+                self.component_file(&local.wasm.value, &local.pins).map_err(|error| match error {
                     ToolboxError::Call(CallError::Load(LoadError::NotFound { path })) => {
                         ToolboxError::missing_component(path, local.wasm.origin.clone())
                     }
@@ -606,10 +606,14 @@ impl Inner {
     }
 
     /// Where the component of a file lies, without links on the way.
-    fn component_file(&self, path: &Path) -> Result<ComponentSource, ToolboxError> {
+    fn component_file(
+        &self,
+        path: &Path,
+        pins: &Arc<[Pin]>,
+    ) -> Result<ComponentSource, ToolboxError> {
         let file = |path| {
-            let owners = Some(Arc::clone(self.owners()));
-            ComponentSource::File(ComponentFile { path, owners })
+            let (owners, pins) = (Some(Arc::clone(self.owners())), Arc::clone(pins));
+            ComponentSource::File(ComponentFile { path, owners, pins })
         };
         let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         if plain().contains(path) {

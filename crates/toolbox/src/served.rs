@@ -96,8 +96,10 @@ impl Toolbox {
             }
             let metering = Metering::of(&configured.limits.limits());
             match known.description(&self.0, source, metering) {
-                None => served.undescribed.push(name.clone()),
-                Some(says) => {
+                // It is another component than it must be.
+                Err(_) => {}
+                Ok(None) => served.undescribed.push(name.clone()),
+                Ok(Some(says)) => {
                     if let Some(description) = says.description() {
                         offers.add(name, description, &mut served.problems);
                     }
@@ -116,7 +118,8 @@ impl Toolbox {
         let known = || {
             let configured = self.0.find(tool).ok()?;
             let source = self.0.component_source(&configured.source.value).ok()?;
-            self.0.host.known_description(&source, Metering::of(&configured.limits.limits()))
+            let metering = Metering::of(&configured.limits.limits());
+            self.0.host.known_description(&source, metering).ok()?
         };
         known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
     }

@@ -113,7 +113,8 @@ impl<'a> Resolver<'a> {
         }
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
-            let local = ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None });
+            let local = LocalTool { wasm, pins: Arc::default(), replaces: None, parameters: None };
+            let local = ToolSource::Local(local);
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
@@ -464,7 +465,7 @@ impl<'a> Resolver<'a> {
         let wasm = self.wasm(candidate, path);
         let replaces = self.replaces(parts);
         let parameters = self.component_parameters(parts, path);
-        Some(LocalTool { wasm: wasm?, replaces, parameters })
+        Some(LocalTool { wasm: wasm?, pins: Arc::default(), replaces, parameters })
     }
 
     /// The built-in that a local tool or a script replaces on purpose.
