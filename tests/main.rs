@@ -40,6 +40,7 @@ mod snapshots;
 mod storage;
 mod tools_page;
 mod trust;
+mod trusting;
 mod values;
 mod why;
 

@@ -207,6 +207,11 @@ pub struct LocalTool {
 }
 
 impl LocalTool {
+    /// A tool of which nothing is known but its component.
+    pub(crate) fn new(wasm: Sourced<PathBuf>) -> Self {
+        Self { wasm, pins: Arc::default(), replaces: None, parameters: None }
+    }
+
     /// Has its component checked against one more digest, wherever it is loaded.
     pub fn add_pin(&mut self, pin: Pin) {
         self.pins = self.pins.iter().cloned().chain([pin]).collect();

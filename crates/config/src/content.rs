@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_trust::{TrustRecord, TrustStore};
 
-use crate::config::Trust;
+use crate::config::{Config, Trust};
 use crate::file::SourceFile;
 use crate::origin::{Origin, Sourced};
 use crate::path::holds;
@@ -20,6 +20,26 @@ pub(crate) struct OwnContent<'a> {
     pub(crate) root: &'a Path,
     pub(crate) files: Vec<(String, &'a SourceFile)>,
     pub(crate) components: Vec<String>,
+}
+
+/// Whether the state directory lies in a workspace, which could then hold any record. A home
+/// directory that is a workspace has it in it, and is the user's own.
+fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
+    kitbag_files::canonical(state).starts_with(root) && !holds(root, home)
+}
+
+impl Config {
+    /// The records of the workspaces that the user trusts. `None`: there is no state directory.
+    pub fn trust_store(&self) -> Option<TrustStore> {
+        self.state.as_ref().map(|state| TrustStore::new(&state.value))
+    }
+
+    /// The state directory, where it lies in the workspace of this canonical path, which could
+    /// then hold any record.
+    pub fn state_inside(&self, root: &Path) -> Option<&Path> {
+        let state = &self.state.as_ref()?.value;
+        lies_in(state, root, self.home.as_deref()).then_some(state.as_path())
+    }
 }
 
 impl<'a> OwnContent<'a> {
@@ -43,7 +63,12 @@ impl<'a> OwnContent<'a> {
     }
 
     /// Whether it counts. `root` is the workspace as it was found.
-    pub(crate) fn trust(&self, root: &Path, trust: &Trust, sources: &Sources<'_>) -> WorkspaceTrust {
+    pub(crate) fn trust(
+        &self,
+        root: &Path,
+        trust: &Trust,
+        sources: &Sources<'_>,
+    ) -> WorkspaceTrust {
         let untrusted = |reason| {
             let root = root.to_owned();
             WorkspaceTrust::Untrusted(Box::new(UntrustedWorkspace { root, reason }))
@@ -76,9 +101,7 @@ impl<'a> OwnContent<'a> {
     fn record(&self, sources: &Sources<'_>) -> Result<TrustRecord, UntrustedReason> {
         let Some(state) = &sources.state else { return Err(UntrustedReason::NoState) };
         let state = &state.value;
-        // A home directory that is a workspace has the state directory in it.
-        let is_inside = kitbag_files::canonical(state).starts_with(self.root);
-        if is_inside && !holds(self.root, sources.home.as_deref()) {
+        if lies_in(state, self.root, sources.home.as_deref()) {
             return Err(UntrustedReason::StateInside(state.clone()));
         }
         let found = TrustStore::new(state).find(self.root);

@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_contract::ContentDigest;
 use kitbag_files::{OpenError, check_file_system};
-use kitbag_trust::Digest;
+use kitbag_trust::digest_of;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
@@ -86,8 +87,8 @@ impl SourceFile {
     }
 
     /// The digest of all that was read.
-    pub fn digest(&self) -> Digest {
-        Digest::of(self.content().as_bytes())
+    pub fn digest(&self) -> ContentDigest {
+        digest_of(self.content().as_bytes())
     }
 
     /// Takes a text as the content of a file. `root` is the workspace, to which

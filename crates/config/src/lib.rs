@@ -133,6 +133,10 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
         None => (config, report),
         untrusted => attempt(sources, untrusted),
     };
+    let config = config.map(|mut config| {
+        config.pin_components();
+        config
+    });
     (config, report.finish().err())
 }
 

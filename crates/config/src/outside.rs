@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
+use kitbag_contract::{ContentDigest, Pin};
 use kitbag_files::canonical;
 use kitbag_policy::{Access, DirectoryGrant};
-use kitbag_trust::{Digest, Place};
+use kitbag_trust::Place;
 
 use crate::config::{Config, LocalTool, ToolSource};
 use crate::file::Layer;
 use crate::origin::Origin;
+use crate::workspace_trust::COMMAND;
 
 impl Config {
     /// The places outside of the workspace that its files name, by whatever links: topics,
@@ -25,7 +27,8 @@ impl Config {
                 places.insert(Place { by, path, access });
             }
         };
-        for topic in self.topics.values().filter(|topic| self.is_of_workspace(&topic.subjects.origin))
+        for topic in
+            self.topics.values().filter(|topic| self.is_of_workspace(&topic.subjects.origin))
         {
             name(format!("topic `{}`", shown(&topic.id)), &topic.subjects.value, "read");
         }
@@ -65,13 +68,26 @@ impl Config {
         components
     }
 
-    /// The digest that the component of a local tool has to have, where a person trusts the
-    /// content of the workspace that it belongs to. The outer `None`: any will do. The inner
-    /// one: there was none when the workspace was trusted.
-    pub fn trusted_digest(&self, local: &LocalTool) -> Option<Option<Digest>> {
-        let record = self.workspace_trust.record()?;
-        let is_own = self.is_of_workspace(&local.wasm.origin);
-        is_own.then(|| record.components.get(&self.record_name(local)).copied().flatten())
+    /// Has the components of the workspace checked against the digests that a person trusts,
+    /// where there is a record of that.
+    pub(crate) fn pin_components(&mut self) {
+        /// No content has this digest.
+        const NONE: ContentDigest = ContentDigest([0; 32]);
+        let Some(record) = self.workspace_trust.record().cloned() else { return };
+        let mut tools = std::mem::take(&mut self.tools);
+        for tool in tools.values_mut() {
+            let ToolSource::Local(local) = &mut tool.source.value else { continue };
+            if !self.is_of_workspace(&local.wasm.origin) {
+                continue;
+            }
+            let digest = record.components.get(&self.record_name(local)).copied().flatten();
+            local.add_pin(Pin {
+                digest: digest.unwrap_or(NONE),
+                recorded_in: "the record of what was trusted".into(),
+                renewed_by: COMMAND.into(),
+            });
+        }
+        self.tools = tools;
     }
 
     /// The name that a record of trust has for a component.

@@ -222,10 +222,14 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
         reason: "it leads to a path that is not UTF-8".to_owned(),
     })?;
     // What a directory is called means nothing else.
-    let escaped: String = directory.trim_end_matches('/').chars().map(|char| match char {
-        '*' | '?' | '[' => format!("[{char}]"),
-        char => char.to_string(),
-    }).collect();
+    let escaped: String = directory
+        .trim_end_matches('/')
+        .chars()
+        .map(|char| match char {
+            '*' | '?' | '[' => format!("[{char}]"),
+            char => char.to_string(),
+        })
+        .collect();
     let rest = parts[fixed..].iter().map(|part| format!("/{part}"));
     let glob = escaped + &rest.collect::<String>();
     let glob = if glob.is_empty() { "/".to_owned() } else { glob };
@@ -239,8 +243,9 @@ impl Trust {
     /// The pattern that matches a workspace, by its canonical path.
     pub(crate) fn pattern(&self, root: &Path) -> Option<&Origin> {
         let root = root.to_str()?;
-        let matches =
-            |pattern: &&WorkspacePattern| Glob::new(&pattern.glob).is_ok_and(|glob| glob.matches(root));
+        let matches = |pattern: &&WorkspacePattern| {
+            Glob::new(&pattern.glob).is_ok_and(|glob| glob.matches(root))
+        };
         self.workspaces.iter().find(matches).map(|pattern| &pattern.origin)
     }
 

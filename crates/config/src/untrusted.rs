@@ -65,10 +65,8 @@ pub(crate) fn narrowed(
     });
     let knowledge = knowledge.map(|topics| {
         topics.filter_map(|id, _, topic| match has_topic(id) {
-            true => off(topic.enable).map(|enable| TopicConfig {
-                enable: Some(enable),
-                ..TopicConfig::default()
-            }),
+            true => off(topic.enable)
+                .map(|enable| TopicConfig { enable: Some(enable), ..TopicConfig::default() }),
             false => Some(TopicConfig { include: None, ..topic }),
         })
     });
@@ -82,8 +80,9 @@ pub(crate) fn narrowed(
         secrets: None,
         secret_store: None,
         allow_leak: None,
-        secret_files: secret_files
-            .map(|SecretFilesConfig { names, except: _ }| SecretFilesConfig { names, except: None }),
+        secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
+            SecretFilesConfig { names, except: None }
+        }),
         serve: serve.map(|ServeConfig { memory, tools }| ServeConfig { memory, tools }),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,
@@ -139,7 +138,8 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
         rate,
         answers: _,
     } = tool;
-    let grants = grants.map(|Written { value, span }| Written { value: narrowed_grants(value), span });
+    let grants =
+        grants.map(|Written { value, span }| Written { value: narrowed_grants(value), span });
     ToolConfig { enable: off(enable), grants, limits, rate, ..ToolConfig::default() }
 }
 

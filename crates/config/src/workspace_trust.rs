@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_trust::{Change, Digest, TrustRecord};
+use kitbag_contract::ContentDigest;
+use kitbag_trust::{Change, TrustRecord};
 
 use crate::origin::Origin;
 use crate::text::shown_path;
@@ -78,7 +79,7 @@ pub struct WorkspaceContent {
     /// The canonical path of the workspace.
     pub root: PathBuf,
     /// The files, by their paths in the workspace, with the digests of what was read of them.
-    pub files: BTreeMap<String, Digest>,
+    pub files: BTreeMap<String, ContentDigest>,
     /// The components in `.kitbag/tools`, by their paths in the workspace.
     pub components: Vec<String>,
 }
@@ -116,6 +117,11 @@ impl WorkspaceTrust {
 }
 
 impl WorkspaceContent {
+    /// Whether nothing configures the workspace.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.components.is_empty()
+    }
+
     /// How it differs from what is trusted. Components are compared by their digests when they
     /// are loaded; here by whether they are there.
     pub fn changes(&self, record: &TrustRecord) -> Vec<Change> {
@@ -166,7 +172,9 @@ impl fmt::Display for UntrustedReason {
                 "the state directory `{}` lies in it, and it could hold any record",
                 shown_path(state)
             ),
-            Self::Record(error) => write!(f, "the record of its trust is not usable, since {error}"),
+            Self::Record(error) => {
+                write!(f, "the record of its trust is not usable, since {error}")
+            }
         }
     }
 }

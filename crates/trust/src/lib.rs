@@ -8,10 +8,8 @@
 //! What makes up the content of a workspace is left to `kitbag-config`, and asking a person
 //! to the program.
 
-mod digest;
 mod record;
 mod store;
 
-pub use digest::Digest;
-pub use record::{Change, Place, TrustRecord};
-pub use store::{Texts, TrustError, TrustStore};
+pub use record::{Change, Place, TrustRecord, digest_of};
+pub use store::{Shown, TrustError, TrustStore};

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use kitbag_contract::ContentDigest;
 use kitbag_contract::text::shown;
 use serde::{Deserialize, Serialize};
-
-use crate::digest::Digest;
 
 /// The form of the file.
 pub(crate) const VERSION: u32 = 1;
@@ -23,10 +22,10 @@ pub struct TrustRecord {
     /// When it was trusted, in seconds since 1970.
     pub(crate) seconds: u64,
     /// The files that configure it, by their paths in the workspace.
-    pub files: BTreeMap<String, Digest>,
+    pub files: BTreeMap<String, ContentDigest>,
     /// Components, by their paths: in the workspace, or absolute. `None`: there was no such
     /// file.
-    pub components: BTreeMap<String, Option<Digest>>,
+    pub components: BTreeMap<String, Option<ContentDigest>>,
     /// What the configuration names outside of the workspace.
     pub places: BTreeSet<Place>,
 }
@@ -56,6 +55,11 @@ pub enum Change {
     Places,
 }
 
+/// The digest of a content.
+pub fn digest_of(bytes: &[u8]) -> ContentDigest {
+    ContentDigest(blake3::hash(bytes).into())
+}
+
 impl TrustRecord {
     /// A record of now, with nothing in it.
     pub fn new(workspace: impl Into<String>) -> Self {
@@ -76,15 +80,15 @@ impl TrustRecord {
     }
 
     /// The digest of all that is trusted, whenever that was.
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ContentDigest {
         let all = (&self.workspace, &self.files, &self.components, &self.places);
-        Digest::of(&serde_json::to_vec(&all).expect("every key is a string"))
+        digest_of(&serde_json::to_vec(&all).expect("every key is a string"))
     }
 
     /// How these files differ from those that are trusted.
     pub fn changes<'a>(
         &'a self,
-        files: impl IntoIterator<Item = (&'a str, Digest)>,
+        files: impl IntoIterator<Item = (&'a str, ContentDigest)>,
     ) -> Vec<Change> {
         let mut left: BTreeMap<_, _> =
             self.files.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();

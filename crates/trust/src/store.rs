@@ -7,19 +7,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kitbag_contract::ContentDigest;
 use kitbag_contract::text::shown;
 use kitbag_state::{Lock, SharedState, StateError, check_file, open};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::record::{TrustRecord, VERSION};
+use crate::record::{TrustRecord, VERSION, digest_of};
 
 /// The most bytes of a record that are read: about 30,000 files.
 const RECORD_BYTES: u64 = 4 << 20;
 
-/// The most bytes of texts that are read.
-const TEXTS_BYTES: u64 = 256 << 20;
+/// The most bytes that are read of what was shown.
+const SHOWN_BYTES: u64 = 256 << 20;
 
 /// How long a process waits for another that changes the records.
 const LOCK_TIME: Duration = Duration::from_secs(10);
@@ -27,11 +27,18 @@ const LOCK_TIME: Duration = Duration::from_secs(10);
 /// The end of the name of a record.
 const RECORD: &str = ".json";
 
-/// The end of the name of what keeps the texts of a record.
-const TEXTS: &str = ".texts";
+/// The end of the name of what was shown.
+const SHOWN: &str = ".shown";
 
-/// Texts of trusted files, by their digests.
-pub type Texts = BTreeMap<Digest, String>;
+/// What was shown when a workspace was trusted. It is for showing what has changed since, and
+/// decides nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// What it asks, in lines.
+    pub asks: Vec<String>,
+    /// The texts of its files, by their digests.
+    pub texts: BTreeMap<ContentDigest, String>,
+}
 
 /// The records of a user. Nothing is looked at before it is used.
 #[derive(Debug)]
@@ -93,33 +100,44 @@ impl TrustStore {
         }
     }
 
-    /// The texts of the files that were trusted, as far as they are kept. They are for showing
-    /// what has changed and nothing else: what counts is their digests.
+    /// What was shown when a workspace was trusted, as far as it is kept.
     ///
     /// # Errors
     ///
     /// As for [`find`](Self::find).
-    pub fn texts(&self, workspace: &Path) -> Result<Texts, TrustError> {
-        let Some(directory) = self.state.find()? else { return Ok(Texts::new()) };
-        let path = directory.join(name(workspace, TEXTS));
-        let mut texts: Texts = read(&path, TEXTS_BYTES)?.unwrap_or_default();
-        texts.retain(|digest, text| Digest::of(text.as_bytes()) == *digest);
-        Ok(texts)
+    pub fn shown(&self, workspace: &Path) -> Result<Shown, TrustError> {
+        let Some(directory) = self.state.find()? else { return Ok(Shown::default()) };
+        let path = directory.join(name(workspace, SHOWN));
+        let mut kept: Shown = read(&path, SHOWN_BYTES)?.unwrap_or_default();
+        kept.texts.retain(|digest, text| digest_of(text.as_bytes()) == *digest);
+        Ok(kept)
     }
 
-    /// Keeps a record, with the texts of its files, in the place of the one before.
+    /// Keeps a record, with what was shown, in the place of the one before.
     ///
     /// # Errors
     ///
     /// [`TrustError`] where it cannot be written. What was trusted before is trusted then.
-    pub fn write(&self, record: &TrustRecord, texts: &Texts) -> Result<(), TrustError> {
+    pub fn write(&self, record: &TrustRecord, shown: &Shown) -> Result<(), TrustError> {
         let directory = self.state.make()?;
         let _lock = lock(directory)?;
         let workspace = Path::new(&record.workspace);
         // A process that is stopped in between leaves the record of before, whose changes are
         // then shown as whole files.
-        write(&directory.join(name(workspace, TEXTS)), texts)?;
+        write(&directory.join(name(workspace, SHOWN)), shown)?;
         write(&directory.join(name(workspace, RECORD)), record)
+    }
+
+    /// Whether there is a record of a workspace, whatever is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`] where the directory of the records cannot be used.
+    pub fn is_kept(&self, workspace: &Path) -> Result<bool, TrustError> {
+        let directory = self.state.find()?;
+        let is_there =
+            |directory: &Path| directory.join(name(workspace, RECORD)).symlink_metadata().is_ok();
+        Ok(directory.is_some_and(is_there))
     }
 
     /// Trusts a workspace no longer. Returns whether it was trusted.
@@ -131,7 +149,7 @@ impl TrustStore {
         let Some(directory) = self.state.find()? else { return Ok(false) };
         let _lock = lock(directory)?;
         let was_there = remove(&directory.join(name(workspace, RECORD)))?;
-        remove(&directory.join(name(workspace, TEXTS)))?;
+        remove(&directory.join(name(workspace, SHOWN)))?;
         Ok(was_there)
     }
 
@@ -245,7 +263,7 @@ mod tests {
 
     fn record(workspace: &str) -> TrustRecord {
         let mut record = TrustRecord::new(workspace);
-        record.files.insert("a".into(), Digest::of(b"a"));
+        record.files.insert("a".into(), digest_of(b"a"));
         record
     }
 
@@ -253,7 +271,7 @@ mod tests {
     fn a_record_is_found_by_the_path_of_its_workspace_alone() {
         let (_directory, store) = store();
         assert!(store.find(Path::new("/w")).unwrap().is_none());
-        store.write(&record("/w"), &Texts::new()).unwrap();
+        store.write(&record("/w"), &Shown::default()).unwrap();
         assert_eq!(store.find(Path::new("/w")).unwrap().unwrap(), record("/w"));
         assert!(store.find(Path::new("/v")).unwrap().is_none());
         assert_eq!(store.all().unwrap(), [record("/w")]);
@@ -271,7 +289,7 @@ mod tests {
     #[test]
     fn a_record_that_others_could_have_written_or_that_is_damaged_is_an_error() {
         let (_directory, store) = store();
-        store.write(&record("/w"), &Texts::new()).unwrap();
+        store.write(&record("/w"), &Shown::default()).unwrap();
         let path = store.path().join(name(Path::new("/w"), RECORD));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
         assert!(store.find(Path::new("/w")).unwrap_err().to_string().contains("mode 622"));
@@ -287,31 +305,27 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_those_of_their_digests() {
+    fn texts_that_are_shown_are_those_of_their_digests() {
         let (_directory, store) = store();
-        let texts = Texts::from([
-            (Digest::of(b"one"), "one".to_owned()),
-            (Digest::of(b"two"), "another".to_owned()),
-        ]);
-        store.write(&record("/w"), &texts).unwrap();
-        let kept = store.texts(Path::new("/w")).unwrap();
-        assert_eq!(kept.into_values().collect::<Vec<_>>(), ["one"]);
+        let texts = [(digest_of(b"one"), "one"), (digest_of(b"two"), "another")];
+        let texts = texts.map(|(digest, text)| (digest, text.to_owned())).into();
+        let shown = Shown { asks: vec!["a".into()], texts };
+        store.write(&record("/w"), &shown).unwrap();
+        let kept = store.shown(Path::new("/w")).unwrap();
+        assert_eq!(kept.texts.into_values().collect::<Vec<_>>(), ["one"]);
+        assert_eq!(kept.asks, ["a"]);
     }
 
     #[test]
     fn every_difference_is_a_change() {
         let mut trusted = record("/w");
-        trusted.files.insert("b".into(), Digest::of(b"b"));
-        let files = [("a", Digest::of(b"A")), ("c", Digest::of(b"c"))];
+        trusted.files.insert("b".into(), digest_of(b"b"));
+        let files = [("a", digest_of(b"A")), ("c", digest_of(b"c"))];
         assert_eq!(
             trusted.changes(files),
-            [
-                Change::Changed("a".into()),
-                Change::Added("c".into()),
-                Change::Removed("b".into())
-            ]
+            [Change::Changed("a".into()), Change::Added("c".into()), Change::Removed("b".into())]
         );
-        let same = [("b", Digest::of(b"b")), ("a", Digest::of(b"a"))];
+        let same = [("b", digest_of(b"b")), ("a", digest_of(b"a"))];
         assert_eq!(trusted.changes(same), []);
     }
 

@@ -74,7 +74,8 @@ pub(crate) fn resolve(
     let is_untrusted = workspace_trust.untrusted().is_some();
     let nothing = ToolGrants::nothing();
     let deny = grants::http::deny(&configs, report);
-    let switches = Switches::new(&configs, place, sources.own_file(), ignored.is_some());
+    let is_ignored = ignored.is_some() || is_untrusted;
+    let switches = Switches::new(&configs, place, sources.own_file(), is_ignored);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,

@@ -80,7 +80,7 @@ impl Resolver<'_> {
                 NamedSource::Component(wasm) => {
                     let Ok(path) = self.bases.absolute(wasm) else { continue };
                     let wasm = Sourced { value: path, origin: origin.clone() };
-                    ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None })
+                    ToolSource::Local(LocalTool::new(wasm))
                 }
             };
             let source = Sourced { value, origin };
