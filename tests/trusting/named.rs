@@ -15,9 +15,9 @@ const CALL: [&str; 4] = ["run", "planted", "do=echo", "text=here"];
 fn an_option_and_a_variable_trust_the_workspace_for_one_process() {
     let workspace = greedy();
     let flag = [&CALL[..], &["--trust-workspace"]].concat();
-    assert_eq!(workspace.run(&flag).success(), "here\n");
+    assert_eq!(workspace.run(&flag).success(), "here");
     let with = |value: &str| workspace.run_with(&CALL, "", &[("KITBAG_TRUST_WORKSPACE", value)]);
-    assert_eq!(with("1").success(), "here\n");
+    assert_eq!(with("1").success(), "here");
     for value in ["", "0"] {
         assert_untrusted(&with(value));
     }
@@ -116,7 +116,7 @@ fn a_program_says_whether_the_workspace_is_trusted() {
                    trust` shows what it asks";
     assert_eq!(call(None), refused);
     assert_eq!(call(Some(false)), refused);
-    assert_eq!(call(Some(true)), "here\n");
+    assert_eq!(call(Some(true)), "here");
     // By the record where there is a state directory, unless the program says something.
     workspace.trust();
     assert_eq!(call(None), refused);
@@ -136,6 +136,6 @@ fn a_program_says_whether_the_workspace_is_trusted() {
         let arguments = json!({ "do": "echo", "text": "here" });
         builder.build().unwrap().call_in_test("planted", arguments)
     };
-    assert_eq!(with_state(None), "here\n");
+    assert_eq!(with_state(None), "here");
     assert_eq!(with_state(Some(false)), refused);
 }
