@@ -12,12 +12,13 @@ use kitbag_files::OpenError;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, SCRIPTS, TOOLS, Trust};
+use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
+use crate::lock::Lock;
 use crate::origin::{Origin, Sourced};
 use crate::parse::{Form, parse};
 use crate::path;
@@ -60,7 +61,17 @@ pub(crate) struct Read {
     pub(crate) named_script: Option<(ToolName, FoundScript)>,
     /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
+    pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
+}
+
+/// What was recorded of tools.
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// In the workspace.
+    pub(crate) workspace: Lock,
+    /// Beside the user's own file.
+    pub(crate) user: Lock,
 }
 
 /// A component in `.kitbag/tools`, and its manifest.
@@ -171,7 +182,7 @@ pub(crate) fn read(
     }
 
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let (mut tool_links, mut scripts) = (Vec::new(), BTreeMap::new());
+    let (mut tool_links, mut scripts, mut locks) = (Vec::new(), BTreeMap::new(), Locks::default());
     let mut keep = |file| {
         files.push(file);
         files.len() - 1
@@ -189,6 +200,10 @@ pub(crate) fn read(
             let script = parser.script(file, &name, false, &mut keep);
             scripts.insert(name, script);
         }
+        if let Some(file) = own.lock {
+            locks.workspace = parser.lock(&file);
+            keep(file);
+        }
         parser.take(own.texts);
         tool_links = own.tool_links;
         own.config
@@ -202,6 +217,19 @@ pub(crate) fn read(
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
+    // Beside a file without a tool of its own there is nothing that was recorded.
+    if let Some((config, file)) = &user
+        && config.has_components()
+        && let path = Lock::path_beside(file.path())
+        && path.symlink_metadata().is_ok()
+    {
+        let mut texts = Texts::new(&workspace.root.value);
+        if let Some(file) = texts.user_file(path, sources) {
+            locks.user = parser.lock(&file);
+            keep(file);
+        }
+        parser.take(texts);
+    }
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
     }
@@ -221,6 +249,7 @@ pub(crate) fn read(
         scripts,
         named_script,
         tool_links,
+        locks,
         invalid,
     })
 }
@@ -232,6 +261,7 @@ struct OwnFiles {
     texts: Texts,
     examiner: Examiner,
     config: Option<SourceFile>,
+    lock: Option<SourceFile>,
     /// Each component with its manifest.
     tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
     scripts: BTreeMap<ToolName, SourceFile>,
@@ -246,6 +276,7 @@ impl OwnFiles {
             texts: Texts::new(root),
             examiner: Examiner::new(home),
             config: None,
+            lock: None,
             tools: BTreeMap::new(),
             scripts: BTreeMap::new(),
             tool_links: Vec::new(),
@@ -265,6 +296,7 @@ impl OwnFiles {
         match files.examiner.open(directory, name, &path, OFlags::DIRECTORY) {
             Ok(own) => {
                 files.config = files.file(&own, &path, FILE, Layer::Workspace);
+                files.lock = files.file(&own, &path, LOCK, Layer::Workspace);
                 files.read_tools(&own, &path.join(TOOLS));
                 files.read_scripts(&own, &path.join(SCRIPTS));
             }
@@ -434,8 +466,8 @@ impl OwnFiles {
         Ok(is_file.then_some((path, extension)))
     }
 
-    /// Reads a file by its name in a directory. `.kitbag/config.toml` need not be
-    /// there.
+    /// Reads a file by its name in a directory. `.kitbag/config.toml` and the lock file need
+    /// not be there.
     fn file(
         &mut self,
         directory: &Opened,
@@ -619,6 +651,13 @@ impl Parser<'_> {
         let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config
+    }
+
+    /// What was recorded of tools: nothing, where the file cannot be understood.
+    fn lock(&mut self, file: &SourceFile) -> Lock {
+        let lock = Lock::of_file(file, self.report, &mut InvalidKeys::default());
+        self.is_complete &= lock.is_some();
+        lock.unwrap_or_default()
     }
 
     fn manifest(&mut self, file: &SourceFile, name: &ToolName) -> Option<ToolConfig> {
