@@ -371,9 +371,10 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::Cut { .. }
         | ToolboxError::TooMuchToKeep { .. } => Exit::Limit,
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => Exit::Rate,
-        ToolboxError::Counts(_) | ToolboxError::Audit(_) | ToolboxError::NotGranted { .. } => {
-            Exit::Denied
-        }
+        ToolboxError::Counts(_)
+        | ToolboxError::Audit(_)
+        | ToolboxError::NotAsRecorded { .. }
+        | ToolboxError::NotGranted { .. } => Exit::Denied,
         ToolboxError::Register { .. } => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }

@@ -82,6 +82,10 @@ impl Args {
                     }
                 }
                 let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+                    if let Some(reason) = tool.refused {
+                        let tool = name.to_string();
+                        return Err(ToolboxError::NotAsRecorded { tool, reason });
+                    }
                     if tool.unavailable().is_some() {
                         warnings.push(format!(
                             "the tool `{name}` is unavailable until it is granted what it asks for"

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
+use crate::lock::Recorded;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::text::shown_path;
@@ -32,7 +33,7 @@ pub(crate) const DIRECTORY: &str = ".kitbag";
 /// The file in it.
 pub(crate) const FILE: &str = "config.toml";
 
-/// The lock file in it.
+/// The file in it with what was recorded of tools.
 pub(crate) const LOCK: &str = "kitbag.lock";
 
 /// The directory in it whose components are tools without configuration.
@@ -200,6 +201,11 @@ pub struct LocalTool {
     pub wasm: Sourced<PathBuf>,
     /// The digests that it must have, all of them. Default: any will do.
     pub pins: Arc<[Pin]>,
+    /// What `kitbag.lock` has of it. `None`: nothing, and what it says of itself counts as it is.
+    pub recorded: Option<Arc<Recorded>>,
+    /// Whether it is one that the user builds: then any component will do that asks for no
+    /// more than was recorded. Default `false`.
+    pub dev: Sourced<bool>,
     /// The built-in that it replaces, which is there no longer.
     pub replaces: Option<Sourced<String>>,
     /// The arguments that it takes. `None`: what the tool says of itself.
@@ -207,14 +213,32 @@ pub struct LocalTool {
 }
 
 impl LocalTool {
-    /// A tool of which nothing is known but its component.
-    pub(crate) fn new(wasm: Sourced<PathBuf>) -> Self {
-        Self { wasm, pins: Arc::default(), replaces: None, parameters: None }
+    /// A tool of which nothing was recorded.
+    pub(crate) fn new(
+        wasm: Sourced<PathBuf>,
+        replaces: Option<Sourced<String>>,
+        parameters: Option<Parameters>,
+    ) -> Self {
+        let (pins, dev) = (Arc::default(), Sourced::default(false));
+        Self { wasm, pins, recorded: None, dev, replaces, parameters }
     }
 
-    /// Has its component checked against one more digest, wherever it is loaded.
+    /// Has its component checked against one more digest, wherever it is loaded. One that the
+    /// user builds has none.
     pub fn add_pin(&mut self, pin: Pin) {
-        self.pins = self.pins.iter().cloned().chain([pin]).collect();
+        if !self.dev.value {
+            self.pins = self.pins.iter().cloned().chain([pin]).collect();
+        }
+    }
+
+    /// What was recorded of it, from now on: its digest among it.
+    pub(crate) fn record(&mut self, name: &ToolName, recorded: Recorded) {
+        self.add_pin(Pin {
+            digest: recorded.tool.component,
+            recorded_in: recorded.place.to_string().into(),
+            renewed_by: format!("kitbag update {name}").into(),
+        });
+        self.recorded = Some(Arc::new(recorded));
     }
 }
 
@@ -541,7 +565,7 @@ pub(crate) fn own_directories<'a>(
     protected: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Vec<PathBuf> {
     let directory = root.join(DIRECTORY);
-    let own = [FILE, TOOLS, SCRIPTS].map(|name| directory.join(name));
+    let own = [FILE, LOCK, TOOLS, SCRIPTS].map(|name| directory.join(name));
     [directory].into_iter().chain(own).chain(protected.into_iter().cloned()).collect()
 }
 

@@ -19,6 +19,7 @@ use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
+use crate::lock::Lock;
 use crate::origin::{Origin, Sourced};
 use crate::parse::{Form, parse};
 use crate::path;
@@ -70,7 +71,17 @@ pub(crate) struct Read {
     pub(crate) named_script: Option<(ToolName, FoundScript)>,
     /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
+    pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
+}
+
+/// What was recorded of tools.
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// In the workspace.
+    pub(crate) workspace: Lock,
+    /// Beside the user's own file.
+    pub(crate) user: Lock,
 }
 
 /// A component in `.kitbag/tools`, and its manifest.
@@ -197,7 +208,7 @@ pub(crate) fn read(
     let is_untrusted = workspace_trust.untrusted().is_some();
 
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let (mut tool_links, mut scripts) = (Vec::new(), BTreeMap::new());
+    let (mut tool_links, mut scripts, mut locks) = (Vec::new(), BTreeMap::new(), Locks::default());
     let mut keep = |file| {
         files.push(file);
         files.len() - 1
@@ -219,7 +230,12 @@ pub(crate) fn read(
             };
             scripts.insert(name, script);
         }
-        own.lock.map(&mut keep);
+        if let Some(file) = own.lock {
+            if !is_untrusted {
+                locks.workspace = parser.lock(&file);
+            }
+            keep(file);
+        }
         parser.take(own.texts);
         tool_links = own.tool_links;
         own.config
@@ -254,6 +270,19 @@ pub(crate) fn read(
         named.extend(tools.into_iter().map(|tool| (file, tool)));
         (config, file)
     });
+    // Beside a file without a tool of its own there is nothing that was recorded.
+    if let Some((config, file)) = &user
+        && config.has_components()
+        && let path = Lock::path_beside(file.path())
+        && path.symlink_metadata().is_ok()
+    {
+        let mut texts = Texts::new(&workspace.root.value);
+        if let Some(file) = texts.user_file(path, sources) {
+            locks.user = parser.lock(&file);
+            keep(file);
+        }
+        parser.take(texts);
+    }
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
     }
@@ -272,6 +301,7 @@ pub(crate) fn read(
         scripts,
         named_script,
         tool_links,
+        locks,
         invalid,
     })
 }
@@ -701,6 +731,13 @@ impl Parser<'_> {
         let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config
+    }
+
+    /// What was recorded of tools: nothing, where the file cannot be understood.
+    fn lock(&mut self, file: &SourceFile) -> Lock {
+        let lock = Lock::of_file(file, self.report, &mut InvalidKeys::default());
+        self.is_complete &= lock.is_some();
+        lock.unwrap_or_default()
     }
 
     fn manifest(&mut self, file: &SourceFile, name: &ToolName) -> Option<ToolConfig> {

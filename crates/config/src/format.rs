@@ -84,7 +84,7 @@ pub(crate) struct ConfigFile {
 
 /// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
 /// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
-/// `builtin`, `wasm` and `script`.
+/// `builtin`, `wasm`, `script` and `dev`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
@@ -126,9 +126,22 @@ pub(crate) struct ToolConfig {
     /// files the lowest counts for each time. Default: as often as they like.
     #[schemars(extend("examples" = ["60/min", "10/min, 100/h"]))]
     pub(crate) rate: Option<Written<String>>,
+    /// `true` for a local tool that you build yourself: a component that was built anew runs
+    /// without `kitbag update`, as long as it asks for no more than `kitbag.lock` has of it. Only
+    /// your own file has this key.
+    #[schemars(extend("default" = false))]
+    pub(crate) dev: Option<Written<bool>>,
     /// Answers to the tool's questions, by the question's id. A question
     /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
+}
+
+impl ConfigFile {
+    /// Whether it names the component of a tool.
+    pub(crate) fn has_components(&self) -> bool {
+        let mut tools = self.tools.iter().flat_map(Table::iter);
+        tools.any(|entry| entry.value.value.wasm.is_some())
+    }
 }
 
 /// The header of a script.

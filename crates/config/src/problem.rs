@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
+use kitbag_contract::{
+    ByteSize, ContentDigestError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError,
+};
 use kitbag_policy::ParseRatesError;
 
 use crate::origin::{Origin, Sourced};
@@ -402,6 +404,20 @@ pub enum Problem {
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },
+    /// A file of what was recorded has another form.
+    #[error(
+        "this file has version {found}, and this kitbag reads version {known}; take another version \
+         of kitbag"
+    )]
+    LockVersion {
+        /// The version of the file.
+        found: u64,
+        /// The version that is read.
+        known: u64,
+    },
+    /// A text is not a digest.
+    #[error(transparent)]
+    Digest(#[from] ContentDigestError),
     /// A file of a workspace has a table that only the user's own file may have.
     #[error(
         "`{key}` has no place in a workspace's file: only {} may hold it; remove it",

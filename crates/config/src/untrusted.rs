@@ -137,6 +137,7 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
         limits,
         rate,
         answers: _,
+        dev: _,
     } = tool;
     let grants =
         grants.map(|Written { value, span }| Written { value: narrowed_grants(value), span });
@@ -146,14 +147,14 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
 /// No directory is for writing or shows what looks like a secret. A value of `config` could
 /// send a tool of the user's somewhere else.
 fn narrowed_grants(grants: GrantsConfig) -> GrantsConfig {
-    let GrantsConfig { filesystem, http, env, config: _, secrets, storage, tools } = grants;
+    let GrantsConfig { filesystem, http, env, config: _, secrets, storage, tools, deny } = grants;
     let filesystem = filesystem.map(|mut list| {
         for grant in &mut list.value {
             (grant.value.mode, grant.value.include) = (None, None);
         }
         list
     });
-    GrantsConfig { filesystem, http, env, config: None, secrets, storage, tools }
+    GrantsConfig { filesystem, http, env, config: None, secrets, storage, tools, deny }
 }
 
 fn named_tool(key: &str, span: Span, tool: &ToolConfig) -> Option<NamedTool> {

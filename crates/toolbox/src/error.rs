@@ -50,6 +50,14 @@ pub enum ToolboxError {
         /// The name of the component beside it that was most likely meant.
         near: Option<String>,
     },
+    /// What the component of a tool says of itself is not what a person agreed to.
+    #[error("the tool `{tool}` is not run: {reason}")]
+    NotAsRecorded {
+        /// The tool.
+        tool: String,
+        /// What is different, and what shows it.
+        reason: String,
+    },
     /// One of several tools cannot be loaded.
     #[error("the tool `{tool}` cannot be loaded")]
     Load {

@@ -22,6 +22,7 @@ mod native;
 mod pipeline;
 mod program;
 mod python;
+mod recorded;
 mod scope;
 mod script;
 mod served;
@@ -63,6 +64,7 @@ pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
 pub use native::{CALL_DEPTH, NativeCall, NativeTool};
+pub use recorded::{DescribedParts, wish_lines};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
 };

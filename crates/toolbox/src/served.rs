@@ -13,7 +13,7 @@ use kitbag_contract::{
 use kitbag_host::Metering;
 use serde_json::{Map, json};
 
-use crate::{Schema, Toolbox, tool};
+use crate::{Schema, Toolbox, recorded, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -99,6 +99,8 @@ impl Toolbox {
                 // It is another component than it must be.
                 Err(_) => {}
                 Ok(None) => served.undescribed.push(name.clone()),
+                // What it says is not what was recorded.
+                Ok(Some(says)) if recorded::refused(configured, says).is_some() => {}
                 Ok(Some(says)) => {
                     if let Some(description) = says.description() {
                         offers.add(name, description, &mut served.problems);

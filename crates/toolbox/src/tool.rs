@@ -27,7 +27,7 @@ use crate::learn::{Learn, is_learn};
 use crate::native::Native;
 use crate::python::{Python, is_python};
 use crate::script;
-use crate::{Builtin, Inner};
+use crate::{Builtin, Inner, recorded};
 
 /// A tool in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -340,7 +340,10 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 refused = Some(error.to_string());
                 None
             });
-            let says = says.filter(|_| leaves_open);
+            let says = says.filter(|says| {
+                refused = refused.take().or_else(|| recorded::refused(tool, says));
+                leaves_open && refused.is_none()
+            });
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
             (shown, says)
         }
@@ -420,6 +423,11 @@ pub(crate) fn resolve(
         }
         false => None,
     };
+    if let Some(reason) =
+        asked.as_ref().and_then(|component| recorded::refused(tool, component.described()))
+    {
+        return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
+    }
     let identity = asked.as_ref().map(Component::identity);
     let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&tool.name)
@@ -495,7 +503,12 @@ pub(crate) fn resolve_known(
         true => {
             let source = inner.component_source(&tool.source.value)?;
             match known.description(inner, source, Metering::of(&tool.limits.limits())) {
-                Ok(Some(says)) if leaves_open => says,
+                Ok(Some(says)) if leaves_open => match recorded::refused(tool, says) {
+                    None => says,
+                    refused => {
+                        return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                    }
+                },
                 Ok(None) if leaves_open => return Ok((with(inner, tool, None)?, true)),
                 Ok(_) => &Described::Nothing,
                 Err(error) => {

@@ -64,6 +64,7 @@ pub(crate) fn resolve(
         scripts,
         named_script,
         tool_links,
+        locks,
         invalid,
     } = read;
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
@@ -82,6 +83,7 @@ pub(crate) fn resolve(
         bytes_tools: &sources.bytes_tools,
         files: &files,
         scripts: &scripts,
+        locks: &locks,
         invalid: &invalid,
         overrides: &overrides.limits,
         ceilings: &ceilings,

@@ -12,7 +12,7 @@ use kitbag_policy::http::Deny;
 use super::toolsets::Switches;
 use crate::config::Secret;
 use crate::config::ToolGrants;
-use crate::discover::FoundScript;
+use crate::discover::{FoundScript, Locks};
 use crate::error::{Diagnostic, Report};
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
@@ -32,6 +32,8 @@ pub(super) struct Resolver<'a> {
     pub(super) files: &'a [SourceFile],
     /// The scripts of the workspace, by the names of their files.
     pub(super) scripts: &'a BTreeMap<ToolName, FoundScript>,
+    /// What was recorded of tools.
+    pub(super) locks: &'a Locks,
     pub(super) invalid: &'a InvalidKeys,
     /// What variables and flags say of limits.
     pub(super) overrides: &'a KnownLimits,

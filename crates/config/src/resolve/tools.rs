@@ -101,6 +101,9 @@ impl<'a> Resolver<'a> {
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for (name, tables) in tables {
+            if is_built_elsewhere(&tables) {
+                continue;
+            }
             let script = self.named_script(&tables);
             let candidate = Candidate::new(&name, None, script, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
@@ -113,8 +116,7 @@ impl<'a> Resolver<'a> {
         }
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
-            let local = LocalTool { wasm, pins: Arc::default(), replaces: None, parameters: None };
-            let local = ToolSource::Local(local);
+            let local = ToolSource::Local(LocalTool::new(wasm, None, None));
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
@@ -197,6 +199,7 @@ impl<'a> Resolver<'a> {
         let path = tools.key(name.as_str());
 
         self.check_manifest(candidate);
+        self.check_dev(candidate);
         let enable = copied(parts, |tool| tool.enable.as_ref());
         let is_named =
             matches!(candidate.script, Script::Found(FoundScript { is_named: true, .. }));
@@ -323,6 +326,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Refuses a file of a workspace that says of a tool that the user builds it.
+    fn check_dev(&mut self, candidate: &Candidate<'_>) {
+        for at in all(&candidate.parts, |tool| tool.dev.as_ref()) {
+            if at.file.layer() != Layer::User {
+                let (key, file) = ("dev", self.own_file.map(Arc::from));
+                self.report.at(at, Problem::NotOwnFile { key, file });
+            }
+        }
+    }
+
     /// Whether the tool is built in, and who says so.
     fn kind(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Sourced<SourceConfig> {
         let Candidate { name, found, tables, parts, .. } = candidate;
@@ -365,6 +378,7 @@ impl<'a> Resolver<'a> {
         let said = candidate.said_of_kind();
         self.fixed(&said, "parameters", candidate, |tool| tool.parameters.as_ref());
         self.fixed(&said, "wasm", candidate, |tool| tool.wasm.as_ref());
+        self.fixed(&said, "dev", candidate, |tool| tool.dev.as_ref());
         for at in all(&said, |tool| tool.replaces.as_ref()) {
             self.report.at(at, Problem::ReplacesNothing { tool: name.to_string() });
         }
@@ -465,7 +479,18 @@ impl<'a> Resolver<'a> {
         let wasm = self.wasm(candidate, path);
         let replaces = self.replaces(parts);
         let parameters = self.component_parameters(parts, path);
-        Some(LocalTool { wasm: wasm?, pins: Arc::default(), replaces, parameters })
+        let mut local = LocalTool::new(wasm?, replaces, parameters);
+        if let Some(dev) = last(&candidate.tables, |tool| tool.dev.as_ref()) {
+            local.dev = dev.sourced(*dev.value);
+        }
+        let lock = match candidate.is_of_workspace() {
+            true => &self.locks.workspace,
+            false => &self.locks.user,
+        };
+        if let Some(recorded) = lock.recorded(name) {
+            local.record(name, recorded);
+        }
+        Some(local)
     }
 
     /// The built-in that a local tool or a script replaces on purpose.
@@ -628,6 +653,19 @@ impl<'a> Candidate<'a> {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
+}
+
+/// Whether the user's own file says no more of a tool than that they build it, and it is a tool
+/// of another workspace.
+fn is_built_elsewhere(tables: &[Part<'_, ToolConfig>]) -> bool {
+    let is_dev = |part: &Part<'_, ToolConfig>| {
+        let tool = part.at.value;
+        part.at.file.layer() == Layer::User
+            && tool.dev.is_some()
+            && tool.script.is_none()
+            && source_keys(tool).next().is_none()
+    };
+    tables.iter().all(is_dev)
 }
 
 /// The keys that say where the component of a tool is, as far as they are written.

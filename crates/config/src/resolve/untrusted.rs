@@ -80,7 +80,7 @@ impl Resolver<'_> {
                 NamedSource::Component(wasm) => {
                     let Ok(path) = self.bases.absolute(wasm) else { continue };
                     let wasm = Sourced { value: path, origin: origin.clone() };
-                    ToolSource::Local(LocalTool::new(wasm))
+                    ToolSource::Local(LocalTool::new(wasm, None, None))
                 }
             };
             let source = Sourced { value, origin };
