@@ -15,9 +15,9 @@ const CALL: [&str; 4] = ["run", "planted", "do=echo", "text=here"];
 fn an_option_and_a_variable_trust_the_workspace_for_one_process() {
     let workspace = greedy();
     let flag = [&CALL[..], &["--trust-workspace"]].concat();
-    assert_eq!(workspace.run(&flag).success(), "here");
+    assert_eq!(workspace.run(&flag).success(), "here\n");
     let with = |value: &str| workspace.run_with(&CALL, "", &[("KITBAG_TRUST_WORKSPACE", value)]);
-    assert_eq!(with("1").success(), "here");
+    assert_eq!(with("1").success(), "here\n");
     for value in ["", "0"] {
         assert_untrusted(&with(value));
     }

@@ -249,26 +249,13 @@ pub(crate) fn read(
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
-    let mut named = Vec::new();
     let own = own.flatten().and_then(|file| Some((parser.config(&file)?, file)));
-    let own = own.map(|(config, file)| {
-        if !is_untrusted {
-            return (config, keep(file));
+    let own = own.map(|(config, file)| match is_untrusted {
+        false => (config, file, Vec::new()),
+        true => {
+            let (config, named) = counting(config, user.as_ref().map(|(user, _)| user), sources);
+            (config, file, named)
         }
-        let by_user = user.as_ref().map(|(config, _)| config);
-        let has_tool = |name: &str| {
-            let tables = by_user.and_then(|config| config.tools.as_ref());
-            let is_own = tables.is_some_and(|tables| tables.has(name));
-            is_own || sources.builtins.iter().any(|builtin| builtin.name == name)
-        };
-        let has_topic = |id: &str| {
-            let tables = by_user.and_then(|config| config.knowledge.as_ref());
-            tables.is_some_and(|tables| tables.has(id))
-        };
-        let (config, tools) = narrowed(config, has_tool, has_topic);
-        let file = keep(file);
-        named.extend(tools.into_iter().map(|tool| (file, tool)));
-        (config, file)
     });
     // Beside a file without a tool of its own there is nothing that was recorded.
     if let Some((config, file)) = &user
@@ -286,7 +273,12 @@ pub(crate) fn read(
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
     }
-    configs.extend(own.map(|(config, file)| (file, config)));
+    let mut named = Vec::new();
+    if let Some((config, file, tools)) = own {
+        let file = keep(file);
+        configs.push((file, config));
+        named.extend(tools.into_iter().map(|tool| (file, tool)));
+    }
     let Parser { invalid, is_complete, .. } = parser;
     is_complete.then_some(Read {
         workspace,
@@ -304,6 +296,24 @@ pub(crate) fn read(
         locks,
         invalid,
     })
+}
+
+/// What counts of the file of a workspace that is not trusted, and the tools that it names.
+fn counting(
+    config: ConfigFile,
+    user: Option<&ConfigFile>,
+    sources: &Sources<'_>,
+) -> (ConfigFile, Vec<NamedTool>) {
+    let has_tool = |name: &str| {
+        let tables = user.and_then(|config| config.tools.as_ref());
+        let is_own = tables.is_some_and(|tables| tables.has(name));
+        is_own || sources.builtins.iter().any(|builtin| builtin.name == name)
+    };
+    let has_topic = |id: &str| {
+        let tables = user.and_then(|config| config.knowledge.as_ref());
+        tables.is_some_and(|tables| tables.has(id))
+    };
+    narrowed(config, has_tool, has_topic)
 }
 
 impl FoundScript {

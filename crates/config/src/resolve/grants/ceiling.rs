@@ -119,8 +119,8 @@ impl ToolGrants {
 impl Resolver<'_> {
     /// Why an entry of a tool's grants does not count, if so: a workspace has written it, or
     /// the component that would get it, and it is within neither the ceiling nor what the
-    /// user's own file grants the tool. Without a ceiling of its kind it counts where the
-    /// workspace is trusted.
+    /// user's own file grants the tool. Without a ceiling of its kind, what a workspace has
+    /// written counts where that is trusted.
     ///
     /// `kind` is the key of its kind, and `setting` what allows it under `[ceiling.grants]`, in
     /// TOML.
@@ -133,7 +133,9 @@ impl Resolver<'_> {
     ) -> Option<Sourced<Problem>> {
         let is_own = entry.file.layer() == Layer::User && code == Code::Own;
         let has_ceiling = self.workspace_ceiling.has(kind);
-        if is_own || is_within || (self.trust.is_trusted() && !has_ceiling) {
+        // What the user grants a name of their own is not for the code of a workspace.
+        let is_trusted = self.trust.is_trusted() && entry.file.layer() != Layer::User;
+        if is_own || is_within || (is_trusted && !has_ceiling) {
             return None;
         }
         if self.is_untrusted() {
