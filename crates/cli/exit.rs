@@ -50,8 +50,7 @@ Exit codes:
   3    a question without an answer
   4    wrong configuration, or a file it names is missing
   5    a limit
-  6    denied: something that was granted cannot be given, what `why` asks about, or a
-       tool of a workspace that is not trusted
+  6    denied: a grant that cannot be given, what `why` asks about, or what is not trusted
   7    a trap, or no component that kitbag can run
   8    standard output, or a file that was asked for, cannot be written
   9    the rate of the tool is used up
