@@ -720,7 +720,7 @@ impl<'a> Recording<'a> {
     fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
         // A name of no tool is not recorded: the metrics would keep every one.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
-        let is_known = is_wanted && toolbox.has_tool(name);
+        let is_known = is_wanted && toolbox.config().tools.contains_key(name);
         Self::new(toolbox, is_known.then(|| name.to_owned()), context)
     }
 
