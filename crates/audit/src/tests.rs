@@ -82,6 +82,7 @@ fn tools(log: &AuditLog) -> Vec<String> {
         match entry.event {
             AuditEvent::Call(call) => tools.push(call.tool),
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
+            AuditEvent::Trust(trust) => tools.push(format!("trust {}", trust.workspace)),
             AuditEvent::Lost { lines, .. } => tools.push(format!("lost {lines}")),
         }
     }

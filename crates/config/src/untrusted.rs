@@ -128,7 +128,8 @@ pub(crate) fn narrowed(
         secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
             SecretFilesConfig { names, except: None }
         }),
-        serve: serve.map(|ServeConfig { memory, tools }| ServeConfig { memory, tools }),
+        // Both keys are the lowest of all files.
+        serve: serve.filter(|ServeConfig { memory: _, tools: _ }| true),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,
         knowledge,

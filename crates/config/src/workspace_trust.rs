@@ -168,7 +168,7 @@ impl UntrustedWorkspace {
 impl fmt::Display for UntrustedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::New => f.write_str("nobody has looked at it yet"),
+            Self::New => f.write_str("it was never trusted"),
             Self::Changed(changes) => {
                 const SHOWN: usize = 3;
                 let shown: Vec<_> = changes.iter().take(SHOWN).map(Change::to_string).collect();

@@ -127,7 +127,7 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
         && !located.path.starts_with(within)
     {
         return Err(refused(&format!(
-            "is not read, since it leads to `{}`, which nobody has trusted",
+            "is not read, since it leads to `{}`, which is not trusted",
             shown(&located.path.to_string_lossy()),
         )));
     }

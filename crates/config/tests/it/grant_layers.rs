@@ -102,9 +102,9 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
              your own `/t/h/config.toml`"
         )
     };
-    let check = |kind: &str, user: &str, workspace: &str, expected: &[&str]| {
+    let bounded = |kind: &str, user: &str, workspace: &str, expected: &[&str]| {
         let user = format!("{user}\n[ceiling.grants]\n{kind} = []");
-        super::grant_layers::check(kind, &user, workspace, expected);
+        check(kind, &user, workspace, expected);
     };
     let instead = |place: &str, kind: &str| {
         format!(
@@ -120,13 +120,13 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
             }
         )
     };
-    check(
+    bounded(
         "http",
         "[\"https://a.example.com\"]",
         "[\"https://b.example.com\"]",
         &[&beyond("2:9", "http = [\"https://b.example.com/**\"]"), &instead("2:8", "http")],
     );
-    check(
+    bounded(
         "http",
         "[\"https://a.example.com\"]",
         "[{ url = \"https://a.example.com\", methods = \"*\" }, \"https://a.example.com/x\"]",
@@ -136,13 +136,13 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
             &instead("2:8", "http"),
         ],
     );
-    check(
+    bounded(
         "env",
         "[\"LANG\"]",
         "[\"CI\"]",
         &[&beyond("2:8", "env = [\"CI\"]"), &instead("2:7", "env")],
     );
-    check(
+    bounded(
         "secrets",
         "{ github = { to = [\"https://api.github.com/repos/**\"] } }",
         "{ github = {} }",
