@@ -290,3 +290,13 @@ fn a_configuration_with_mistakes_is_not_trusted() {
     assert_eq!(asked.code, 4, "{}", asked.shown());
     assert_eq!(asked.stdout, "");
 }
+
+#[test]
+fn a_check_says_that_what_was_not_trusted_was_not_checked() {
+    let workspace = greedy();
+    let check = workspace.run(&["check"]);
+    assert!(check.stderr.contains("is not trusted: it was never trusted"), "{}", check.shown());
+    workspace.trust();
+    let check = workspace.run(&["check"]);
+    assert!(!check.stderr.contains("not trusted"), "{}", check.shown());
+}

@@ -56,6 +56,7 @@ impl Args {
             let config = toolbox.config();
             let unsure = config.warnings.iter().chain(&config.unmatched);
             warnings.extend(unsure.map(ToString::to_string));
+            warnings.extend(config.workspace_trust.notice().map(ToString::to_string));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
                 about: "configuration".into(),
                 text: ignored.to_string(),
