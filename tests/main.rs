@@ -5,6 +5,7 @@
 
 mod support;
 
+mod add;
 mod audit;
 mod builtins;
 mod bytes;
@@ -29,6 +30,7 @@ mod other_tools;
 mod output;
 mod paths;
 mod per_call;
+mod pins;
 mod reports;
 mod save;
 mod scripts;

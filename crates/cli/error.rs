@@ -97,6 +97,9 @@ pub(crate) enum CliError {
         /// What helps.
         hint: String,
     },
+    /// A person has not agreed to what they were shown, or could not be asked.
+    #[error("{0}")]
+    NotAgreed(String),
     /// Something failed for want of files that can be opened.
     #[error("this process may have {limit} files open at once, which is too few")]
     OpenFiles {
@@ -127,7 +130,8 @@ impl CliError {
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::Cache(_)
+            Self::NotAgreed(_)
+            | Self::Cache(_)
             | Self::Secret { .. }
             | Self::ClosedStore(_)
             | Self::SecretStore(_)

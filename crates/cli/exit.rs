@@ -20,7 +20,8 @@ pub(crate) enum Exit {
     Configuration = 4,
     /// The tool ran into a limit.
     Limit = 5,
-    /// Something that was granted cannot be given, or what `why` asks about is denied.
+    /// Something that was granted cannot be given, what `why` asks about is denied, a component is
+    /// not the one that was added, or you have not agreed.
     Denied = 6,
     /// The tool broke off, or is no component that kitbag can run.
     Trap = 7,
@@ -49,7 +50,7 @@ Exit codes:
   3    a question without an answer
   4    wrong configuration, or a file it names is missing
   5    a limit
-  6    denied: something that was granted cannot be given, or what `why` asks about
+  6    denied: by a grant, as another component than was added, or not agreed to
   7    a trap, or no component that kitbag can run
   8    standard output, or a file that was asked for, cannot be written
   9    the rate of the tool is used up

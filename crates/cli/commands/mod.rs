@@ -1,6 +1,7 @@
 //! One file per command: its arguments, whose comments are the help, and what
 //! it does.
 
+pub(crate) mod add;
 pub(crate) mod audit;
 pub(crate) mod cache;
 pub(crate) mod check;
@@ -16,12 +17,14 @@ pub(crate) mod man;
 pub(crate) mod mcp_config;
 pub(crate) mod memory;
 pub(crate) mod prompt;
+pub(crate) mod remove;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod storage;
+pub(crate) mod update;
 pub(crate) mod why;
 
 use std::path::{Path, PathBuf};
@@ -258,6 +261,11 @@ impl Global {
             Some(program) => builder.compiler(program),
             None => builder,
         }
+    }
+
+    /// The home directory, where it is known.
+    pub(crate) fn home() -> Option<PathBuf> {
+        Places::from_environment(std::env::vars_os()).home
     }
 
     /// The user's own file, as far as it is known.

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Diagnostic;
-use crate::file::SourceFile;
+use crate::file::{Layer, SourceFile};
 use crate::limit_set::EffectiveLimits;
 use crate::lock::Recorded;
 use crate::origin::{Origin, Sourced};
@@ -198,6 +198,8 @@ pub struct LocalTool {
     pub pins: Arc<[Pin]>,
     /// What `kitbag.lock` has of it. `None`: nothing, and what it says of itself counts as it is.
     pub recorded: Option<Arc<Recorded>>,
+    /// In which lock file it is recorded: that of the workspace, or the user's own.
+    pub layer: Layer,
     /// Whether it is one that the user builds: then any component will do that asks for no
     /// more than was recorded. Default `false`.
     pub dev: Sourced<bool>,
@@ -215,7 +217,7 @@ impl LocalTool {
         parameters: Option<Parameters>,
     ) -> Self {
         let (pins, dev) = (Arc::default(), Sourced::default(false));
-        Self { wasm, pins, recorded: None, dev, replaces, parameters }
+        Self { wasm, pins, recorded: None, layer: Layer::User, dev, replaces, parameters }
     }
 
     /// Has its component checked against one more digest, wherever it is loaded. One that the

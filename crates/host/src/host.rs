@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::{Limits, Outcome};
+use kitbag_contract::{ContentDigest, Limits, Outcome};
 use kitbag_http::{Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -184,6 +184,11 @@ impl Host {
             check(source, Digest::of_bytes(&content))?;
         }
         Ok(section::described(&content))
+    }
+
+    /// What the component of a digest said of itself, where the cache remembers that.
+    pub fn remembered(&self, digest: ContentDigest) -> Option<Described> {
+        self.0.options.cache.as_ref()?.remembered(Digest(digest.0))
     }
 
     /// Whether a component is in memory or in the cache, so that loading it compiles

@@ -476,7 +476,10 @@ impl<'a> Resolver<'a> {
             local.dev = dev.sourced(*dev.value);
         }
         let lock = match candidate.is_of_workspace() {
-            true => &self.locks.workspace,
+            true => {
+                local.layer = Layer::Workspace;
+                &self.locks.workspace
+            }
             false => &self.locks.user,
         };
         if let Some(recorded) = lock.recorded(name) {
