@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -74,11 +73,18 @@ fn a_downloaded_component_runs_after_two_commands() {
     snapshot!("two commands", &workspace.redact(&format!("{shown}{files}")));
     assert_eq!(workspace.run(&["run", "weather", "place=here"]).success(), "ok\n");
     let described = workspace.run(&["describe", "weather", "--json"]).json();
-    assert_eq!(described["description"]["value"].as_str().map(|it| it.lines().next()), Some(Some("Tells the weather of a place.")));
+    assert_eq!(
+        described["description"]["value"].as_str().map(|it| it.lines().next()),
+        Some(Some("Tells the weather of a place."))
+    );
     assert_eq!(workspace.run(&["check"]).code, 0);
     let again = add(&workspace, &path, &["--yes"]);
     assert_eq!(again.code, 2, "{}", again.shown());
-    assert!(again.stderr.contains("`weather` is this component already (.kitbag/kitbag.lock:"), "{}", again.shown());
+    assert!(
+        again.stderr.contains("`weather` is this component already (.kitbag/kitbag.lock:"),
+        "{}",
+        again.shown()
+    );
 }
 
 #[test]
@@ -88,7 +94,11 @@ fn nothing_is_written_without_a_yes() {
     let asked = add(&workspace, &path, &[]);
     assert_eq!(asked.code, 6, "{}", asked.shown());
     assert!(asked.stdout.contains("Tells the weather of a place."), "{}", asked.shown());
-    assert!(asked.stderr.contains("add it with `--yes --grant none` or `--yes --grant wishes`"), "{}", asked.shown());
+    assert!(
+        asked.stderr.contains("add it with `--yes --grant none` or `--yes --grant wishes`"),
+        "{}",
+        asked.shown()
+    );
     let as_json = add(&workspace, &path, &["--json"]);
     assert_eq!((as_json.code, as_json.json()["kind"].clone()), (6, json!("denied")));
     for typed in ["no\n", "\n", "yes please\n", "\u{4}"] {
@@ -191,7 +201,8 @@ fn what_is_no_component_is_refused() {
     symlink(&path, linked.join("a.wasm")).unwrap();
     let outside = home.join("outside");
     fs::create_dir(&outside).unwrap();
-    fs::write(outside.join("skill.toml"), "[wasm]\nentry = \"../Downloads/weather-1.2.wasm\"\n").unwrap();
+    fs::write(outside.join("skill.toml"), "[wasm]\nentry = \"../Downloads/weather-1.2.wasm\"\n")
+        .unwrap();
     for (path, code, expected) in [
         (&fifo, 7, "is a FIFO, not a regular file"),
         (&large, 7, "a component may have at most"),
@@ -222,7 +233,11 @@ fn nothing_is_written_through_a_link_that_a_repository_has_planted() {
         symlink(&target, workspace.path(planted)).unwrap();
         let refused = add(&workspace, &path, &["--yes"]);
         assert_eq!(refused.code, 2, "{planted}: {}", refused.shown());
-        assert!(refused.stderr.contains(&format!("{planted}` is a symbolic link")), "{}", refused.shown());
+        assert!(
+            refused.stderr.contains(&format!("{planted}` is a symbolic link")),
+            "{}",
+            refused.shown()
+        );
         let written = match target.is_dir() {
             true => fs::read_dir(&target).unwrap().count() > 0,
             false => fs::read_to_string(&target).unwrap().contains("weather"),
@@ -275,7 +290,8 @@ fn a_tool_is_added_for_all_workspaces() {
 
 #[test]
 fn a_manifest_of_another_host_is_translated_and_what_has_no_meaning_is_named() {
-    let component = describing(&json!({ "name": "forecast", "inputSchema": { "type": "object" } }).to_string());
+    let component =
+        describing(&json!({ "name": "forecast", "inputSchema": { "type": "object" } }).to_string());
     let workspace = Workspace::new();
     let skill = workspace.home().join("skill");
     fs::create_dir_all(skill.join("data")).unwrap();
@@ -298,7 +314,11 @@ fn a_manifest_of_another_host_is_translated_and_what_has_no_meaning_is_named() {
     fs::write(skill.join("policy.yaml"), "permissions: {}\n").unwrap();
     let refused = add(&workspace, &skill, &["--yes", "--name", "other"]);
     assert_eq!(refused.code, 2, "{}", refused.shown());
-    assert!(refused.stderr.contains("has two manifests, `policy.yaml` and `skill.toml`"), "{}", refused.shown());
+    assert!(
+        refused.stderr.contains("has two manifests, `policy.yaml` and `skill.toml`"),
+        "{}",
+        refused.shown()
+    );
     // They are read here alone: beside a tool they say nothing.
     fs::copy(skill.join("policy.yaml"), workspace.path(".kitbag/tools/policy.yaml")).unwrap();
     assert_eq!(workspace.run(&["check"]).code, 0);
@@ -316,7 +336,9 @@ fn a_host_that_is_denied_stays_denied() {
         "permissions:\n  network:\n    allow: [{host: '*.example.com'}]\n    deny: [{host: internal.example.com}]\n",
     )
     .unwrap();
-    workspace.own_config("[ceiling.grants]\nhttp = [\"https://*.example.com\"]\n");
+    workspace.own_config(
+        "[ceiling.grants]\nhttp = [{ url = \"https://*.example.com\", methods = \"*\" }]\n",
+    );
     add(&workspace, &skill, &["--yes", "--grant", "wishes"]).success();
     let why = |host: &str| workspace.run(&["why", "request", &format!("https://{host}/")]).code;
     assert_eq!((why("www.example.com"), why("internal.example.com")), (0, 6));
@@ -350,7 +372,13 @@ fn commands_at_once_lose_nothing_of_each_other() {
     let children: Vec<_> = (0..COMMANDS)
         .map(|number| {
             let mut command = workspace.command();
-            command.args(["add", path.to_str().unwrap(), "--yes", "--name", &format!("tool_{number}")]);
+            command.args([
+                "add",
+                path.to_str().unwrap(),
+                "--yes",
+                "--name",
+                &format!("tool_{number}"),
+            ]);
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
@@ -358,7 +386,8 @@ fn commands_at_once_lose_nothing_of_each_other() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let (config, lock) = (read(&workspace, ".kitbag/config.toml"), read(&workspace, ".kitbag/kitbag.lock"));
+    let (config, lock) =
+        (read(&workspace, ".kitbag/config.toml"), read(&workspace, ".kitbag/kitbag.lock"));
     for number in 0..COMMANDS {
         let table = format!("[tools.tool_{number}]");
         assert!(config.contains(&table) && lock.contains(&table), "{table}\n{config}\n{lock}");
@@ -414,6 +443,8 @@ fn a_command_that_is_killed_leaves_old_or_new_and_is_finished_by_the_next_one() 
     }
     // What was staged may be left, and no tool is made of it.
     let tools = workspace.listed();
-    assert!(tools.iter().all(|tool| !tool["name"].as_str().unwrap().starts_with("kitbag")), "{tools:?}");
-    std::thread::sleep(Duration::ZERO);
+    assert!(
+        tools.iter().all(|tool| !tool["name"].as_str().unwrap().starts_with("kitbag")),
+        "{tools:?}"
+    );
 }

@@ -60,7 +60,11 @@ fn a_component_that_was_swapped_is_neither_compiled_nor_asked_nor_run() {
     swap(&workspace, &component(evil, json!({ "env": ["LANG"] })));
     let run = workspace.run(&["run", "weather"]);
     assert_eq!(run.code, 6, "{}", run.shown());
-    assert!(run.stderr.contains("is not run, since it is another component than the recorded one"), "{}", run.shown());
+    assert!(
+        run.stderr.contains("is not run, since it is another component than the recorded one"),
+        "{}",
+        run.shown()
+    );
     assert!(run.stderr.contains(".kitbag/kitbag.lock:"), "{}", run.shown());
     assert!(run.stderr.contains("`kitbag update weather` shows the difference"), "{}", run.shown());
     for command in [&["list"][..], &["list", "--json"], &["describe", "weather"], &["check"]] {
@@ -70,7 +74,7 @@ fn a_component_that_was_swapped_is_neither_compiled_nor_asked_nor_run() {
     }
     assert_eq!(workspace.run(&["check"]).code, 6);
     let mut client = Client::with_handshake(&workspace, json!({}));
-    let tools = client.request("tools/list", json!({}))["tools"].to_string();
+    let tools = client.request("tools/list", json!({})).to_string();
     assert!(tools.contains("Unavailable: ") && tools.contains("kitbag update weather"), "{tools}");
     assert!(!tools.contains("aloud"), "{tools}");
     let called = client.call("weather", json!({})).to_string();
@@ -119,7 +123,9 @@ fn update_shows_what_has_changed_and_records_it() {
     assert_eq!(workspace.run(&["run", "weather"]).code, 6);
     on_a_terminal(&workspace, &["update", "weather"], "yes\n");
     assert_eq!(workspace.run(&["run", "weather"]).success(), "ok\n");
-    assert!(workspace.run(&["update", "weather"]).success().contains("weather is as it was recorded"));
+    assert!(
+        workspace.run(&["update", "weather"]).success().contains("weather is as it was recorded")
+    );
     // What it would like now grants nothing.
     let config = fs::read_to_string(workspace.path(".kitbag/config.toml")).unwrap();
     assert!(!config.contains("TZ"), "{config}");
@@ -127,7 +133,12 @@ fn update_shows_what_has_changed_and_records_it() {
     let path = workspace.home().join("other.wasm");
     fs::write(&path, honest()).unwrap();
     let updated = workspace.run(&["update", "weather", path.to_str().unwrap(), "--yes", "--json"]);
-    assert_eq!(updated.json()["changed"], json!(["component", "description", "wishes"]), "{}", updated.shown());
+    assert_eq!(
+        updated.json()["changed"],
+        json!(["component", "description", "wishes"]),
+        "{}",
+        updated.shown()
+    );
     assert_eq!(fs::read(workspace.path(".kitbag/tools/weather.wasm")).unwrap(), honest());
     assert_eq!(workspace.run(&["run", "weather"]).success(), "ok\n");
 }
@@ -168,7 +179,11 @@ fn a_tool_of_ones_own_runs_after_each_build_and_never_with_more_wishes() {
     swap(&workspace, &component("Wants more.", wider));
     let run = workspace.run(&["run", "weather"]);
     assert_eq!(run.code, 6, "{}", run.shown());
-    assert!(run.stderr.contains("it asks for `rw /workspace`, which was not recorded"), "{}", run.shown());
+    assert!(
+        run.stderr.contains("it asks for `rw /workspace`, which was not recorded"),
+        "{}",
+        run.shown()
+    );
     // A workspace cannot say it for the person, neither in its file nor in a manifest.
     workspace.own_config("");
     swap(&workspace, &component("Tells more.", json!({ "env": ["LANG"] })));

@@ -146,10 +146,9 @@ impl Args {
         let (question, wishes): (_, &[&str]) = match self.grant {
             Some(GrantChoice::None) => ("with no grants? [yes, no]", &[]),
             Some(GrantChoice::Wishes) => ("with all that it would like? [yes, no]", &["y", "yes"]),
-            None => (
-                "? [wishes: grant what it would like, none: grant nothing, no]",
-                &["w", "wishes"],
-            ),
+            None => {
+                ("? [wishes: grant what it would like, none: grant nothing, no]", &["w", "wishes"])
+            }
         };
         let plain: &[&str] = match self.grant {
             Some(GrantChoice::None) => &["y", "yes"],
@@ -194,7 +193,8 @@ fn check_free(
         ToolSource::Builtin { .. } => "a built-in tool".to_owned(),
         ToolSource::Local(local) => {
             let path = &local.wasm.value;
-            let recorded = local.recorded.as_ref().filter(|_| *path == place.component(name.as_str()));
+            let recorded =
+                local.recorded.as_ref().filter(|_| *path == place.component(name.as_str()));
             match recorded {
                 Some(_) if path.symlink_metadata().is_err() => return Ok(true),
                 Some(recorded) if recorded.tool.component == source.component.digest => {

@@ -70,7 +70,10 @@ impl Args {
             true => format!("its component {}", place.shown(&path)),
             false => format!("what was recorded of it; its component {} stays", place.shown(&path)),
         };
-        output::data(&format!("Removed {name}: its table in {}, and {component}.", place.shown(&place.config)))?;
+        output::data(&format!(
+            "Removed {name}: its table in {}, and {component}.",
+            place.shown(&place.config)
+        ))?;
         Ok(Exit::Done)
     }
 }

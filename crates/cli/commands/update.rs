@@ -203,7 +203,9 @@ impl<'a> Difference<'a> {
             let now = said(Some(now), part).unwrap_or_default();
             let _ = match before {
                 Some(before) => writeln!(text, "{what}:\n{}", changed_lines(&before, &now)),
-                None => writeln!(text, "{what}: another one than was recorded, now\n{}", indented(&now)),
+                None => {
+                    writeln!(text, "{what}: another one than was recorded, now\n{}", indented(&now))
+                }
             };
         }
         text.push_str(&lines("Wishes", &old.wishes, &new.wishes));
@@ -243,8 +245,7 @@ fn changed_lines(old: &str, new: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (old, new) = (&old[same..], &new[same..]);
-    let same_end =
-        old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     let gone = old[..old.len() - same_end].iter().map(|line| ("-", line));
     let added = new[..new.len() - same_end].iter().map(|line| ("+", line));
     let lines = gone.chain(added).map(|(sign, line)| format!("  {sign} {}", escaped(line)));

@@ -76,7 +76,8 @@ impl Asked {
                 continue;
             }
             let setting = missing.as_setting().parse::<DocumentMut>();
-            let value = setting.ok().and_then(|setting| setting.get(missing.key)?.as_value().cloned());
+            let value =
+                setting.ok().and_then(|setting| setting.get(missing.key)?.as_value().cloned());
             if let Some(value) = value {
                 self.merge(missing.key, value);
             }
@@ -124,12 +125,18 @@ impl Asked {
                     for (key, item) in grants.iter() {
                         match item.clone().into_value() {
                             Ok(value) => self.merge(key, value),
-                            Err(_) => self.notes.push(format!("grants.{}: it is no value", shown(key))),
+                            Err(_) => {
+                                self.notes.push(format!("grants.{}: it is no value", shown(key)))
+                            }
                         }
                     }
                 }
-                (key, _) if OWN_KEYS.contains(&key) => self.keys.push((key.to_owned(), item.clone())),
-                (key, _) => self.notes.push(format!("`{}` of its manifest is left out", shown(key))),
+                (key, _) if OWN_KEYS.contains(&key) => {
+                    self.keys.push((key.to_owned(), item.clone()))
+                }
+                (key, _) => {
+                    self.notes.push(format!("`{}` of its manifest is left out", shown(key)))
+                }
             }
         }
     }
@@ -165,7 +172,8 @@ impl Asked {
         else {
             return;
         };
-        let host = |entry: &Value| entry.as_inline_table()?.get("host")?.as_str().map(str::to_owned);
+        let host =
+            |entry: &Value| entry.as_inline_table()?.get("host")?.as_str().map(str::to_owned);
         let is_there = |host: &str| {
             let path = match host.strip_prefix("~/") {
                 Some(rest) => bounds.home.map(|home| home.join(rest)),
@@ -188,7 +196,8 @@ impl Asked {
         let Some((_, value)) = self.grants.iter().find(|(own, _)| own == key) else {
             return Vec::new();
         };
-        let text = |value: &Value| value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let text =
+            |value: &Value| value.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
         match value {
             Value::Array(list) => list.iter().map(text).collect(),
             Value::InlineTable(table) => {

@@ -107,7 +107,8 @@ impl Place {
 
     /// Waits until no other command changes the files, and reads them.
     pub(crate) fn lock(&self) -> Result<LockedPlace<'_>, CliError> {
-        let failed = |path: &Path, source| CliError::Save { path: path.display().to_string(), source };
+        let failed =
+            |path: &Path, source| CliError::Save { path: path.display().to_string(), source };
         fs::create_dir_all(&self.tools).map_err(|source| failed(&self.tools, source))?;
         if self.layer != Layer::User {
             self.refuse_links()?;
@@ -129,9 +130,8 @@ impl Place {
 impl LockedPlace<'_> {
     /// The text of the configuration.
     pub(crate) fn config_text(&self) -> Result<&str, CliError> {
-        str::from_utf8(self.config.content()).map_err(|error| {
-            CliError::Usage(format!("`{}`: {error}", self.place.config.display()))
-        })
+        str::from_utf8(self.config.content())
+            .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.place.config.display())))
     }
 
     /// Puts this in place of the configuration.

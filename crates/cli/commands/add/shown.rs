@@ -30,9 +30,8 @@ pub(crate) fn beginning(digest: &ContentDigest) -> String {
 fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
     let usable = inspection.imports.iter().filter(|import| import.offered != Some("types only"));
     let names = usable.filter(|import| import.name.starts_with(prefix));
-    let mut names: Vec<_> = names
-        .map(|import| import.name.split('@').next().unwrap_or_default().to_owned())
-        .collect();
+    let mut names: Vec<_> =
+        names.map(|import| import.name.split('@').next().unwrap_or_default().to_owned()).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -78,8 +77,12 @@ pub(crate) fn tool(
     text.push_str(&output::aligned(&comparison(inspection, asked)));
     let unexplained = unexplained(inspection, asked);
     if !unexplained.is_empty() {
-        text.push_str("\nNo wish explains these imports, which get nothing as long as nothing is granted:\n");
-        let rows = unexplained.iter().map(|(import, word)| vec![format!("  {import}"), (*word).to_owned()]);
+        text.push_str(
+            "\nNo wish explains these imports, which get nothing as long as nothing is granted:\n",
+        );
+        let rows = unexplained
+            .iter()
+            .map(|(import, word)| vec![format!("  {import}"), (*word).to_owned()]);
         text.push_str(&output::aligned(&rows.collect::<Vec<_>>()));
     }
     if !asked.notes.is_empty() {
@@ -93,11 +96,8 @@ pub(crate) fn tool(
 
 /// The wishes of each kind beside the imports that could use it.
 fn comparison(inspection: &Inspection, asked: &Asked) -> Vec<Vec<String>> {
-    let mut rows = vec![vec![
-        String::new(),
-        "It would like".to_owned(),
-        "Its imports could use".to_owned(),
-    ]];
+    let mut rows =
+        vec![vec![String::new(), "It would like".to_owned(), "Its imports could use".to_owned()]];
     let others = [("secrets", "secrets", None), ("deny", "never", None)];
     let kinds = KINDS.into_iter().map(|(key, word, prefix)| (key, word, Some(prefix)));
     for (key, word, prefix) in kinds.chain(others) {
@@ -114,7 +114,9 @@ fn comparison(inspection: &Inspection, asked: &Asked) -> Vec<Vec<String>> {
         }
     }
     if rows.len() == 1 {
-        return vec![vec!["It would like nothing, and imports nothing that it could use.".to_owned()]];
+        return vec![vec![
+            "It would like nothing, and imports nothing that it could use.".to_owned(),
+        ]];
     }
     rows
 }

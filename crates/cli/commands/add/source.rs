@@ -238,9 +238,9 @@ impl Entries {
         });
         let name = match (named, &self.components[..]) {
             (Some(named), _) => {
-                let is_inside = Path::new(named)
-                    .components()
-                    .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+                let is_inside = Path::new(named).components().all(|part| {
+                    matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)
+                });
                 if !is_inside {
                     return Err(CliError::Usage(format!(
                         "the manifest in `{place}` names the component `{named}`, which lies outside"

@@ -6,6 +6,9 @@ use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
 /// What begins the comment above a table that was added.
 const MARK: &str = "# Added by `kitbag add`";
 
+/// After the position of every table that is there: a file has fewer bytes.
+const END: isize = 1 << 30;
+
 /// A table that is added.
 pub(crate) struct ToolTable {
     /// The tool.
@@ -51,6 +54,7 @@ impl ToolTable {
             return Err(TableError::Taken(self.name.clone()));
         }
         let mut table = Table::new();
+        table.set_position(Some(END));
         let gap = if is_empty { "" } else { "\n" };
         let origin = shown(&self.origin);
         let name = &self.name;
@@ -64,12 +68,14 @@ impl ToolTable {
             self.keys.iter().cloned().partition(|(_, item)| item.is_table());
         keys.into_iter().for_each(|(key, item)| drop(table.insert(&key, item)));
         let mut grants = Table::new();
+        grants.set_position(Some(END + 1));
         for (key, grant) in &self.grants {
             grants.insert(key, Item::Value(grant.clone()));
         }
         table.insert("grants", Item::Table(grants));
+        let mut position = END + 2;
         for (key, item) in tables {
-            table.insert(&key, unplaced(item));
+            table.insert(&key, placed(item, &mut position));
         }
         tools.insert(name, Item::Table(table));
         Ok(document.to_string())
@@ -117,12 +123,13 @@ fn value(text: &str) -> Item {
     Item::Value(Value::String(Formatted::new(text.to_owned())))
 }
 
-/// A table of another document, which has its place here after those that are there.
-fn unplaced(item: Item) -> Item {
+/// A table of another document, and those in it, in the order that they have there.
+fn placed(item: Item, position: &mut isize) -> Item {
     let Item::Table(mut table) = item else { return item };
-    table.set_position(None);
+    table.set_position(Some(*position));
+    *position += 1;
     for (_, inner) in table.iter_mut() {
-        *inner = unplaced(std::mem::take(inner));
+        *inner = placed(std::mem::take(inner), position);
     }
     Item::Table(table)
 }

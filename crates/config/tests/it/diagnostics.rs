@@ -234,8 +234,10 @@ grants.filesystem = [{ hots = ".", guest = "/a" }]
 fn grants_that_are_not_enforced_do_not_exist() {
     check_problems(
         "[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n[tools.a.grants]\nhttp = []\ntelepathy = true\n",
-        &["C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, `deny`, \
-             `env`, `config`, `secrets`, `storage`, `tools`"],
+        &[
+            "C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, `deny`, \
+             `env`, `config`, `secrets`, `storage`, `tools`",
+        ],
     );
 }
 
