@@ -92,7 +92,7 @@ fn nothing_is_written_without_a_yes() {
     let (workspace, path) = weather_downloaded();
     let before = files(&workspace);
     let asked = add(&workspace, &path, &[]);
-    assert_eq!(asked.code, 6, "{}", asked.shown());
+    assert_eq!(asked.code, 3, "{}", asked.shown());
     assert!(asked.stdout.contains("Tells the weather of a place."), "{}", asked.shown());
     assert!(
         asked.stderr.contains("add it with `--yes --grant none` or `--yes --grant wishes`"),
@@ -100,7 +100,7 @@ fn nothing_is_written_without_a_yes() {
         asked.shown()
     );
     let as_json = add(&workspace, &path, &["--json"]);
-    assert_eq!((as_json.code, as_json.json()["kind"].clone()), (6, json!("denied")));
+    assert_eq!((as_json.code, as_json.json()["kind"].clone()), (3, json!("denied")));
     for typed in ["no\n", "\n", "yes please\n", "\u{4}"] {
         let (_, terminal) = on_a_terminal(&workspace, &["add", path.to_str().unwrap()], typed);
         assert!(terminal.contains("`weather` was not added"), "{typed:?}: {terminal}");

@@ -28,6 +28,7 @@ fn shell(workspace: &Workspace, line: &str) -> Run {
     command.args(["-c", line]).current_dir(workspace.root());
     command.env_clear().env("HOME", workspace.home()).env("PATH", "/usr/bin:/bin");
     command.env("KITBAG_CACHE_DIR", workspace.cache());
+    command.env("KITBAG_TRUST_WORKSPACE", "1");
     command.env("kitbag", env!("CARGO_BIN_EXE_kitbag"));
     let output = command.output().unwrap();
     Run {

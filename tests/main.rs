@@ -6,6 +6,7 @@
 mod support;
 
 mod add;
+mod add_trusted;
 mod audit;
 mod builtins;
 mod bytes;
@@ -42,6 +43,7 @@ mod snapshots;
 mod storage;
 mod tools_page;
 mod trust;
+mod trusting;
 mod values;
 mod why;
 

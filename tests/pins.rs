@@ -103,7 +103,7 @@ fn update_shows_what_has_changed_and_records_it() {
     let new = "Tells the weather of a place.\nWith a forecast.";
     swap(&workspace, &component(new, json!({ "env": ["LANG", "TZ"] })));
     let asked = workspace.run(&["update", "weather"]);
-    assert_eq!(asked.code, 6, "{}", asked.shown());
+    assert_eq!(asked.code, 3, "{}", asked.shown());
     let (stdout, terminal) = on_a_terminal(&workspace, &["update", "weather"], "no\n");
     assert!(terminal.contains("nothing was recorded"), "{terminal}");
     let no_digest = |text: &str| {

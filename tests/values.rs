@@ -140,7 +140,8 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
         variables: variables.into_iter().collect(),
         ..Places::default()
     };
-    let kitbag = kitbag::Kitbag::builder().workspace(workspace.root()).places(places);
+    let kitbag =
+        kitbag::Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
     let kitbag = kitbag.build().unwrap();
     let own = kitbag.toolbox().tool("settings").unwrap().grants.value;
     let call = |grants: &kitbag::policy::Grants| {
@@ -355,7 +356,10 @@ fn the_library_counts_in_memory_where_it_has_no_state_directory() {
         ..Places::default()
     };
     let shared = || {
-        let builder = kitbag::Kitbag::builder().workspace(workspace.root()).places(places.clone());
+        let builder = kitbag::Kitbag::builder()
+            .workspace(workspace.root())
+            .places(places.clone())
+            .trust_workspace(true);
         block_on(builder.build().unwrap().call("settings", json!({ "key": "a" })))
     };
     shared().unwrap();

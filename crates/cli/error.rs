@@ -6,13 +6,13 @@ use std::io;
 
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
-use kitbag::config::{ConfigErrors, Origin, Tool};
+use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
-use kitbag::{Question, ToolboxError};
+use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -48,6 +48,12 @@ pub(crate) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// A workspace cannot be trusted, or its trust not be taken back.
+    #[error(transparent)]
+    Trust(#[from] TrustQuestionError),
+    /// Nobody said yes to what a workspace asks.
+    #[error("{0}")]
+    NotTrusted(&'static str),
     /// The cache cannot be listed or emptied.
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
@@ -126,12 +132,13 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Read { .. } => Exit::Usage,
             Self::Configuration(_) => Exit::Configuration,
-            Self::Question(_) => Exit::Question,
+            Self::Question(_) | Self::NotTrusted(_) | Self::NotAgreed(_) => Exit::Question,
+            Self::Trust(TrustQuestionError::Nothing { .. }) => Exit::Usage,
+            Self::Trust(_) => Exit::Denied,
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
-            Self::NotAgreed(_)
-            | Self::Cache(_)
+            Self::Cache(_)
             | Self::Secret { .. }
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
@@ -288,6 +295,7 @@ impl CliError {
             Exit::Limit => "limit",
             Exit::Rate => "rate",
             Exit::Denied => "denied",
+            Exit::Question if matches!(self, Self::NotAgreed(_) | Self::NotTrusted(_)) => "denied",
             Exit::Interrupted => "cancelled",
             Exit::Configuration if self.is_missing_file() => "not-found",
             Exit::Configuration => "configuration",
@@ -336,6 +344,10 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
             format!("allow more with the variable `{name}`, which sets it, or with `--{key}`")
         }
         Origin::Flag { name } => format!("allow more with `{name}`, which sets it"),
+        Origin::Untrusted => format!(
+            "allow more with `--{key}`; limits are lower until the workspace is trusted, see \
+             `kitbag trust`"
+        ),
         Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
         _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),
     }
@@ -343,6 +355,9 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
 
 fn toolbox_exit(error: &ToolboxError) -> Exit {
     match error {
+        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
+            Exit::Denied
+        }
         ToolboxError::UnknownTool { .. }
         | ToolboxError::Disabled { .. }
         | ToolboxError::Arguments { .. }

@@ -124,6 +124,11 @@ enum Command {
     /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
+    /// Show what the workspace asks, and trust exactly that
+    ///
+    /// Until then its tools do not run, and of its configuration only what narrows counts.
+    /// Whatever changes is asked about again, as a difference.
+    Trust(commands::trust::Args),
     /// Keep secrets for tools, and say where each may go
     ///
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
@@ -206,6 +211,7 @@ fn run(cli: Cli) -> Exit {
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
+        Command::Trust(args) => args.run(global),
         Command::Secret(args) => args.run(global),
         Command::Audit(args) => args.run(global),
         Command::Storage(args) => args.run(global),

@@ -10,6 +10,8 @@ use serde_json::Value;
 pub enum AuditEvent {
     /// A call has ended, or was refused.
     Call(Box<CallEvent>),
+    /// A person trusts what a workspace holds, or no longer does.
+    Trust(TrustEvent),
     /// The line before is one that a process was writing when it was stopped.
     Torn {
         /// How many bytes it has.
@@ -22,6 +24,18 @@ pub enum AuditEvent {
         /// What was wrong.
         reason: String,
     },
+}
+
+/// A person trusts what a workspace holds, or no longer does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustEvent {
+    /// The canonical path of the workspace.
+    pub workspace: String,
+    /// Who: `user NAME`.
+    pub caller: String,
+    /// The digest of all that is trusted. `None`: nothing is any longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// A call of a tool.

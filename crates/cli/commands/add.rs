@@ -5,6 +5,7 @@ pub(crate) mod place;
 pub(crate) mod shown;
 pub(crate) mod source;
 pub(crate) mod table;
+pub(crate) mod trusted;
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal};
@@ -21,6 +22,7 @@ use self::asked::{Asked, Bounds};
 use self::place::Place;
 use self::source::Source;
 use self::table::ToolTable;
+use self::trusted::TrustBefore;
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -94,12 +96,7 @@ impl Args {
             is_unfinished,
         };
         let is_wished = self.agreed(&addition, global.json)?;
-        addition.write(is_wished)?;
-        if let Err(error) = global.builder().single_call().build() {
-            addition.take_back()?;
-            let hint = "nothing was added; the configuration with it would be wrong".to_owned();
-            return Err(CliError::Hinted { error: Box::new(error.into()), hint });
-        }
+        addition.write(is_wished, &global)?;
         addition.report(is_wished, global.json)?;
         Ok(Exit::Done)
     }
@@ -246,8 +243,9 @@ impl Addition<'_> {
 
     /// Writes what is recorded, the table, and at last the component: before that is there,
     /// nothing of the name runs.
-    fn write(&self, is_wished: bool) -> Result<(), CliError> {
+    fn write(&self, is_wished: bool, global: &Global) -> Result<(), CliError> {
         let mut locked = self.place.lock()?;
+        let trusted = TrustBefore::now(global)?;
         let path = self.place.component(self.name.as_str());
         if path.symlink_metadata().is_ok() {
             return Err(taken(&self.name, &format!("`{}`", self.place.shown(&path))));
@@ -271,26 +269,29 @@ impl Addition<'_> {
         locked.recorded.tools.insert(self.name.clone(), self.record());
         let written = locked.write_lock().and_then(|()| locked.write_config(&text));
         let written = written.and_then(|()| locked.put(staged, &path, true));
-        if written.is_err() {
+        let is_put = written.is_ok();
+        let checked = written.and_then(|()| match global.builder().single_call().build() {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let hint = "nothing was added: the configuration with it would be wrong".to_owned();
+                Err(CliError::Hinted { error: Box::new(error.into()), hint })
+            }
+        });
+        if let Err(error) = checked {
+            if is_put {
+                let failed = |source| CliError::Save { path: path.display().to_string(), source };
+                fs::remove_file(&path).map_err(failed)?;
+            }
             locked.recorded = before.0;
             locked.write_config(&before.1)?;
             locked.write_lock()?;
+            return Err(error);
         }
-        written
-    }
-
-    /// Removes again what was written.
-    fn take_back(&self) -> Result<(), CliError> {
-        let mut locked = self.place.lock()?;
-        let path = self.place.component(self.name.as_str());
-        let failed = |source| CliError::Save { path: path.display().to_string(), source };
-        fs::remove_file(&path).map_err(failed)?;
-        let text = table::without(locked.config_text()?, self.name.as_str());
-        if let Ok(Some(text)) = text {
-            locked.write_config(&text)?;
+        if self.place.layer == Layer::User {
+            return Ok(());
         }
-        locked.recorded.tools.remove(&self.name);
-        locked.write_lock()
+        let changed = locked.changed(Some((&path, Some(self.source.component.digest))));
+        trusted.extend(global, &self.name, &changed)
     }
 
     fn report(&self, is_wished: bool, as_json: bool) -> Result<(), CliError> {
@@ -338,7 +339,7 @@ pub(crate) fn recorded(source: &Source, parts: DescribedParts) -> LockedTool {
     }
 }
 
-/// The home directory, where paths are shown relative to it.
+/// Whether a file lies right in a directory.
 pub(crate) fn is_in(directory: &Path, path: &Path) -> bool {
     path.parent() == Some(directory)
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use kitbag::audit::{AuditEvent, CallEvent, Entries, Entry, Head, Verified};
+use kitbag::audit::{AuditEvent, CallEvent, Entries, Entry, Head, TrustEvent, Verified};
 use kitbag::contract::text::printable;
 use kitbag::contract::{format_duration, parse_duration};
 use serde_json::{Value, json};
@@ -138,6 +138,10 @@ fn print(entry: &Entry, as_json: bool) -> Result<(), CliError> {
     let time = entry.time_text();
     let text = match &entry.event {
         AuditEvent::Call(call) => call_line(call),
+        AuditEvent::Trust(TrustEvent { workspace, caller, digest }) => match digest {
+            Some(digest) => format!("trust  {caller}  {workspace}  content {}", short(digest)),
+            None => format!("trust taken back  {caller}  {workspace}"),
+        },
         AuditEvent::Torn { bytes } => {
             format!("a process was stopped while it wrote the {bytes} bytes before this line")
         }
@@ -147,6 +151,11 @@ fn print(entry: &Entry, as_json: bool) -> Result<(), CliError> {
         _ => entry.line.clone(),
     };
     output::data(&format!("{time}  {}", printable(&text)))
+}
+
+/// As much of a digest as tells it from another one to a person.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
 }
 
 /// A call as a person reads it.

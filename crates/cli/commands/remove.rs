@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 
-use kitbag::config::ToolSource;
+use kitbag::config::{Layer, ToolSource};
 use kitbag::contract::ToolName;
 use serde_json::json;
 
 use crate::commands::add::place::Place;
+use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{is_in, table};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
@@ -45,6 +46,7 @@ impl Args {
         let path = local.wasm.value.clone();
         // The component first: without it nothing of the name runs.
         let mut locked = place.lock()?;
+        let trusted = TrustBefore::now(&global)?;
         let is_own = is_in(&place.tools, &path);
         if is_own {
             let failed = |source| CliError::Save { path: path.display().to_string(), source };
@@ -62,6 +64,10 @@ impl Args {
         }
         locked.recorded.tools.remove(name);
         locked.write_lock()?;
+        if place.layer == Layer::Workspace {
+            let component = is_own.then_some((&*path, None));
+            trusted.extend(&global, name, &locked.changed(component))?;
+        }
         if global.json {
             output::json(&json!({ "name": name, "wasm": path, "config": place.config }))?;
             return Ok(Exit::Done);

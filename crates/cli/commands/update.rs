@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use kitbag::config::{LockedTool, ToolSource};
+use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::text::shown as escaped;
 use kitbag::contract::{Description, ToolName};
 use kitbag::host::Described;
@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::commands::add::place::Place;
 use crate::commands::add::shown::beginning;
 use crate::commands::add::source::Source;
+use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{ask, is_in, recorded};
 use crate::commands::{Global, Limits};
 use crate::error::CliError;
@@ -99,6 +100,7 @@ impl Args {
             }
         }
         let mut locked = place.lock()?;
+        let trusted = TrustBefore::now(&global)?;
         let known = locked.recorded.tools.get(name);
         if known != old {
             return Err(CliError::Usage(format!(
@@ -118,6 +120,10 @@ impl Args {
             locked.recorded = kept;
             locked.write_lock()?;
             return Err(error);
+        }
+        if place.layer == Layer::Workspace {
+            let changed = locked.changed(Some((path, Some(new.component))));
+            trusted.extend(&global, name, &changed)?;
         }
         match global.json {
             true => output::json(&json!({

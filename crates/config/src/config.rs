@@ -25,6 +25,7 @@ use crate::problem::Problem;
 use crate::text::shown_path;
 use crate::toolsets::{Disabled, Toolsets};
 use crate::trust::owners;
+use crate::workspace_trust::{WorkspaceContent, WorkspacePattern, WorkspaceTrust};
 
 /// The directory that makes its parent a workspace.
 pub(crate) const DIRECTORY: &str = ".kitbag";
@@ -52,8 +53,12 @@ pub struct Config {
     /// The workspace that was found or named and whose configuration was not read,
     /// because another user can change it.
     pub ignored: Option<IgnoredWorkspace>,
-    /// Whose configuration counts although another user can change it.
+    /// The workspaces that the user trusts by name.
     pub trust: Trust,
+    /// Whether the files of the workspace count.
+    pub workspace_trust: WorkspaceTrust,
+    /// What configures the workspace, where it was asked for what it asks.
+    pub content: Option<WorkspaceContent>,
     /// What is most likely a mistake and changes nothing: variables that mean nothing, and
     /// components of the workspace with the name of a tool of the user's own file.
     pub warnings: Vec<Diagnostic>,
@@ -282,9 +287,11 @@ pub struct ToolGrants {
 /// What the user trusts by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Roots of workspaces, and directories that hold components; absolute. Default:
-    /// none.
+    /// Roots of workspaces, and directories that hold components, that count although other
+    /// users can change them; absolute. Default: none.
     pub directories: Sourced<Vec<PathBuf>>,
+    /// Globs of workspaces whose files count without being looked at. Default: none.
+    pub workspaces: Vec<WorkspacePattern>,
 }
 
 /// What the configuration changes of the built-in list of names that look like secrets.
@@ -451,6 +458,9 @@ pub struct Topic {
     pub id: String,
     /// The directory of its documents; absolute. It need not exist.
     pub subjects: Sourced<PathBuf>,
+    /// The directory that the documents have to lie in when they are read, by whatever links:
+    /// canonical. `None`: they may lie anywhere.
+    pub within: Option<PathBuf>,
     /// Whether it is offered. Default `true`.
     pub enable: Sourced<bool>,
     /// A display name; it can be asked for by that too. Default: the id.
@@ -678,7 +688,7 @@ impl Default for SecretFiles {
 
 impl Default for Trust {
     fn default() -> Self {
-        Self { directories: Sourced::default(Vec::new()) }
+        Self { directories: Sourced::default(Vec::new()), workspaces: Vec::new() }
     }
 }
 

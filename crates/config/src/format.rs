@@ -48,8 +48,7 @@ pub(crate) struct ConfigFile {
     /// The audit log, which has a line for each call. Only your own file has this table.
     #[schemars(title = "Audit log")]
     pub(crate) audit: Option<AuditConfig>,
-    /// What you trust although other users can change it. Only your own file has
-    /// this table.
+    /// The workspaces that you trust by name. Only your own file has this table.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
     /// Your secrets, by name: where the value of each comes from, and where it may go. Only
@@ -263,12 +262,12 @@ pub(crate) struct CeilingConfig {
     /// a unit, such as `5m`. It does not count towards `time`.
     #[schemars(extend("default" = "1m"))]
     pub(crate) compile: Option<Written<String>>,
-    /// What the files and components of a workspace can be granted of what is yours, at
-    /// most. Default: nothing.
+    /// What the files and components of a trusted workspace can be granted of what is yours,
+    /// at most. A kind that is not named here is not limited.
     pub(crate) grants: Option<Written<CeilingGrantsConfig>>,
 }
 
-/// What the user trusts although other users can change it.
+/// The workspaces that the user trusts by name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Trust")]
@@ -279,6 +278,11 @@ pub(crate) struct TrustConfig {
     /// count that lie in such a directory, or below.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
+    /// Workspaces whose files count whatever they hold, without `kitbag trust`: globs of their
+    /// roots, absolute or with `~/`. What is cloned there runs its tools with the grants that
+    /// it gives them.
+    #[schemars(extend("default" = [], "examples" = [["~/src/**"]]))]
+    pub(crate) workspaces: Option<Written<Vec<Written<String>>>>,
 }
 
 /// Files that look like secrets, by their names. There is a list of them: `.env`, private
@@ -350,7 +354,7 @@ pub(crate) struct ToolsetsConfig {
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Topic")]
 pub(crate) struct TopicConfig {

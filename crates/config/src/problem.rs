@@ -459,6 +459,28 @@ pub enum Problem {
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },
+    /// What a workspace grants that is not trusted.
+    #[error("this grant does not count, since the workspace is not trusted; see `kitbag trust`")]
+    UntrustedGrant,
+    /// A topic of a workspace that is not trusted lies outside of it.
+    #[error(
+        "the topic `{}` is left out: it leads out of the workspace, to `{}`, and the workspace is \
+         not trusted; see `kitbag trust`",
+        shown(topic),
+        shown_path(path)
+    )]
+    UntrustedTopic {
+        /// Its id.
+        topic: String,
+        /// Where it leads.
+        path: PathBuf,
+    },
+    /// The variable by which a workspace is trusted has another value.
+    #[error("`{}` is not a value of this variable; set it to `1`, or unset it", shown(value))]
+    TrustVariable {
+        /// The value.
+        value: String,
+    },
     /// What a workspace grants takes the place of what the user's own file grants the tool, and
     /// not all of it counts.
     #[error(

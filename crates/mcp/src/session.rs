@@ -74,6 +74,11 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
+    /// Minimum level of the log messages that a client with a session requested.
+    pub(crate) fn session_level(&self) -> LogLevel {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Minimum level of the log messages of this call. A client of the stateless
     /// revisions requests one with every call, or gets no messages.
     pub(crate) fn log_level(
@@ -83,7 +88,7 @@ impl Session {
     ) -> Option<LogLevel> {
         match client.is_stateless {
             true => context.meta.log_level().map(notifications::read),
-            false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => Some(self.session_level()),
         }
     }
 }

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use kitbag::Config;
 use kitbag::config::{Layer, Lock};
+use kitbag::contract::ContentDigest;
+use kitbag::trust::digest_of;
 use tempfile::NamedTempFile;
 
+use super::trusted::Changed;
 use crate::commands::Global;
 use crate::error::CliError;
 use crate::replace::Original;
@@ -132,6 +135,24 @@ impl LockedPlace<'_> {
     pub(crate) fn config_text(&self) -> Result<&str, CliError> {
         str::from_utf8(self.config.content())
             .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.place.config.display())))
+    }
+
+    /// The files of the workspace as they were written here, by their paths in it. Nothing, where
+    /// they are the user's own.
+    pub(crate) fn changed(&self, component: Option<(&Path, Option<ContentDigest>)>) -> Changed {
+        let place = self.place;
+        if place.layer == Layer::User {
+            return Changed::new();
+        }
+        let name = |path: &Path| {
+            let inside = path.strip_prefix(&place.root).unwrap_or(path);
+            inside.to_string_lossy().into_owned()
+        };
+        let files = [(&place.config, &self.config), (&place.lock, &self.lock)];
+        let files = files
+            .into_iter()
+            .filter_map(|(path, file)| Some((name(path), Some(digest_of(file.written()?)))));
+        files.chain(component.map(|(path, digest)| (name(path), digest))).collect()
     }
 
     /// Puts this in place of the configuration.

@@ -18,6 +18,7 @@ mod served;
 mod tools;
 mod toolsets;
 mod topics;
+mod untrusted;
 mod value;
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +33,7 @@ use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
 use toolsets::{Switches, WorkspacePlace};
 
-use crate::config::{Config, SecretStore, own_directories};
+use crate::config::{Config, SecretStore, ToolGrants, own_directories};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::key::KeyPath;
@@ -54,6 +55,9 @@ pub(crate) fn resolve(
         workspace,
         ignored,
         trust,
+        workspace_trust,
+        content,
+        named,
         files,
         configs,
         found,
@@ -68,8 +72,11 @@ pub(crate) fn resolve(
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
+    let is_untrusted = workspace_trust.untrusted().is_some();
+    let nothing = ToolGrants::nothing();
     let deny = grants::http::deny(&configs, report);
-    let switches = Switches::new(&configs, place, sources.own_file(), ignored.is_some());
+    let is_ignored = ignored.is_some() || is_untrusted;
+    let switches = Switches::new(&configs, place, sources.own_file(), is_ignored);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
@@ -81,6 +88,8 @@ pub(crate) fn resolve(
         overrides: &overrides.limits,
         ceilings: &ceilings,
         grant_ceiling: &grant_ceiling,
+        workspace_ceiling: if is_untrusted { &nothing } else { &grant_ceiling },
+        trust: &workspace_trust,
         deny: &deny,
         variables: sources.variables,
         own_file: sources.own_file(),
@@ -99,7 +108,11 @@ pub(crate) fn resolve(
         .iter()
         .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
         .collect();
-    let lowered = lowered(EffectiveLimits::default(), &ceilings);
+    let defaults = match is_untrusted {
+        true => EffectiveLimits::untrusted(),
+        false => EffectiveLimits::default(),
+    };
+    let lowered = lowered(defaults, &ceilings);
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
@@ -122,6 +135,9 @@ pub(crate) fn resolve(
         ..component.clone()
     });
     let mut tools = resolver.tools(&configs, &found, component, named_script.as_ref(), &limits);
+    if is_untrusted {
+        resolver.list_untrusted(&named, &mut tools, &limits);
+    }
     if let Some(call) = &sources.call_grants {
         resolver.call_grants(&mut tools, call);
     }
@@ -141,6 +157,8 @@ pub(crate) fn resolve(
         has_workspace: exists,
         ignored,
         trust,
+        workspace_trust,
+        content,
         warnings,
         unmatched,
         state: sources.state.clone(),

@@ -20,6 +20,7 @@ use crate::limit_set::KnownLimits;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
 use crate::sources::{BuiltinTool, Variables};
+use crate::workspace_trust::WorkspaceTrust;
 use crate::written::{At, Span};
 
 /// What resolving needs to know, and what it has found out so far.
@@ -37,8 +38,12 @@ pub(super) struct Resolver<'a> {
     /// What variables and flags say of limits.
     pub(super) overrides: &'a KnownLimits,
     pub(super) ceilings: &'a KnownLimits,
-    /// What a workspace can grant at most.
+    /// What the user's own file says that a workspace can grant at most.
     pub(super) grant_ceiling: &'a ToolGrants,
+    /// The same, or nothing of any kind where the workspace is not trusted.
+    pub(super) workspace_ceiling: &'a ToolGrants,
+    /// Whether the files of the workspace count.
+    pub(super) trust: &'a WorkspaceTrust,
     /// What no tool may ask for over HTTP.
     pub(super) deny: &'a Sourced<Arc<Deny>>,
     /// The variables of the environment that can be granted.
@@ -66,6 +71,11 @@ pub(super) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// Whether of the files of the workspace counts what narrows alone.
+    pub(super) fn is_untrusted(&self) -> bool {
+        self.trust.untrusted().is_some()
+    }
+
     /// The absolute path that was meant at a place. Where another user decides what
     /// lies in the workspace, a path relative to it is none.
     pub(super) fn path(&mut self, at: At<'_, String>) -> Option<PathBuf> {

@@ -66,7 +66,7 @@ impl<'a> Resolver<'a> {
         }
         let mut tools = BTreeMap::new();
         let taken = self.taken_scripts(tables.iter());
-        for (name, found) in found {
+        for (name, found) in self.listed_components(found).collect::<Vec<_>>() {
             let tables = tables.remove(name).unwrap_or_default();
             self.check_no_script(name, &tables, "it is a component in `.kitbag/tools`");
             let is_unused = self.is_unused(name, &found.shown, Some(&found.wasm), &tables);
@@ -74,7 +74,7 @@ impl<'a> Resolver<'a> {
             let candidate = Candidate::new(name, found, Script::None, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
-        for (name, script) in self.scripts {
+        for (name, script) in self.listed_scripts(self.scripts, found).collect::<Vec<_>>() {
             let own = tables.remove(name);
             if own.is_none() && taken.contains(&name) {
                 continue;
@@ -232,6 +232,11 @@ impl<'a> Resolver<'a> {
             .then(|| self.named(PYTHON));
         let grants: Vec<_> = all(parts, |tool| tool.grants.as_ref()).collect();
         let disabled = match (builtin, &enable) {
+            (Some(builtin), enable) if self.is_untrusted() => {
+                let is_own = |at: &&At<'_, _>| at.file.layer() == Layer::User;
+                let own: Vec<_> = grants.iter().filter(is_own).copied().collect();
+                self.disabled(builtin, enable.as_ref(), &own)
+            }
             (Some(builtin), enable) => self.disabled(builtin, enable.as_ref(), &grants),
             (None, Some(Sourced { value: false, origin })) => {
                 Some(Disabled::Tool { origin: origin.clone() })
@@ -251,7 +256,9 @@ impl<'a> Resolver<'a> {
             }
             _ => Code::Own,
         };
+        let is_untrusted = self.is_untrusted() && code == Code::Workspace && builtin.is_none();
         let asks = builtin.or(python.flatten());
+        let grants = if is_untrusted { Vec::new() } else { grants };
         let grants = self.grants(name, grants, disabled.is_none(), asks, code);
         let layers: Vec<_> = parts
             .iter()
@@ -262,7 +269,7 @@ impl<'a> Resolver<'a> {
         let rate = self.rate(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
-        Some(Tool {
+        let tool = Tool {
             name: (*name).clone(),
             source: source?,
             enable: enable.unwrap_or(Sourced::default(true)),
@@ -274,7 +281,8 @@ impl<'a> Resolver<'a> {
             limits: limits.under(self.overrides),
             rates: rate.map(counted).into_iter().collect(),
             answers,
-        })
+        };
+        Some(if is_untrusted { Self::untrusted(tool) } else { tool })
     }
 
     /// Whether a component or a script of the workspace has a name that stands for another tool

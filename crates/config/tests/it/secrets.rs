@@ -178,7 +178,8 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
              `/t/h/config.toml`"
         )
     };
-    let fixture = Fixture::new(workspace).user(OWN);
+    let bound = format!("{OWN}[ceiling.grants]\nsecrets = []\n");
+    let fixture = Fixture::new(workspace).user(&bound);
     let found = granted(&fixture);
     assert_eq!(found.len(), 2, "{found:?}");
     for (found, place) in found.iter().zip(["2:13", "3:8"]) {

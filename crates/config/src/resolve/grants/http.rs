@@ -172,7 +172,7 @@ impl Resolver<'_> {
         tool.value.http.deny = Arc::clone(&self.deny.value);
         let Some(effective) = layers.pop() else { return };
         let own = own_of(&layers, code);
-        let mut bound = self.grant_ceiling.value.http.grants.clone();
+        let mut bound = self.workspace_ceiling.value.http.grants.clone();
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             let weaker_grants = grants(weaker, self.report).into_iter();

@@ -187,7 +187,7 @@ impl Resolver<'_> {
             return;
         };
         let own = own_of(&layers, code);
-        let mut bounds = vec![self.grant_ceiling.value.tools.clone()];
+        let mut bounds = vec![self.workspace_ceiling.value.tools.clone()];
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             let said = said(weaker, name, self.report);
