@@ -100,7 +100,8 @@ fn nothing_is_written_without_a_yes() {
         asked.shown()
     );
     let as_json = add(&workspace, &path, &["--json"]);
-    assert_eq!((as_json.code, as_json.json()["kind"].clone()), (3, json!("denied")));
+    assert_eq!((as_json.code, as_json.json()["added"].clone()), (3, json!(false)));
+    assert_eq!(as_json.json()["wishes"][1], "env = [\"LANG\"]");
     for typed in ["no\n", "\n", "yes please\n", "\u{4}"] {
         let (_, terminal) = on_a_terminal(&workspace, &["add", path.to_str().unwrap()], typed);
         assert!(terminal.contains("`weather` was not added"), "{typed:?}: {terminal}");
@@ -447,4 +448,46 @@ fn a_command_that_is_killed_leaves_old_or_new_and_is_finished_by_the_next_one() 
         tools.iter().all(|tool| !tool["name"].as_str().unwrap().starts_with("kitbag")),
         "{tools:?}"
     );
+}
+
+/// Without what differs with each build of the guests.
+fn without_digests(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("Component: ") {
+        Some(_) => "Component: …".to_owned(),
+        None => line.trim_end().to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_page_on_consent_shows_what_is_shown() {
+    let page = fs::read_to_string(crate::support::repository().join("docs/consent.md")).unwrap();
+    let (_, block) = page.split_once("<!-- add -->\n```console\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let bytes = fs::read(guest("settings")).unwrap();
+    let (workspace, path) = downloaded("settings.wasm", &bytes);
+    let (stdout, terminal) = on_a_terminal(&workspace, &["add", path.to_str().unwrap()], "none\n");
+    let question = terminal.lines().last().unwrap();
+    let (before, after) = stdout.split_once("Added ").unwrap();
+    let run = workspace.run(&["run", "settings", "key=a"]).success();
+    let shown = format!(
+        "$ kitbag add ~/Downloads/settings.wasm\n{before}{question}none\nAdded {after}\
+         $ kitbag run settings key=a\n{run}"
+    );
+    assert_eq!(without_digests(&shown), without_digests(block));
+}
+
+#[test]
+fn a_directory_of_one_workspace_is_not_granted_in_all() {
+    let workspace = Workspace::new();
+    let skill = workspace.home().join("skill");
+    fs::create_dir_all(&skill).unwrap();
+    fs::create_dir_all(workspace.path("data")).unwrap();
+    fs::write(skill.join("tool.wasm"), describing(&json!({ "name": "tool" }).to_string())).unwrap();
+    fs::write(skill.join("skill.toml"), "[capabilities.filesystem]\nread = [\"data\"]\n").unwrap();
+    let shown = add(&workspace, &skill, &["--yes", "--user", "--grant", "wishes"]).success();
+    assert!(shown.contains("the directory `data` is one of a workspace"), "{shown}");
+    assert_eq!(workspace.run(&["check"]).code, 0);
+    let here = add(&workspace, &skill, &["--yes", "--name", "here", "--grant", "wishes"]).success();
+    assert!(here.contains("\"data\""), "{here}");
 }

@@ -95,6 +95,14 @@ fn a_server_that_runs_notices_the_swap() {
     assert!(called.contains("another component than the recorded one"), "{called}");
     swap(&workspace, &honest());
     assert!(client.call("weather", json!({})).to_string().contains("ok"));
+    // What a person records counts at once.
+    swap(&workspace, &component("Another one, of another length.", json!({})));
+    workspace.run(&["update", "weather", "--yes"]).success();
+    let start = std::time::Instant::now();
+    while !client.call("weather", json!({})).to_string().contains("ok") {
+        assert!(start.elapsed().as_secs() < 60, "the server does not see what was recorded");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 #[test]

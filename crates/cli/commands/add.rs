@@ -94,7 +94,14 @@ impl Args {
             asked: &asked,
             place: &place,
             is_unfinished,
+            is_new_workspace: !config.has_workspace,
         };
+        if global.json && !self.yes {
+            let error = CliError::NotAgreed(ask_with_yes(&addition.name));
+            output::json(&addition.as_value(None))?;
+            output::note(&error.report());
+            return Ok(error.exit());
+        }
         let is_wished = self.agreed(&addition, global.json)?;
         addition.write(is_wished, &global)?;
         addition.report(is_wished, global.json)?;
@@ -133,13 +140,15 @@ impl Args {
         if self.yes {
             return Ok(wished);
         }
-        if as_json || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            return Err(CliError::NotAgreed(format!(
-                "`{name}` was not added, since there is no terminal to ask on; look at what it asks \
-                 for, and add it with `--yes --grant none` or `--yes --grant wishes`"
-            )));
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(CliError::NotAgreed(ask_with_yes(name)));
         }
-        let into = place.shown(&place.component(name.as_str()));
+        let path = place.component(name.as_str());
+        // A directory that is no workspace yet is made one.
+        let into = match addition.is_new_workspace {
+            true => path.display().to_string(),
+            false => place.shown(&path),
+        };
         let (question, wishes): (_, &[&str]) = match self.grant {
             Some(GrantChoice::None) => ("with no grants? [yes, no]", &[]),
             Some(GrantChoice::Wishes) => ("with all that it would like? [yes, no]", &["y", "yes"]),
@@ -160,6 +169,14 @@ impl Args {
             _ => Err(CliError::NotAgreed(format!("`{name}` was not added"))),
         }
     }
+}
+
+/// What is said where there is nobody to ask.
+fn ask_with_yes(name: &ToolName) -> String {
+    format!(
+        "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
+         add it with `--yes --grant none` or `--yes --grant wishes`"
+    )
 }
 
 /// Reads a line from the terminal.
@@ -233,6 +250,8 @@ struct Addition<'a> {
     place: &'a Place,
     /// It was added halfway before.
     is_unfinished: bool,
+    /// Nothing makes the directory a workspace yet.
+    is_new_workspace: bool,
 }
 
 impl Addition<'_> {
@@ -294,26 +313,34 @@ impl Addition<'_> {
         trusted.extend(global, &self.name, &changed)
     }
 
+    /// What it is, for a program. `is_wished`: whether it got what it would like, once it was
+    /// added.
+    fn as_value(&self, is_wished: Option<bool>) -> serde_json::Value {
+        let (place, name) = (self.place, &self.name);
+        let inspection = &self.source.component.inspection;
+        let unexplained = shown::unexplained(inspection, self.asked).into_iter();
+        let wishes = self.asked.grants.iter();
+        json!({
+            "name": name,
+            "added": is_wished.is_some(),
+            "granted": is_wished.map(|is_wished| if is_wished { "wishes" } else { "none" }),
+            "wasm": place.component(name.as_str()),
+            "config": place.config,
+            "lock": place.lock,
+            "component": self.source.component.digest,
+            "version": self.source.version(),
+            "wishes": wishes.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
+                .collect::<Vec<_>>(),
+            "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
+            "notes": self.asked.notes,
+        })
+    }
+
     fn report(&self, is_wished: bool, as_json: bool) -> Result<(), CliError> {
         let (place, name) = (self.place, &self.name);
         let path = place.component(name.as_str());
         if as_json {
-            let unexplained =
-                shown::unexplained(&self.source.component.inspection, self.asked).into_iter();
-            return output::json(&json!({
-                "name": name,
-                "wasm": path,
-                "config": place.config,
-                "lock": place.lock,
-                "component": self.source.component.digest,
-                "version": self.source.version(),
-                "granted": if is_wished { "wishes" } else { "none" },
-                "wishes": self.asked.grants.iter().map(|(key, value)| {
-                    format!("{key} = {}", value.to_string().trim())
-                }).collect::<Vec<_>>(),
-                "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
-                "notes": self.asked.notes,
-            }));
+            return output::json(&self.as_value(Some(is_wished)));
         }
         let granted = if is_wished { "what it would like" } else { "nothing" };
         output::data(&format!(

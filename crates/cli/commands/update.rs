@@ -79,7 +79,7 @@ impl Args {
         let difference = Difference::new(old, &new);
         if difference.is_empty() {
             match global.json {
-                true => output::json(&json!({ "name": name, "changed": [] }))?,
+                true => output::json(&json!({ "name": name, "recorded": true, "changed": [] }))?,
                 false => output::data(&format!("{name} is as it was recorded."))?,
             }
             return Ok(Exit::Done);
@@ -89,10 +89,17 @@ impl Args {
         }
         if !self.yes {
             if global.json || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-                return Err(CliError::NotAgreed(format!(
+                let error = CliError::NotAgreed(format!(
                     "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
                      difference, and record it with `kitbag update {name} --yes`"
-                )));
+                ));
+                if global.json {
+                    let changed = difference.keys();
+                    output::json(&json!({ "name": name, "recorded": false, "changed": changed }))?;
+                    output::note(&error.report());
+                    return Ok(error.exit());
+                }
+                return Err(error);
             }
             let answer = ask("Record this, so that it runs? [yes, no]: ")?;
             if !matches!(&*answer, "y" | "yes") {
@@ -128,6 +135,7 @@ impl Args {
         match global.json {
             true => output::json(&json!({
                 "name": name,
+                "recorded": true,
                 "changed": difference.keys(),
                 "component": new.component,
                 "lock": place.lock,

@@ -182,7 +182,16 @@ impl Asked {
             path.is_some_and(|path: PathBuf| path.is_dir())
         };
         let notes = &mut self.notes;
+        let is_of_user = bounds.layer == Layer::User;
+        let is_relative = |host: &str| !host.starts_with(['/', '~']) && host != ".";
         directories.retain(|entry| match host(entry) {
+            Some(host) if is_of_user && is_relative(&host) => {
+                let host = shown(&host);
+                notes.push(format!(
+                    "the directory `{host}` is one of a workspace, and this is for all"
+                ));
+                false
+            }
             Some(host) if !is_there(&host) => {
                 notes.push(format!("the directory `{}` is not there", shown(&host)));
                 false

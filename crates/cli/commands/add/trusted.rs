@@ -84,7 +84,8 @@ impl TrustBefore {
     }
 }
 
-/// Whether two contents differ in nothing but what was changed.
+/// Whether two contents differ in nothing but what was changed, and in places outside of the
+/// workspace that the tool is granted.
 fn is_only(
     before: Option<&TrustRecord>,
     now: &TrustRecord,
@@ -111,4 +112,57 @@ fn is_only(
     };
     let places: Vec<_> = places.into_iter().filter(|place| place.by != own).collect();
     now.files == files && now.components == components && others(now) == places
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag::trust::Place;
+
+    use super::*;
+
+    fn digest(byte: u8) -> ContentDigest {
+        ContentDigest([byte; 32])
+    }
+
+    fn record(files: &[(&str, u8)], components: &[(&str, u8)], places: &[&str]) -> TrustRecord {
+        let mut record = TrustRecord::new("/w");
+        let entry = |(path, byte): &(&str, u8)| ((*path).to_owned(), digest(*byte));
+        record.files = files.iter().map(entry).collect();
+        record.components =
+            components.iter().map(entry).map(|(path, digest)| (path, Some(digest))).collect();
+        let place = |by: &&str| Place {
+            by: (*by).to_owned(),
+            path: "/srv".to_owned(),
+            access: "read".to_owned(),
+        };
+        record.places = places.iter().map(place).collect();
+        record
+    }
+
+    #[test]
+    fn trust_goes_on_where_nothing_else_has_changed() {
+        const CONFIG: &str = ".kitbag/config.toml";
+        const A: &str = ".kitbag/tools/a.wasm";
+        const B: &str = ".kitbag/tools/b.wasm";
+        let tool = ToolName::new("a").unwrap();
+        let changed: Changed = [(CONFIG, Some(digest(2))), (A, Some(digest(9)))]
+            .map(|(path, it)| (path.to_owned(), it))
+            .into();
+        let before = record(&[(CONFIG, 1)], &[(B, 5)], &["tool `b`"]);
+        let check = |now: TrustRecord, expected: bool| {
+            assert_eq!(is_only(Some(&before), &now, &tool, &changed), expected, "{now:?}");
+        };
+        let components = [(A, 9), (B, 5)];
+        check(record(&[(CONFIG, 2)], &components, &["tool `b`"]), true);
+        check(record(&[(CONFIG, 2)], &components, &["tool `a`", "tool `b`"]), true);
+        // Somebody else has written something meanwhile.
+        check(record(&[(CONFIG, 3)], &components, &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2), ("x", 1)], &components, &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &[(A, 8), (B, 5)], &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &[(A, 9), (B, 6)], &["tool `b`"]), false);
+        check(record(&[(CONFIG, 2)], &components, &["tool `b`", "topic `keys`"]), false);
+        check(record(&[(CONFIG, 2)], &components, &[]), false);
+        let new = record(&[(CONFIG, 2)], &[(A, 9)], &[]);
+        assert!(is_only(None, &new, &tool, &changed));
+    }
 }
