@@ -491,3 +491,38 @@ fn a_directory_of_one_workspace_is_not_granted_in_all() {
     let here = add(&workspace, &skill, &["--yes", "--name", "here", "--grant", "wishes"]).success();
     assert!(here.contains("\"data\""), "{here}");
 }
+
+#[test]
+fn a_temporary_directory_is_of_one_run_and_gone_after_it() {
+    let workspace = Workspace::new();
+    let skill = workspace.home().join("skill");
+    fs::create_dir_all(&skill).unwrap();
+    fs::copy(guest("probe"), skill.join("probe.wasm")).unwrap();
+    fs::write(
+        skill.join("manifest.yaml"),
+        "capabilities:\n  filesystem:\n    paths: [{ guest: /tmp, host: $TEMP, mode: rw }]\n",
+    )
+    .unwrap();
+    add(&workspace, &skill, &["--yes", "--grant", "wishes"]).success();
+    let config = read(&workspace, ".kitbag/config.toml");
+    assert!(config.contains("host = \"$TEMP\", guest = \"/tmp\", mode = \"rw\""), "{config}");
+    let temporary = workspace.home().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let env = [("TMPDIR", temporary.to_str().unwrap())];
+    let run = |arguments: &[&str]| {
+        let run = workspace.run_with(&[&["run", "probe"], arguments].concat(), "", &env);
+        let left = fs::read_dir(&temporary).unwrap().count();
+        assert_eq!(left, 0, "{}", run.shown());
+        run.stdout
+    };
+    let written = run(&["do=write", "path=/tmp/a.txt", "text=mine"]);
+    assert!(written.contains("4 bytes"), "{written}");
+    let read = run(&["do=read", "path=/tmp/a.txt"]);
+    assert!(!read.contains("mine"), "{read}");
+    // Of a tool that is asked and run again each run has another one, also where it traps.
+    run(&["do=ask", "--answer", "go-on=yes"]);
+    run(&["do=panic"]);
+    let reach = workspace.run(&["describe", "probe"]).success();
+    assert!(reach.contains("a directory of its own in each run"), "{reach}");
+    assert_eq!(workspace.run(&["why", "probe", "/tmp/a.txt", "--write"]).code, 0);
+}

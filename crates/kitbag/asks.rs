@@ -109,6 +109,9 @@ fn directory(config: &Config, grant: &DirectoryGrant) -> String {
         Access::ReadOnly => "reads",
         Access::ReadWrite => "reads and changes",
     };
+    if grant.is_temporary() {
+        return "has a directory of its own in each run".to_owned();
+    }
     let mut line = format!("{does} {}", place(config, &grant.host));
     if !grant.include.is_empty() {
         let globs = grant.include.join("`, `");

@@ -34,7 +34,8 @@ impl Config {
         }
         for tool in self.tools.values() {
             if self.is_of_workspace(tool.grants.origin_of(DirectoryGrant::KEY)) {
-                for grant in &tool.grants.value.directories {
+                let directories = tool.grants.value.directories.iter();
+                for grant in directories.filter(|grant| !grant.is_temporary()) {
                     let access = match grant.access {
                         Access::ReadOnly => "read",
                         Access::ReadWrite => "read and write",

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use kitbag_contract::ByteSize;
+use kitbag_policy::DirectoryGrant;
 
 use crate::Manifest;
 use crate::fields::{Fields, Notes};
@@ -123,9 +124,17 @@ fn path_wish(
         return notes.add(path, "it needs `host` and `guest`: it wishes nothing");
     };
     if host == "$TEMP" || host.starts_with("$TEMP/") {
-        let text = "it is a directory that is private to a call, which kitbag does not have: the tool \
-                    finds none there; grant it a directory of its own to write";
-        return notes.add(entry.path("host"), text);
+        if !is_writable {
+            let text = "it is a directory of each call that stays empty, so that it is left out";
+            return notes.add(entry.path("host"), text);
+        }
+        return match guest_path(guest) {
+            Ok(guest) => {
+                let host = DirectoryGrant::TEMPORARY.to_owned();
+                manifest.wishes.directories.push(DirectoryWish { host, guest, is_writable });
+            }
+            Err(reason) => notes.add(entry.path("guest"), reason),
+        };
     }
     let host = host_path(host).map(|host| match host.starts_with(['/', '~']) {
         true => host,

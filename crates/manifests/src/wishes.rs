@@ -31,7 +31,8 @@ pub struct Wishes {
 /// A directory that a manifest wishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryWish {
-    /// The directory: absolute, relative to the workspace, or in the home directory with `~/`.
+    /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
+    /// `$TEMP` for one that each run has for itself.
     pub host: String,
     /// Where the tool looks for it.
     pub guest: String,

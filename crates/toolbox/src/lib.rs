@@ -26,6 +26,7 @@ mod recorded;
 mod scope;
 mod script;
 mod served;
+mod temporary;
 mod tool;
 
 use std::collections::HashSet;

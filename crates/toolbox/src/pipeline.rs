@@ -37,6 +37,7 @@ use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::scope::{Callable, Via};
 use crate::script;
+use crate::temporary::Temporary;
 use crate::tool::{self, Tool};
 use crate::{Inner, Toolbox, served};
 
@@ -497,6 +498,7 @@ async fn run(
         audited.component(component, toolset(&toolbox.0, &call.tool));
     }
     loop {
+        let temporary = Temporary::make(&mut call.call.grants.directories)?;
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
                 None => {
@@ -512,6 +514,9 @@ async fn run(
             },
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
+        if let Some(temporary) = temporary {
+            temporary.remove(&mut call.call.grants.directories);
+        }
         if let Some(audited) = &outer.audited {
             audited.ran(&mut completion);
             audited.answered(&call.answers);

@@ -7,7 +7,7 @@ use kitbag::config::Layer;
 use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, ToolName, parse_duration};
 use kitbag::host::Described;
-use kitbag::policy::{Grants, RequestedGrants};
+use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
 use kitbag_manifests::Manifest;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
@@ -181,9 +181,11 @@ impl Asked {
             };
             path.is_some_and(|path: PathBuf| path.is_dir())
         };
+        let is_temporary = |host: &str| host == DirectoryGrant::TEMPORARY;
         let notes = &mut self.notes;
         let is_of_user = bounds.layer == Layer::User;
-        let is_relative = |host: &str| !host.starts_with(['/', '~']) && host != ".";
+        let is_relative =
+            |host: &str| !host.starts_with(['/', '~']) && host != "." && !is_temporary(host);
         directories.retain(|entry| match host(entry) {
             Some(host) if is_of_user && is_relative(&host) => {
                 let host = shown(&host);
@@ -192,7 +194,7 @@ impl Asked {
                 ));
                 false
             }
-            Some(host) if !is_there(&host) => {
+            Some(host) if !is_temporary(&host) && !is_there(&host) => {
                 notes.push(format!("the directory `{}` is not there", shown(&host)));
                 false
             }

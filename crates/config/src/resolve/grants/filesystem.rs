@@ -30,7 +30,8 @@ const MAX_GRANTS: usize = 64;
 #[schemars(inline, title = "Directory")]
 pub(crate) struct DirectoryGrantConfig {
     /// The directory: a path, relative to the workspace. It starts with `~/`
-    /// where it is in your home directory.
+    /// where it is in your home directory. `$TEMP` is a directory that each run has for itself,
+    /// empty and writable, and that is gone after it.
     #[schemars(extend("examples" = ["."]))]
     pub(crate) host: Written<String>,
     /// Where the tool finds it: an absolute path.
@@ -314,6 +315,11 @@ impl Resolver<'_> {
         let guest = self.guest_path(at);
         let include = self.include(at);
         let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
+        if at.value.host.value == DirectoryGrant::TEMPORARY {
+            let host = Some(DirectoryGrant::TEMPORARY.into());
+            let (access, include, identity) = (Access::ReadWrite, Vec::new(), None);
+            return Grant { at, host, identity, guest, access, include, is_enabled };
+        }
         let mut identity = None;
         let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
             let path = self.path(host)?;
