@@ -1,6 +1,7 @@
 //! Trust: the files of a workspace count once a person trusts exactly what they hold.
 
 mod content;
+mod documented;
 mod greedy;
 mod named;
 mod narrowing;

@@ -85,7 +85,10 @@ fn of_kind(config: &Config, tool: &Tool, key: &str) -> Vec<String> {
         .map(|line| match key {
             SecretGrant::KEY => format!("tool `{name}` uses your {line}"),
             HttpGrant::KEY => format!("tool `{name}` sends requests: {line}"),
-            CallableTools::KEY => format!("tool `{name}` calls {line}"),
+            CallableTools::KEY => {
+                let called = ["tools → ", "tool "].iter().find_map(|it| line.strip_prefix(it));
+                format!("tool `{name}` calls {}", called.unwrap_or(&line))
+            }
             _ => format!("tool `{name}` has {line}"),
         })
         .collect();

@@ -502,6 +502,15 @@ impl Builder {
         self
     }
 
+    /// Where the workspace is, without links. None of its files is read.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] where the one that was named is not there.
+    pub fn find_workspace(&self) -> Result<PathBuf, ConfigErrors> {
+        kitbag_config::find_workspace(&self.sources(&[]))
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors

@@ -233,6 +233,12 @@ fn trust_is_taken_back() {
     assert_eq!(listed, "no workspace is trusted by what it holds\n");
     let again = workspace.run(&["trust", "--revoke"]);
     assert_eq!(again.code, 2, "{}", again.shown());
+    // Whatever is wrong with its configuration.
+    workspace.trust();
+    workspace.config("[tools");
+    workspace.run(&["trust", "--revoke"]).success();
+    workspace.config(super::CONFIG);
+    assert!(!workspace.runs_planted());
     // From elsewhere, and where it is gone, by its path.
     workspace.trust();
     let root = workspace.root().canonicalize().unwrap();

@@ -49,7 +49,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     assert!(refused.to_string().contains("`kitbag trust`"), "{refused}");
 
     workspace.trust();
-    changed(&mut client, "is trusted now");
+    changed(&mut client, "counts now");
     assert!(offers_planted(&mut client));
     let here = json!({ "do": "echo", "text": "here" });
     let result = client.call("planted", here.clone());
@@ -59,7 +59,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     changed(&mut client, "is not what was trusted");
     assert!(!offers_planted(&mut client));
     workspace.trust();
-    changed(&mut client, "is trusted now");
+    changed(&mut client, "counts now");
     workspace.run(&["trust", "--revoke"]).success();
     changed(&mut client, "nobody has looked");
     assert!(!offers_planted(&mut client));
@@ -75,7 +75,7 @@ fn two_servers_take_trust_up_at_once() {
     }
     workspace.trust();
     for client in &mut clients {
-        changed(client, "is trusted now");
+        changed(client, "counts now");
         assert!(offers_planted(client));
     }
     // One that starts now is trusted from the start, and says nothing of it.

@@ -242,7 +242,7 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     if let Some(ignored) = &config.ignored {
         output::note(&format!("warning: {ignored}"));
     }
-    if let Some(untrusted) = config.workspace_trust.untrusted() {
+    if let Some(untrusted) = config.workspace_trust.notice() {
         output::note(&format!("warning: {untrusted}"));
     }
     Ok(Box::leak(Box::new(kitbag)))

@@ -163,7 +163,7 @@ impl Args {
         if let Some(ignored) = &toolbox.config().ignored {
             tracing::warn!("{ignored}");
         }
-        if let Some(untrusted) = toolbox.config().workspace_trust.untrusted() {
+        if let Some(untrusted) = toolbox.config().workspace_trust.notice() {
             tracing::warn!("{untrusted}");
         }
         let host = toolbox.host().clone();

@@ -11,7 +11,7 @@ use kitbag::trust::TrustRecord;
 use kitbag::{Caller, Kitbag, TrustQuestion};
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits, built};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -39,7 +39,7 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
         if self.list {
-            return list(&global.kitbag(Limits::default())?.trusted_workspaces()?, as_json);
+            return list(&nowhere(&global)?.trusted_workspaces()?, as_json);
         }
         if let Some(directory) = self.revoke {
             return revoke(global, directory);
@@ -140,16 +140,11 @@ fn list(records: &[TrustRecord], as_json: bool) -> Result<Exit, CliError> {
 
 fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> {
     let as_json = global.json;
-    let (kitbag, directory) = match directory {
-        // Whatever is wrong with its configuration.
-        Some(directory) => (somewhere(global)?, directory),
-        None => {
-            let kitbag = built(global.builder().ask_trust())?;
-            let root = kitbag.toolbox().config().root.value.clone();
-            (kitbag, root)
-        }
+    let path = match directory {
+        Some(directory) => real(&directory),
+        None => global.builder().find_workspace()?,
     };
-    let path = real(&directory);
+    let kitbag = nowhere(&global)?;
     let was_trusted = kitbag.revoke_trust(&path, &Caller::this_user())?;
     let name = path.to_string_lossy().into_owned();
     match (as_json, was_trusted) {
@@ -166,8 +161,8 @@ fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> 
     Ok(Exit::Done)
 }
 
-/// The configuration without any workspace.
-fn somewhere(global: Global) -> Result<&'static Kitbag, CliError> {
+/// The configuration without any workspace: whatever is wrong with that.
+fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
     built(global.builder().workspace("/"))
 }
 

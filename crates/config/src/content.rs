@@ -71,7 +71,11 @@ impl<'a> OwnContent<'a> {
     ) -> WorkspaceTrust {
         let untrusted = |reason| {
             let root = root.to_owned();
-            WorkspaceTrust::Untrusted(Box::new(UntrustedWorkspace { root, reason }))
+            WorkspaceTrust::Untrusted(Box::new(UntrustedWorkspace {
+                root,
+                reason,
+                leaves_out: false,
+            }))
         };
         let by = match &sources.trust {
             TrustSource::Asked => TrustedBy::Question,

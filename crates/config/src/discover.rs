@@ -29,7 +29,7 @@ use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, works
 use crate::script;
 use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{self, Examiner, Opened, owners, trust};
-use crate::untrusted::{NamedTool, narrowed};
+use crate::untrusted::{NamedTool, counts_wholly, narrowed};
 use crate::workspace_trust::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 use crate::written::{Span, Written};
 
@@ -194,7 +194,7 @@ pub(crate) fn read(
     }
 
     let own_content = own.as_ref().map(OwnFiles::content);
-    let workspace_trust = match (untrusted, &own_content) {
+    let mut workspace_trust = match (untrusted, &own_content) {
         _ if ignored.is_some() => WorkspaceTrust::Nothing,
         (Some(untrusted), _) => WorkspaceTrust::Untrusted(Box::new(untrusted)),
         (None, Some(content)) => content.trust(&workspace.root.value, &trust, sources),
@@ -253,7 +253,8 @@ pub(crate) fn read(
     let own = own.map(|(config, file)| match is_untrusted {
         false => (config, file, Vec::new()),
         true => {
-            let (config, named) = counting(config, user.as_ref().map(|(user, _)| user), sources);
+            let user = user.as_ref().map(|(user, _)| user);
+            let (config, named) = counting(config, user, sources, &mut workspace_trust);
             (config, file, named)
         }
     });
@@ -272,6 +273,9 @@ pub(crate) fn read(
     }
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
+    }
+    if !found.is_empty() || !scripts.is_empty() {
+        workspace_trust.leave_out();
     }
     let mut named = Vec::new();
     if let Some((config, file, tools)) = own {
@@ -303,6 +307,7 @@ fn counting(
     config: ConfigFile,
     user: Option<&ConfigFile>,
     sources: &Sources<'_>,
+    trust: &mut WorkspaceTrust,
 ) -> (ConfigFile, Vec<NamedTool>) {
     let has_tool = |name: &str| {
         let tables = user.and_then(|config| config.tools.as_ref());
@@ -313,6 +318,9 @@ fn counting(
         let tables = user.and_then(|config| config.knowledge.as_ref());
         tables.is_some_and(|tables| tables.has(id))
     };
+    if !counts_wholly(&config, has_tool, has_topic) {
+        trust.leave_out();
+    }
     narrowed(config, has_tool, has_topic)
 }
 

@@ -100,6 +100,8 @@ pub use workspace_trust::{
     WorkspaceTrust,
 };
 
+use std::path::PathBuf;
+
 use error::Report;
 
 /// Reads, merges and checks everything that is configured.
@@ -140,6 +142,18 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
         config
     });
     (config, report.finish().err())
+}
+
+/// Where the workspace is, without links, whatever its files hold.
+///
+/// # Errors
+///
+/// [`ConfigErrors`] where the one that was named is not there.
+pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
+    let mut report = Report::default();
+    let workspace = discover::workspace(sources, &mut report);
+    report.finish()?;
+    Ok(workspace.expect("one that is not there is reported").canonical)
 }
 
 /// Reads, merges and checks everything. `untrusted` is why the files of the workspace do not

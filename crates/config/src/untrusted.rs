@@ -28,6 +28,51 @@ pub(crate) enum NamedSource {
     Builtin(String),
 }
 
+/// Whether all that a file says counts without trust: it narrows, or names topics, of which those
+/// outside of the workspace are left out later. The closures are those of [`narrowed`].
+pub(crate) fn counts_wholly(
+    config: &ConfigFile,
+    is_known: impl Fn(&str) -> bool,
+    has_topic: impl Fn(&str) -> bool,
+) -> bool {
+    let is_off = |switch: &Option<Written<bool>>| switch.as_ref().is_none_or(|it| !it.value);
+    let toolsets = config.toolsets.as_ref().is_none_or(|toolsets| {
+        let switches = toolsets.switches();
+        is_off(&toolsets.write) && switches.iter().all(|(_, switch)| is_off(switch))
+    });
+    let tools = config.tools.iter().flat_map(|tools| tools.iter());
+    let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
+        let ToolConfig {
+            source,
+            builtin,
+            replaces,
+            wasm,
+            script,
+            title,
+            description,
+            enable,
+            parameters,
+            grants,
+            limits: _,
+            rate: _,
+            answers,
+            dev,
+        } = tool;
+        let texts = [builtin, replaces, wasm, script, title, description];
+        let says_more = texts.iter().any(|text| text.is_some())
+            || source.is_some()
+            || parameters.is_some()
+            || grants.is_some()
+            || answers.is_some()
+            || dev.is_some();
+        is_known(name) && is_off(enable) && !says_more
+    });
+    let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
+    let topics = topics.map(|entry| (&entry.key.value, &entry.value.value));
+    let topics = topics.into_iter().all(|(id, topic)| topic.include.is_none() && !has_topic(id));
+    toolsets && tools && topics
+}
+
 /// Keeps of a file what counts, and returns the tools that it names.
 ///
 /// `is_known` says whether there is a tool of a name without the workspace, and `has_topic`

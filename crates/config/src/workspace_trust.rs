@@ -53,6 +53,8 @@ pub struct UntrustedWorkspace {
     pub root: PathBuf,
     /// Why it is not trusted.
     pub reason: UntrustedReason,
+    /// Whether something of what its files say does not count therefore.
+    pub leaves_out: bool,
 }
 
 /// Why a workspace is not trusted.
@@ -107,6 +109,18 @@ impl WorkspaceTrust {
         }
     }
 
+    /// What a person should know: the files do not count, and that makes a difference.
+    pub fn notice(&self) -> Option<&UntrustedWorkspace> {
+        self.untrusted().filter(|untrusted| untrusted.leaves_out)
+    }
+
+    /// Notes that something of what the files say does not count.
+    pub(crate) fn leave_out(&mut self) {
+        if let Self::Untrusted(untrusted) = self {
+            untrusted.leaves_out = true;
+        }
+    }
+
     /// The record of what a person trusts, where that is why the files count.
     pub fn record(&self) -> Option<&Arc<TrustRecord>> {
         match self {
@@ -147,7 +161,7 @@ impl UntrustedWorkspace {
     /// The workspace, where its configuration names other places than those that are trusted.
     pub(crate) fn other_places(root: &Path) -> Self {
         let reason = UntrustedReason::Changed(vec![Change::Places]);
-        Self { root: root.to_owned(), reason }
+        Self { root: root.to_owned(), reason, leaves_out: false }
     }
 }
 

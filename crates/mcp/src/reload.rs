@@ -249,10 +249,10 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");
     }
-    let untrusted = toolbox.config().workspace_trust.untrusted();
-    match (old.toolbox.config().workspace_trust.untrusted(), untrusted) {
+    let untrusted = toolbox.config().workspace_trust.notice();
+    match (old.toolbox.config().workspace_trust.notice(), untrusted) {
         (before, Some(now)) if before != Some(now) => tracing::warn!("{now}"),
-        (Some(_), None) => tracing::info!("the configuration of the workspace is trusted now"),
+        (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
         _ => {}
     }
     // Where events were lost, anything may have changed.
@@ -317,7 +317,7 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
     };
     changes.components = u64::from(before != now || now.iter().any(is_changed_file));
     let (old, new) = (old.toolbox.config(), new.toolbox.config());
-    let is_same_trust = old.workspace_trust.untrusted() == new.workspace_trust.untrusted();
+    let is_same_trust = old.workspace_trust.notice() == new.workspace_trust.notice();
     changes.trust = u64::from(!is_same_trust);
     if old.topics != new.topics {
         (changes.prompts, changes.resources) = (1, 1);

@@ -12,7 +12,7 @@ use crate::notifications::written;
 
 /// What the instructions say: the model can pass it on.
 pub(crate) fn notice(config: &Config) -> Option<String> {
-    let untrusted = config.workspace_trust.untrusted()?;
+    let untrusted = config.workspace_trust.notice()?;
     let text = untrusted.to_string();
     Some(format!("Note: {text}, and a person who runs it there can turn them on.\n"))
 }
@@ -23,9 +23,9 @@ pub(crate) async fn tell(
     least: LogLevel,
     config: &Config,
 ) -> Result<(), ServiceError> {
-    let (level, text) = match config.workspace_trust.untrusted() {
+    let (level, text) = match config.workspace_trust.notice() {
         Some(untrusted) => (LogLevel::Warning, untrusted.to_string()),
-        None => (LogLevel::Info, "the configuration of the workspace is trusted now".to_owned()),
+        None => (LogLevel::Info, "the configuration of the workspace counts now".to_owned()),
     };
     if level < least {
         return Ok(());

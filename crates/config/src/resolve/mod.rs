@@ -39,6 +39,7 @@ use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::path::{Bases, settled};
+use crate::problem::Problem;
 use crate::sources::{ComponentTool, Sources};
 use crate::trust::owners;
 
@@ -55,7 +56,7 @@ pub(crate) fn resolve(
         workspace,
         ignored,
         trust,
-        workspace_trust,
+        mut workspace_trust,
         content,
         named,
         files,
@@ -149,6 +150,9 @@ pub(crate) fn resolve(
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
     let warnings = resolver.warnings;
+    if warnings.iter().any(|it| matches!(it.problem, Problem::UntrustedTopic { .. })) {
+        workspace_trust.leave_out();
+    }
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();
