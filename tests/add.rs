@@ -526,3 +526,70 @@ fn a_temporary_directory_is_of_one_run_and_gone_after_it() {
     assert!(reach.contains("a directory of its own in each run"), "{reach}");
     assert_eq!(workspace.run(&["why", "probe", "/tmp/a.txt", "--write"]).code, 0);
 }
+
+#[test]
+fn one_of_several_tools_is_chosen_by_its_own_name() {
+    let says = json!({ "tools": [
+        { "name": "one", "description": "The first." },
+        { "name": "two", "description": "The second." },
+    ] });
+    let (workspace, path) = downloaded("both.wasm", &describing(&says.to_string()));
+    let refused = |options: &[&str], expected: &str| {
+        let run = add(&workspace, &path, options);
+        assert_eq!(run.code, 2, "{}", run.shown());
+        assert!(run.stderr.contains(expected), "{}", run.shown());
+    };
+    refused(&["--yes"], "has several tools: choose `one` or `two` with `--tool`");
+    refused(&["--yes", "--tool", "three"], "has no tool `three`");
+    refused(&["--yes", "--tool", "one", "--name", "other"], "knows them by their own names");
+    for name in ["one", "two"] {
+        add(&workspace, &path, &["--yes", "--tool", name]).success();
+        assert_eq!(workspace.run(&["run", name]).success(), "ok\n");
+    }
+    assert!(workspace.run(&["list"]).success().contains("The second"));
+}
+
+#[test]
+fn a_manifest_of_another_component_says_nothing() {
+    let (workspace, path) = weather_downloaded();
+    let manifest = path.with_file_name("skill.toml");
+    let text = |entry: &str| {
+        format!("[capabilities]\nenv = [\"TOKEN_FILE\"]\n[wasm]\nentry = \"{entry}\"\n")
+    };
+    fs::write(&manifest, text("other.wasm")).unwrap();
+    let shown = add(&workspace, &path, &["--name", "a"]);
+    assert!(!shown.stdout.contains("TOKEN_FILE"), "{}", shown.shown());
+    fs::write(&manifest, text("weather-1.2.wasm")).unwrap();
+    let shown = add(&workspace, &path, &["--name", "a"]);
+    assert!(shown.stdout.contains("TOKEN_FILE"), "{}", shown.shown());
+}
+
+#[test]
+fn an_update_that_is_killed_never_leaves_what_nobody_agreed_to() {
+    let (workspace, old) = weather_downloaded();
+    add(&workspace, &old, &["--yes"]).success();
+    let mut says = weather();
+    says["description"] = json!("Tells more.");
+    let new = workspace.home().join("new.wasm");
+    fs::write(&new, describing(&says.to_string())).unwrap();
+    let files = [&old, &new].map(|path| path.to_str().unwrap().to_owned());
+    let start = std::time::Instant::now();
+    workspace.run(&["update", "weather", &files[1], "--yes"]).success();
+    let takes = start.elapsed();
+    const KILLS: u32 = 16;
+    for number in 0..KILLS {
+        let file = &files[number as usize % 2];
+        let mut command = workspace.command();
+        command.args(["update", "weather", file, "--yes"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(takes.mul_f64(0.5 + f64::from(number) / f64::from(KILLS)));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let run = workspace.run(&["run", "weather"]);
+        assert!(matches!(run.code, 0 | 6), "{}", run.shown());
+        workspace.run(&["update", "weather", file, "--yes"]).success();
+        assert_eq!(workspace.run(&["run", "weather"]).success(), "ok\n");
+        let is = fs::read(workspace.path(".kitbag/tools/weather.wasm")).unwrap();
+        assert_eq!(is, fs::read(file).unwrap());
+    }
+}

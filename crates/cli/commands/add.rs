@@ -83,6 +83,7 @@ impl Args {
             Some(name) => name.clone(),
             None => own.unwrap_or_else(|| source.name(&described)),
         };
+        check_known_inside(&described, &name)?;
         let is_unfinished = check_free(config, &place, &name, &source)?;
         let bounds = Bounds { config, layer, home: home.as_deref() };
         let asked = Asked::of(&source, &described, &name, &bounds);
@@ -168,6 +169,18 @@ impl Args {
             answer if plain.contains(&answer) => Ok(false),
             _ => Err(CliError::NotAgreed(format!("`{name}` was not added"))),
         }
+    }
+}
+
+/// A component that has several tools knows them by their own names.
+fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliError> {
+    let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+    match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
+        true => Err(CliError::Usage(format!(
+            "the component has several tools and knows them by their own names, and `{name}` is none \
+             of them; leave out `--name`"
+        ))),
+        false => Ok(()),
     }
 }
 

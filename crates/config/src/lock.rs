@@ -204,7 +204,7 @@ impl Lock {
 /// The text of the file: the tools by name, each with its keys in the same order.
 impl std::fmt::Display for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{HEADER}version = {VERSION}\n")?;
+        writeln!(f, "{HEADER}version = {VERSION}")?;
         for (name, tool) in &self.tools {
             let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
             write!(f, "\n[tools.{name}]\n{keys}")?;

@@ -20,11 +20,11 @@ impl Temporary {
     /// # Errors
     ///
     /// [`CallError::Denied`] where one cannot be made.
-    pub(crate) fn make(grants: &mut Vec<DirectoryGrant>) -> Result<Option<Self>, CallError> {
+    pub(crate) fn make(grants: &mut [DirectoryGrant]) -> Result<Option<Self>, CallError> {
         if !grants.iter().any(DirectoryGrant::is_temporary) {
             return Ok(None);
         }
-        let (kept, mut directories) = (grants.clone(), Vec::new());
+        let (kept, mut directories) = (grants.to_vec(), Vec::new());
         for grant in grants.iter_mut().filter(|grant| grant.is_temporary()) {
             let made = tempfile::Builder::new().prefix("kitbag-").tempdir();
             let made = made.and_then(|made| Ok((made.path().canonicalize()?, made)));

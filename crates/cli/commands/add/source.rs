@@ -10,7 +10,7 @@ use kitbag::host::{
     read_component,
 };
 use kitbag::toolbox::DescribedParts;
-use kitbag_manifests::{Format, Manifest, Note};
+use kitbag_manifests::{Format, Manifest};
 use toml_edit::DocumentMut;
 
 use crate::error::CliError;
@@ -213,16 +213,14 @@ impl Entries {
                 ManifestContent::Own(Box::new(document))
             }
         };
-        let mut manifest = SourceManifest { file: file.clone(), content };
-        if let (Some(component), ManifestContent::Foreign(foreign)) =
-            (component, &mut manifest.content)
+        // One that means another component says nothing of this one.
+        if let (Some(component), ManifestContent::Foreign(foreign)) = (component, &content)
             && let Some(other) = &foreign.component
-            && directory.join(other) != component
+            && component.file_name() != Path::new(other).file_name()
         {
-            let text = format!("it means the component `{other}`, and another one is added");
-            foreign.notes.push(Note { key: String::new(), text });
+            return Ok(None);
         }
-        Ok(Some(manifest))
+        Ok(Some(SourceManifest { file: file.clone(), content }))
     }
 
     /// The component of a directory: that of its manifest, else the only one.
