@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::text::shown as escaped;
 use kitbag::contract::{Description, ToolName};
-use kitbag::host::Described;
+use kitbag::host::{Described, read_component};
 use serde_json::json;
 
 use crate::commands::add::place::Place;
@@ -77,17 +77,22 @@ impl Args {
         let new = recorded(&source, source.parts(&described, name));
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
         let difference = Difference::new(old, &new);
-        if difference.is_empty() {
+        let is_there = || {
+            self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
+        };
+        // What was recorded and is not there yet was agreed to: a command was stopped in between.
+        let is_agreed = difference.is_empty();
+        if is_agreed && is_there() {
             match global.json {
                 true => output::json(&json!({ "name": name, "recorded": true, "changed": [] }))?,
                 false => output::data(&format!("{name} is as it was recorded."))?,
             }
             return Ok(Exit::Done);
         }
-        if !global.json {
+        if !global.json && !is_agreed {
             output::data(&difference.shown(name, before.as_ref(), &described))?;
         }
-        if !self.yes {
+        if !self.yes && !is_agreed {
             if global.json || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
                 let error = CliError::NotAgreed(format!(
                     "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
