@@ -4,10 +4,12 @@ use std::fs;
 
 use crate::support::{Run, Workspace, repository};
 
-/// The blocks of the page, each a command and what it wrote.
+/// The blocks of the page's section on trust, each a command and what it wrote.
 fn blocks() -> Vec<String> {
     let page = fs::read_to_string(repository().join("docs/consent.md")).unwrap();
-    let blocks = page.split("```console\n").skip(1);
+    let mut sections = page.split("\n## ");
+    let section = sections.find(|text| text.starts_with("Trust in a workspace")).unwrap();
+    let blocks = section.split("```console\n").skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
