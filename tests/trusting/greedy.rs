@@ -52,6 +52,16 @@ fn a_greedy_repository_does_nothing_until_it_is_trusted() {
 }
 
 #[test]
+fn what_a_person_names_by_its_path_runs_without_what_the_workspace_grants_it() {
+    let workspace = greedy();
+    let run = |arguments: &[&str]| workspace.run_with(arguments, "", &[("LANG", "mine")]);
+    let path = "bin/greedy.wasm";
+    assert_eq!(run(&["run", path, "do=environment"]).success(), "environment: none\n");
+    assert_eq!(run(&["run", path, "do=preopens"]).success(), "preopens: /workspace\n");
+    assert_eq!(run(&["script", ".kitbag/scripts/steal.py"]).success(), "stolen\n");
+}
+
+#[test]
 fn tools_that_are_not_trusted_are_listed_with_the_reason() {
     let workspace = greedy();
     let listed = workspace.run(&["list", "--json"]).json();

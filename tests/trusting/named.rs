@@ -134,8 +134,14 @@ fn a_program_says_whether_the_workspace_is_trusted() {
             Some(is_trusted) => builder.trust_workspace(is_trusted),
         };
         let arguments = json!({ "do": "echo", "text": "here" });
-        builder.build().unwrap().call_in_test("planted", arguments)
+        let kitbag = builder.build().unwrap();
+        let answer = kitbag.call_in_test("planted", arguments);
+        kitbag.toolbox().auditor().unwrap().flush();
+        answer
     };
     assert_eq!(with_state(None), "here");
     assert_eq!(with_state(Some(false)), refused);
+    // What was refused is in the log.
+    let logged = workspace.run(&["audit", "--outcome", "refused", "--json"]).json();
+    assert_eq!((&logged["tool"], &logged["reason"]), (&json!("planted"), &json!("trust")));
 }

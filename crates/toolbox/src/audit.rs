@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kitbag_audit::{AuditError, AuditEvent, CallEvent, RequestEvent};
+use kitbag_config::Disabled;
 use kitbag_contract::{Outcome, ToolName};
 use kitbag_host::{CallError, Completion, Component};
 use kitbag_policy::Grants;
@@ -181,6 +182,9 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
     let refused = |reason: &str| ("refused", Some(reason.to_owned()));
     match error {
         ToolboxError::Call(error) => failure(error),
+        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
+            refused("trust")
+        }
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
         ToolboxError::NotGranted { .. } => refused("grant"),
         ToolboxError::Arguments { .. } => refused("arguments"),

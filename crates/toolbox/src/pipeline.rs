@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::{Origin, Sourced, ToolRate, ToolSource};
+use kitbag_config::{Disabled, Origin, Sourced, ToolRate, ToolSource};
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
@@ -725,7 +725,11 @@ impl<'a> Recording<'a> {
     fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
         // A name of no tool is not recorded: the metrics would keep every one.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
-        let is_known = is_wanted && toolbox.has_tool(name);
+        let is_untrusted = || {
+            let tool = toolbox.config().tools.get(name);
+            tool.is_some_and(|tool| tool.disabled == Some(Disabled::Untrusted))
+        };
+        let is_known = is_wanted && (toolbox.has_tool(name) || is_untrusted());
         Self::new(toolbox, is_known.then(|| name.to_owned()), context)
     }
 
