@@ -8,7 +8,7 @@ use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::{Deny, Proxy};
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
+    Access, ApprovalRule, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
     SecretSource,
 };
 use kitbag_secrets::AllowedLeak;
@@ -71,6 +71,9 @@ pub struct Config {
     pub network: Network,
     /// The audit log, of the user's own file alone.
     pub audit: Audit,
+    /// Before which calls a person is asked of a tool of which the user's own file says nothing
+    /// else. `None`: none.
+    pub approve_default: Option<Sourced<ApprovalRule>>,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -153,8 +156,20 @@ pub struct Tool {
     /// file for other names of the same tool. All have to allow a call. Default: as often as
     /// they like.
     pub rates: Vec<ToolRate>,
+    /// Before which calls a person is asked. Default: none.
+    pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
+}
+
+/// Before which calls of a tool a person is asked, as configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolApproval {
+    /// The rules, one of which is enough to ask.
+    pub rules: Vec<Sourced<ApprovalRule>>,
+    /// The place in the user's own file that says `never`, so that what the tool says of itself
+    /// does not count.
+    pub never: Option<Origin>,
 }
 
 /// How often a tool may be called.
@@ -490,7 +505,15 @@ impl Config {
         grants.set(|grants| &mut grants.directories, directories);
         let source = BytesTool { component: name.clone(), parameters: None };
         let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
-        Tool { grants, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+        let approve = self.default_approval();
+        Tool { grants, approve, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+    }
+
+    /// Before which calls a person is asked of a tool of which no configuration says anything.
+    pub fn default_approval(&self) -> ToolApproval {
+        let mut approval = ToolApproval::default();
+        approval.add_default(self.approve_default.as_ref());
+        approval
     }
 
     /// Where no other user may have written a component, or exchanged a link that leads to
@@ -526,6 +549,19 @@ pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item =
     grants.filter(writes).filter_map(|grant| grant.identity)
 }
 
+impl ToolApproval {
+    /// Adds what counts where the user's own file says nothing of the tool.
+    pub(crate) fn add_default(&mut self, default: Option<&Sourced<ApprovalRule>>) {
+        match default {
+            None => {}
+            Some(Sourced { value: ApprovalRule::Never, origin }) => {
+                self.never = Some(origin.clone());
+            }
+            Some(rule) => self.rules.push(rule.clone()),
+        }
+    }
+}
+
 impl Tool {
     /// A tool of the embedding program, without grants, of which no configuration says
     /// anything.
@@ -541,6 +577,7 @@ impl Tool {
             grants: ToolGrants::default(),
             limits,
             rates: Vec::new(),
+            approve: ToolApproval::default(),
             answers: BTreeMap::new(),
         }
     }

@@ -624,7 +624,10 @@ impl Parser<'_> {
     fn manifest(&mut self, file: &SourceFile, name: &ToolName) -> Option<ToolConfig> {
         let base = KeyPath::ROOT.key("tools");
         let base = base.key(name.as_str());
-        let form = Form { base: &base, schema: manifest_schema, misplaced: self.misplaced() };
+        let mut misplaced = self.misplaced();
+        // A tool has one, too.
+        misplaced.retain(|(key, _)| *key != "approve");
+        let form = Form { base: &base, schema: manifest_schema, misplaced };
         let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config

@@ -15,6 +15,7 @@ use crate::config::ParameterType;
 use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::allowed_leaks::AllowedLeakConfig;
+use crate::resolve::approve::{ApproveConfig, ApproveTable};
 use crate::resolve::audit::AuditConfig;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
@@ -48,6 +49,9 @@ pub(crate) struct ConfigFile {
     /// The audit log, which has a line for each call. Only your own file has this table.
     #[schemars(title = "Audit log")]
     pub(crate) audit: Option<AuditConfig>,
+    /// Before which calls you are asked. Only your own file has this table.
+    #[schemars(title = "Approval")]
+    pub(crate) approve: Option<ApproveTable>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]
@@ -127,6 +131,11 @@ pub(crate) struct ToolConfig {
     /// files the lowest counts for each time. Default: as often as they like.
     #[schemars(extend("examples" = ["60/min", "10/min, 100/h"]))]
     pub(crate) rate: Option<Written<String>>,
+    /// Before which calls a person is asked: `never`, `always`, `on-write` for a tool that can
+    /// change something, or with which arguments. The files of a workspace, and what the tool
+    /// says of itself, add to what your own file says and take nothing away. Default: `default`
+    /// of `[approve]`, else `never`.
+    pub(crate) approve: Option<Written<ApproveConfig>>,
     /// Answers to the tool's questions, by the question's id. A question
     /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
@@ -147,6 +156,9 @@ pub(crate) struct ScriptConfig {
     pub(crate) output: Option<Written<ParameterConfig>>,
     /// What it would like to be granted. It grants nothing.
     pub(crate) grants: Option<Written<Table<AnyValue>>>,
+    /// Before which calls a person is asked: `always`, `on-write` for one that can change
+    /// something, or with which arguments. Default: as the configuration says.
+    pub(crate) approve: Option<Written<ApproveConfig>>,
 }
 
 /// Where a tool comes from.

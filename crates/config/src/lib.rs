@@ -72,7 +72,7 @@ mod written;
 pub use config::{
     Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
     Parameter, ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore,
-    SecretStoreKind, Tool, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
-use kitbag_policy::ParseRatesError;
+use kitbag_policy::{ApprovalRuleError, ParseRatesError};
 
 use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
@@ -352,6 +352,9 @@ pub enum Problem {
     /// A text is not a list of rates.
     #[error(transparent)]
     Rate(#[from] ParseRatesError),
+    /// A value does not say before which calls a person is asked.
+    #[error(transparent)]
+    Approve(#[from] ApprovalRuleError),
     /// A file of a workspace sets a limit above its ceiling.
     #[error(
         "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \

@@ -11,8 +11,17 @@ use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 pub(crate) const CEILING: &str = "ceiling";
 
 /// The keys that only the person's own file has.
-pub(crate) const OWN_KEYS: [&str; 8] =
-    [CEILING, "deny", "network", "audit", "trust", "secrets", "secret_store", "allow_leak"];
+pub(crate) const OWN_KEYS: [&str; 9] = [
+    CEILING,
+    "deny",
+    "network",
+    "audit",
+    "approve",
+    "trust",
+    "secrets",
+    "secret_store",
+    "allow_leak",
+];
 
 /// Marks a key that is read but never suggested.
 pub(crate) const UNLISTED: &str = "x-unlisted";

@@ -111,7 +111,7 @@ impl TryFrom<types::Question> for Question {
         bounded("answer-type", &question.answer_type, ANSWER_TYPE_BYTES)?;
         let (answer_type, is_consent) = AnswerType::read_marked(&question.answer_type)?;
         let types::Question { id, text, default, .. } = question;
-        Ok(Self { id, text, answer_type, default, is_consent })
+        Ok(Self { id, text, answer_type, default, is_consent, approval: None })
     }
 }
 
@@ -160,6 +160,7 @@ mod tests {
                 answer_type,
                 default,
                 is_consent,
+                approval: None,
             },
         );
         prop_oneof![

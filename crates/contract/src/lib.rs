@@ -37,7 +37,8 @@ pub use limit::{
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{
-    ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
+    ANSWER_TYPE_BYTES, ApprovalRequest, ErrorInfo, Outcome, QUESTION_ID_BYTES,
+    QUESTION_TEXT_BYTES, Question,
 };
 
 /// Name of the WIT package that holds the contract, without its version.

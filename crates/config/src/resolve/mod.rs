@@ -3,6 +3,7 @@
 
 mod aliases;
 pub(crate) mod allowed_leaks;
+pub(crate) mod approve;
 pub(crate) mod audit;
 mod ceiling;
 mod fit;
@@ -89,6 +90,7 @@ pub(crate) fn resolve(
         guard: Guard::default(),
         linked: Vec::new(),
         own_secrets: BTreeMap::new(),
+        approve_default: None,
         switches,
         warnings: overrides.unknown.clone(),
         report,
@@ -102,6 +104,7 @@ pub(crate) fn resolve(
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
     resolver.own_secrets = resolver.secrets(&configs);
+    resolver.approve_default = resolver.approve_default(&configs);
     let network = resolver.network(&configs);
     let audit = resolver.audit(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
@@ -130,6 +133,7 @@ pub(crate) fn resolve(
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
+    let approve_default = resolver.approve_default;
     let warnings = resolver.warnings;
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
@@ -148,6 +152,7 @@ pub(crate) fn resolve(
         deny,
         network,
         audit,
+        approve_default,
         limits,
         secret_files,
         secrets,

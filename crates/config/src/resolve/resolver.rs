@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
-use kitbag_policy::SecretName;
+use kitbag_policy::{ApprovalRule, SecretName};
 use kitbag_policy::http::Deny;
 
 use super::toolsets::Switches;
@@ -57,6 +57,8 @@ pub(super) struct Resolver<'a> {
     pub(super) linked: Vec<Linked>,
     /// The secrets of the user's own file.
     pub(super) own_secrets: BTreeMap<SecretName, Secret>,
+    /// Before which calls of all tools the user's own file has a person asked.
+    pub(super) approve_default: Option<Sourced<ApprovalRule>>,
     pub(super) switches: Switches,
     /// What is most likely a mistake and changes nothing else.
     pub(super) warnings: Vec<Diagnostic>,

@@ -117,7 +117,8 @@ impl<'a> Resolver<'a> {
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
-            tools.insert(name, Tool { grants, ..tool });
+            let approve = self.approve(&[]);
+            tools.insert(name, Tool { grants, approve, ..tool });
         }
         if let Some((name, script)) = named_script {
             let script = Script::Found(script);
@@ -185,7 +186,8 @@ impl<'a> Resolver<'a> {
                 let toolset = Some(builtin.toolset.to_owned());
                 let limits = self.under(limits, Some(builtin)).under(self.overrides);
                 let tool = Tool::of_caller(name, source, limits);
-                vacant.insert(Tool { toolset, disabled, grants, ..tool });
+                let approve = self.approve(&[]);
+                vacant.insert(Tool { toolset, disabled, grants, approve, ..tool });
             }
         }
     }
@@ -256,6 +258,7 @@ impl<'a> Resolver<'a> {
         let limits = self.under(limits, asks);
         let limits = self.limits(&path.key("limits"), &layers, &limits);
         let rate = self.rate(parts);
+        let approve = self.approve(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
         Some(Tool {
@@ -269,6 +272,7 @@ impl<'a> Resolver<'a> {
             grants,
             limits: limits.under(self.overrides),
             rates: rate.map(counted).into_iter().collect(),
+            approve,
             answers,
         })
     }

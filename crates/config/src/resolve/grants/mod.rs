@@ -24,6 +24,7 @@ use self::http::HttpConfig;
 use self::secrets::SecretGrantConfig;
 use self::storage::StorageConfig;
 use self::tools::ToolsConfig;
+pub(super) use self::tools::ConditionConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;

@@ -55,6 +55,13 @@ pub(crate) struct ToolGrantConfig {
 #[serde(transparent)]
 pub(crate) struct ConditionConfig(AnyValue);
 
+impl ConditionConfig {
+    /// As it was written.
+    pub(crate) fn any(&self) -> &toml::Value {
+        &self.0.0
+    }
+}
+
 impl JsonSchema for ConditionConfig {
     fn inline_schema() -> bool {
         true
