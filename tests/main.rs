@@ -5,6 +5,7 @@
 
 mod support;
 
+mod approval;
 mod audit;
 mod builtins;
 mod bytes;

@@ -12,6 +12,7 @@ use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
+use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError};
 use serde_json::{Value, json};
 
@@ -164,6 +165,10 @@ impl CliError {
                 }
                 Some(hint)
             }
+            Self::Toolbox(ToolboxError::NotApproved {
+                why: NotApproved::NobodyToAsk { .. },
+                ..
+            }) => Some("for one call, add `--approve`".into()),
             Self::OpenFiles { .. } => Some("allow more, such as with `ulimit -n 1024`".into()),
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
                 let end =
@@ -283,6 +288,7 @@ impl CliError {
             Exit::Usage => "usage",
             Exit::Limit => "limit",
             Exit::Rate => "rate",
+            Exit::Approval => "approval",
             Exit::Denied => "denied",
             Exit::Interrupted => "cancelled",
             Exit::Configuration if self.is_missing_file() => "not-found",
@@ -359,10 +365,12 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         ToolboxError::Counts(_) | ToolboxError::Audit(_) | ToolboxError::NotGranted { .. } => {
             Exit::Denied
         }
-        ToolboxError::Register { .. } => Exit::Bug,
+        ToolboxError::NotApproved { .. } => Exit::Approval,
+        ToolboxError::Register { .. } | ToolboxError::Random(_) => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }
+        | ToolboxError::ReservedQuestion { .. }
         | ToolboxError::Diverged { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {

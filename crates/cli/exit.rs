@@ -28,6 +28,8 @@ pub(crate) enum Exit {
     Output = 8,
     /// The tool was called more often than its rate allows.
     Rate = 9,
+    /// The call was not approved: nobody could be asked, or they said no.
+    Approval = 10,
     /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
     /// A bug in kitbag.
@@ -53,5 +55,6 @@ Exit codes:
   7    a trap, or no component that kitbag can run
   8    standard output, or a file that was asked for, cannot be written
   9    the rate of the tool is used up
+  10   the call was not approved, or nobody could be asked
   130  interrupted
   255  a bug in kitbag";

@@ -262,7 +262,7 @@ impl FrontEnd for Callback {
         };
         Ok(match answer {
             Some(value) => Reply::Answer(Sourced { value, origin: Origin::Caller }),
-            None => Reply::Unanswered,
+            None => Reply::NobodyToAsk,
         })
     }
 }
@@ -414,7 +414,9 @@ impl Builder {
         self
     }
 
-    /// Who answers a tool's questions. `None` leaves a question unanswered.
+    /// Who answers a tool's questions, and kitbag's own before calls that need approval
+    /// ([`Question::approval`]): `once`, `process` or `no`. `None` leaves a question unanswered,
+    /// and does not approve a call.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self
     where

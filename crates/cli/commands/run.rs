@@ -9,7 +9,7 @@ use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
-use kitbag::contract::{Action, ByteSize, Field, format_duration};
+use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
 use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
@@ -62,6 +62,10 @@ pub(crate) struct Call {
     /// Answer a question of the tool's, by the question's id
     #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
     answers: Vec<(String, String)>,
+    /// Approve the call, where it would be asked whether it may be made. Calls that the tool
+    /// makes of others are asked about all the same
+    #[arg(long)]
+    approve: bool,
     /// Print the call as the tool renders it for a person to approve, and do
     /// not make it
     #[arg(long)]
@@ -116,6 +120,7 @@ impl Call {
             .with_cancellation(interrupt.cancellation().clone());
         let mut terminal = Terminal {
             answers: &self.answers,
+            approve: self.approve,
             as_json: global.json,
             interrupt: &interrupt,
             screen: &screen,
@@ -180,6 +185,7 @@ fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
 /// Answers questions from the command line, else by asking the person at the terminal.
 struct Terminal<'a> {
     answers: &'a [(String, String)],
+    approve: bool,
     as_json: bool,
     interrupt: &'a Interrupt,
     screen: &'a Screen,
@@ -194,17 +200,43 @@ impl FrontEnd for Terminal<'_> {
         _: Option<&AnswerError>,
     ) -> Result<Reply, CliError> {
         self.screen.clear();
+        if let Some(approval) = &question.approval {
+            return self.ask_for_approval(question, approval.is_inner);
+        }
         if let Some((_, text)) = self.answers.iter().find(|(id, _)| *id == question.id) {
             let origin = Origin::flag("--answer");
             return Ok(Reply::Answer(Sourced { value: Answer::Text(text.clone()), origin }));
         }
-        let is_interactive =
-            io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json;
-        if !is_interactive {
+        if !self.is_interactive() {
             return Ok(Reply::Unanswered);
         }
         self.interrupt.set_leave(true);
         prompt(question)
+    }
+}
+
+impl Terminal<'_> {
+    fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json
+    }
+
+    /// Asks whether a call may be made. `--answer` is no answer to that, and `--approve` is one
+    /// for the call of the command line alone.
+    fn ask_for_approval(&self, question: &Question, is_inner: bool) -> Result<Reply, CliError> {
+        if self.approve && !is_inner {
+            let value = Answer::Text(ApprovalRequest::ONCE.into());
+            let origin = Origin::flag("--approve");
+            return Ok(Reply::Answer(Sourced { value, origin }));
+        }
+        if !self.is_interactive() {
+            return Ok(Reply::NobodyToAsk);
+        }
+        self.interrupt.set_leave(true);
+        Ok(match prompt(question)? {
+            // The input has ended.
+            Reply::Unanswered => Reply::NobodyToAsk,
+            reply => reply,
+        })
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.
     pub topics: BTreeMap<String, Topic>,
+    /// The user's own file, where it is known; it need not exist.
+    pub own_file: Option<PathBuf>,
     /// What no tool reads: what the caller named, the state directory, the store of secrets
     /// and its key; absolute.
     pub private: Vec<PathBuf>,

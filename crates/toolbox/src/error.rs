@@ -7,7 +7,7 @@ use std::time::Duration;
 use kitbag_audit::AuditError;
 use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
+use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
 use kitbag_rates::CountsError;
@@ -117,6 +117,27 @@ pub enum ToolboxError {
         /// The person closed the question rather than saying no to it.
         is_dismissed: bool,
     },
+    /// The call needs the approval of a person, and has none.
+    #[error("the call of `{tool}` {why}")]
+    NotApproved {
+        /// The tool.
+        tool: String,
+        /// Why it has none.
+        why: NotApproved,
+    },
+    /// The tool asks a question under an id that is the host's own.
+    #[error(
+        "the tool asks `{}`; ids that begin with `{}` are those of kitbag's own questions",
+        shown(question),
+        ApprovalRequest::ID_PREFIX
+    )]
+    ReservedQuestion {
+        /// The question's id.
+        question: String,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
     /// Calls nest too deep.
     #[error("{caller} calls no further tool: {limit} calls are inside each other, the limit")]
     TooDeep {
@@ -254,6 +275,23 @@ pub enum ToolboxError {
     /// The call itself failed.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// Why a call is not approved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotApproved {
+    /// The person has said no.
+    #[error("was not approved: the user said no; nothing was done")]
+    Declined,
+    /// Nobody could be asked.
+    #[error(
+        "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \
+         it without a question, {advice}"
+    )]
+    NobodyToAsk {
+        /// What would allow it.
+        advice: String,
+    },
 }
 
 /// The tool that was most likely meant by a name.

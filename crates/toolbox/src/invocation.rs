@@ -13,6 +13,7 @@ use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
+use crate::approval::Approval;
 use crate::error::ToolboxError;
 use crate::inner::InnerCalls;
 use crate::scope::{Callable, Via};
@@ -153,6 +154,8 @@ pub(crate) struct Prepared {
     /// The content has to fit the tool's output schema.
     pub(crate) is_structured: bool,
     pub(crate) problems: Problems,
+    /// How far it is with the approval of a person.
+    pub(crate) approval: Approval,
     /// The tools that it may call. `None`: it calls none.
     pub(crate) callable: Option<Arc<Callable>>,
     /// Its calls of them in the runs so far.
@@ -290,9 +293,12 @@ impl Completed {
 
 impl Suspended {
     /// The answers so far, in the form in which the tool gets them: the state with
-    /// which the call is resumed.
-    pub fn answers(&self) -> &Map<String, Value> {
-        &self.call.answers
+    /// which the call is resumed. Of a call that needs approval it holds how far that is, for
+    /// an hour and one resumption of the same call in this process.
+    pub fn answers(&self) -> Map<String, Value> {
+        let mut answers = self.call.answers.clone();
+        self.call.approval.add_ticket(&mut answers);
+        answers
     }
 
     /// The name that is called, and the JSON object that the tool gets as its

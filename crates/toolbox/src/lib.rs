@@ -6,6 +6,7 @@
 
 mod adapter;
 mod ahead;
+mod approval;
 mod audit;
 mod context;
 mod deadline;
@@ -50,13 +51,14 @@ use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
 use crate::adapter::Adapter;
+use crate::approval::Approvals;
 use crate::edge::{Edge, Inline, Offloaded};
 use crate::pipeline::drive;
 use crate::program::ProgramTools;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
 pub use eject::Ejected;
-pub use error::{NearestTool, ToolboxError};
+pub use error::{NearestTool, NotApproved, ToolboxError};
 pub use inner::InnerCalls;
 pub use invocation::{Completed, Cut, Ended, Invocation, OpenState, Problems, Resumed, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
@@ -121,6 +123,8 @@ struct Inner {
     counts: Arc<Counts>,
     /// What calls are logged by. `None`: they are not.
     auditor: Option<Arc<Auditor>>,
+    /// What was approved in this process.
+    approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.
     grant_digests: audit::GrantDigests,
     /// Where the values of secrets come from.
@@ -130,6 +134,13 @@ struct Inner {
     storage: Option<Storage>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
+}
+
+/// What goes on where a toolbox is made anew.
+struct Kept {
+    counts: Arc<Counts>,
+    auditor: Option<Arc<Auditor>>,
+    approvals: Arc<Approvals>,
 }
 
 impl Toolbox {
@@ -149,7 +160,8 @@ impl Toolbox {
             None => Counts::in_memory(),
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
-        Self::from_parts(host, config, builtins, program, (counts, auditor), secrets, events)
+        let kept = Kept { counts, auditor, approvals: Arc::default() };
+        Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
     fn from_parts(
@@ -157,7 +169,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        (counts, auditor): (Arc<Counts>, Option<Arc<Auditor>>),
+        Kept { counts, auditor, approvals }: Kept,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -178,6 +190,7 @@ impl Toolbox {
             owners,
             counts,
             auditor,
+            approvals,
             grant_digests: audit::GrantDigests::default(),
             secrets,
             #[cfg(feature = "storage")]

@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
+use crate::approval::{self, Approval};
 use crate::audit::{self, Audited};
 use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask, may_answer};
 use crate::deadline::Deadline;
@@ -185,6 +186,8 @@ fn prepare(
         via,
     } = invocation;
     let directories = target.directories();
+    let is_asked_about = action == Action::Run
+        && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -248,9 +251,13 @@ fn prepare(
         limits,
         tools: None,
     };
-    let resumed = match resume {
+    let mut resumed = match resume {
         None => Resumed::default(),
         Some(open) => open(&call.name, &call.arguments).map_err(ToolboxError::State)?,
+    };
+    let approval = match is_asked_about {
+        true => Approval::claimed(&mut resumed.answers),
+        false => Approval::Exempt,
     };
     let mut presets: BTreeMap<_, _> = tool
         .answers
@@ -273,6 +280,7 @@ fn prepare(
         answers: resumed.answers,
         is_structured,
         problems,
+        approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
         callable,
     }))
@@ -496,6 +504,15 @@ async fn run(
     if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
         audited.component(component, toolset(&toolbox.0, &call.tool));
     }
+    let component = match &runner {
+        Runner::Component(component) => Some(component),
+        Runner::Native(_) => None,
+    };
+    if let Some(question) = approval::settle(toolbox, &mut call, component, outer).await? {
+        let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
+        let suspended = Suspended { question, rejected: None, completion, call };
+        return Ok(Stretch::Asks(Box::new(suspended)));
+    }
     loop {
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
@@ -532,13 +549,18 @@ async fn run(
             let completed = Completed { completion, structured, cut, problems };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
+        // Native code could hand one on that is not its own.
+        let is_own = call.callable.is_none() && question.approval.is_some();
+        if is_own || approval::is_reserved(&question.id) {
+            return Err(ToolboxError::ReservedQuestion { question: question.id });
+        }
         if call.answers.contains_key(&question.id) {
             return Err(ToolboxError::AskedAgain { question: question.id });
         }
         if call.answers.len() >= QUESTIONS {
             return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
         }
-        let preset = call.presets.get(&question.id);
+        let preset = call.presets.get(&question.id).filter(|_| question.approval.is_none());
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
             let suspended = Suspended { question, rejected: None, completion, call };
             return Ok(Stretch::Asks(Box::new(suspended)));
@@ -771,6 +793,7 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
             | ToolboxError::Rate { .. }
             | ToolboxError::AliasRate { .. }
             | ToolboxError::NotGranted { .. }
+            | ToolboxError::NotApproved { .. }
             | ToolboxError::Counts(_)
             | ToolboxError::Audit(_)
             | ToolboxError::Call(CallError::Internal(_)),
@@ -780,7 +803,7 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
 }
 
 /// A JSON object as text, the same for the same object.
-fn text(object: &Map<String, Value>) -> String {
+pub(crate) fn text(object: &Map<String, Value>) -> String {
     // Room for what is long as a rule, so that it is not copied as this grows.
     let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
     let mut text = Vec::with_capacity(long + long / 16 + 128);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{
-    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolGrants, ToolRate,
-    ToolSource,
+    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolApproval, ToolGrants,
+    ToolRate, ToolSource,
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
@@ -19,6 +19,7 @@ use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
+use crate::approval;
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
@@ -75,6 +76,8 @@ pub struct Tool {
     /// How often each caller may call it; all have to allow a call. Default: as often as
     /// they like.
     pub rates: Vec<ToolRate>,
+    /// Before which calls a person is asked: as configuration says, and the tool itself.
+    pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
     /// What was wrong with the disk cache when the tool was loaded for this.
@@ -522,6 +525,7 @@ fn with(
     let requested = says.grants.as_ref().map(RequestedGrants::read);
     // What cannot be read has been refused where the tool was asked.
     let requested = requested.and_then(Result::ok).unwrap_or_default();
+    let approve = approval::rules(&tool.approve, Some(&says));
     let any_object = || Sourced::default(json!({ "type": "object" }).into());
     Ok(Tool {
         name: tool.name.clone(),
@@ -551,6 +555,7 @@ fn with(
         requested_grants: requested,
         limits: tool.limits.clone(),
         rates: tool.rates.clone(),
+        approve,
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
         description_problem: None,

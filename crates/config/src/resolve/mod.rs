@@ -22,7 +22,7 @@ mod topics;
 mod value;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
 pub(crate) use scripts::said;
@@ -162,6 +162,7 @@ pub(crate) fn resolve(
         toolsets,
         tools,
         topics,
+        own_file: sources.own_file().map(Path::to_owned),
         private,
         protected,
         tool_links,
