@@ -112,17 +112,36 @@ pub(crate) fn rules(
     approval
 }
 
-/// Looks whether the call may be made now. A question has to be answered first.
+/// What has to happen before a call is made.
+pub(crate) enum Settled {
+    /// Nothing.
+    Approved,
+    /// This question has to be answered.
+    Asked(Question),
+    /// A person has to be asked with [`ask`].
+    Unasked(Box<Unasked>),
+}
+
+/// A call about which a person has to be asked.
+pub(crate) struct Unasked {
+    asking: Vec<Sourced<ApprovalRule>>,
+    arguments: Map<String, Value>,
+    held: Held,
+    binding: Binding,
+    remembered: Option<Binding>,
+}
+
+/// Looks whether the call may be made now.
 ///
 /// # Errors
 ///
 /// [`ToolboxError::NotApproved`].
-pub(crate) async fn settle(
+pub(crate) fn settle(
     toolbox: &Toolbox,
     call: &mut Prepared,
     component: Option<&Component>,
     context: &CallContext,
-) -> Result<Option<Question>, ToolboxError> {
+) -> Result<Settled, ToolboxError> {
     // What was shown may have become another thing while a person thought about it: its
     // component is found anew for each run.
     let binding = |call: &Prepared| {
@@ -131,11 +150,11 @@ pub(crate) async fn settle(
     let claimed = match std::mem::take(&mut call.approval) {
         Approval::Exempt => {
             call.approval = Approval::Exempt;
-            return Ok(None);
+            return Ok(Settled::Approved);
         }
         Approval::Given(Some(ticket)) if ticket.binding == binding(call) => {
             call.approval = Approval::Given(Some(ticket));
-            return Ok(None);
+            return Ok(Settled::Approved);
         }
         Approval::Asked(asked) if asked.ticket.binding == binding(call) => {
             return answer(toolbox, call, asked, context);
@@ -166,7 +185,7 @@ pub(crate) async fn settle(
     };
     if rules.is_empty() {
         call.approval = Approval::Given(None);
-        return Ok(None);
+        return Ok(Settled::Approved);
     }
     let arguments = arguments(call);
     let asking: Vec<_> = {
@@ -179,7 +198,7 @@ pub(crate) async fn settle(
     };
     if asking.is_empty() {
         call.approval = Approval::Given(None);
-        return Ok(None);
+        return Ok(Settled::Approved);
     }
     let bound = Bound::new(call, component, context);
     let held = held(&call.tool, &asking, &arguments);
@@ -189,14 +208,14 @@ pub(crate) async fn settle(
     if remembered.is_some_and(|binding| approvals.is_remembered(&binding)) {
         log(&toolbox.0, call, context, "remembered", None);
         call.approval = Approval::Given(None);
-        return Ok(None);
+        return Ok(Settled::Approved);
     }
     let approvals = Arc::clone(approvals);
     let taken = claimed.and_then(|id| Some((approvals.take(&id, &binding)?, id)));
     match taken {
         Some((Standing::Given, id)) => {
             call.approval = Approval::Given(Some(Ticket { id, binding, approvals }));
-            Ok(None)
+            Ok(Settled::Approved)
         }
         Some((Standing::Asked(question), id)) => {
             let ticket = Ticket { id, binding, approvals };
@@ -204,16 +223,32 @@ pub(crate) async fn settle(
             answer(toolbox, call, Box::new(asked), context)
         }
         None => {
-            let id = number()?;
-            let about = About { asking: &asking, arguments: &arguments, held: &held };
-            let question = question(toolbox, call, component, context, &id, &about).await;
-            log(&toolbox.0, call, context, "asked", None);
-            let ticket = Ticket { id, binding, approvals };
-            let asked = Asked { question: question.clone(), ticket, remembered };
-            call.approval = Approval::Asked(Box::new(asked));
-            Ok(Some(question))
+            let unasked = Unasked { asking, arguments, held, binding, remembered };
+            Ok(Settled::Unasked(Box::new(unasked)))
         }
     }
+}
+
+/// Asks a person: the question has to be answered before the call is made.
+///
+/// # Errors
+///
+/// [`ToolboxError::Random`].
+pub(crate) async fn ask(
+    toolbox: &Toolbox,
+    call: &mut Prepared,
+    component: Option<&Component>,
+    context: &CallContext,
+    unasked: Box<Unasked>,
+) -> Result<Question, ToolboxError> {
+    let id = number()?;
+    let question = question(toolbox, call, component, context, &id, &unasked).await;
+    log(&toolbox.0, call, context, "asked", None);
+    let Unasked { binding, remembered, .. } = *unasked;
+    let ticket = Ticket { id, binding, approvals: Arc::clone(&toolbox.0.approvals) };
+    let asked = Asked { question: question.clone(), ticket, remembered };
+    call.approval = Approval::Asked(Box::new(asked));
+    Ok(question)
 }
 
 /// Takes the answer of a person, where there is one by now.
@@ -222,11 +257,11 @@ fn answer(
     call: &mut Prepared,
     asked: Box<Asked>,
     context: &CallContext,
-) -> Result<Option<Question>, ToolboxError> {
+) -> Result<Settled, ToolboxError> {
     let Some(answer) = call.answers.remove(&asked.question.id) else {
         let question = asked.question.clone();
         call.approval = Approval::Asked(asked);
-        return Ok(Some(question));
+        return Ok(Settled::Asked(question));
     };
     let by = answer["by"].as_str().map(str::to_owned);
     let Asked { question, ticket, remembered } = *asked;
@@ -234,13 +269,13 @@ fn answer(
         (Some(ApprovalRequest::ONCE), _) => {
             log(&toolbox.0, call, context, ApprovalRequest::ONCE, by);
             call.approval = Approval::Given(Some(ticket));
-            return Ok(None);
+            return Ok(Settled::Approved);
         }
         (Some(ApprovalRequest::PROCESS), Some(binding)) => {
             log(&toolbox.0, call, context, ApprovalRequest::PROCESS, by);
             ticket.approvals.remember(binding);
             call.approval = Approval::Given(Some(ticket));
-            return Ok(None);
+            return Ok(Settled::Approved);
         }
         (None, _) => {
             log(&toolbox.0, call, context, "nobody", None);
@@ -346,22 +381,15 @@ impl Bound {
     }
 }
 
-/// What a question is about.
-struct About<'a> {
-    asking: &'a [Sourced<ApprovalRule>],
-    arguments: &'a Map<String, Value>,
-    held: &'a Held,
-}
-
 async fn question(
     toolbox: &Toolbox,
     call: &Prepared,
     component: Option<&Component>,
     context: &CallContext,
     number: &str,
-    about: &About<'_>,
+    unasked: &Unasked,
 ) -> Question {
-    let About { asking, arguments, held } = about;
+    let Unasked { asking, arguments, held, .. } = unasked;
     let tool = &call.tool;
     let (name, source) = (&tool.name, shown::source(toolbox, tool));
     let of = source.map(|source| format!(" ({source})")).unwrap_or_default();

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
-use crate::approval::{self, Approval};
+use crate::approval::{self, Approval, Settled};
 use crate::audit::{self, Audited};
 use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask, may_answer};
 use crate::deadline::Deadline;
@@ -508,7 +508,15 @@ async fn run(
         Runner::Component(component) => Some(component),
         Runner::Native(_) => None,
     };
-    if let Some(question) = approval::settle(toolbox, &mut call, component, outer).await? {
+    let asked = match approval::settle(toolbox, &mut call, component, outer)? {
+        Settled::Approved => None,
+        Settled::Asked(question) => Some(question),
+        // In a place of its own, which calls that are inside each other do not take.
+        Settled::Unasked(unasked) => {
+            Some(Box::pin(approval::ask(toolbox, &mut call, component, outer, unasked)).await?)
+        }
+    };
+    if let Some(question) = asked {
         let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
         let suspended = Suspended { question, rejected: None, completion, call };
         return Ok(Stretch::Asks(Box::new(suspended)));
