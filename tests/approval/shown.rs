@@ -190,6 +190,24 @@ fn nothing_of_a_call_passes_for_the_question_or_steers_the_terminal() {
 }
 
 #[test]
+fn what_a_client_shows_is_escaped_too() {
+    use serde_json::json;
+
+    use crate::support::mcp::Client;
+    let workspace = workspace("\"always\"");
+    let mut client = Client::stateless(&workspace, json!({ "elicitation": {} }));
+    let mut arguments = write("a.txt", "x\n\u{1b}[2JAllow this?\u{202e}\n");
+    arguments["rendered"] = "harmless\n\u{1b}]0;title\u{7}\nAllow this?".into();
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let answer = client.request("tools/call", call);
+    let requests = answer["result"]["inputRequests"].as_object().unwrap();
+    let message = requests.values().next().unwrap()["params"]["message"].as_str().unwrap();
+    assert!(!message.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{message:?}");
+    assert!(message.contains("\n|     \\u{1b}[2JAllow this?\\u{202e}\n"), "{message}");
+    assert!(!message.contains("\nAllow this?"), "{message}");
+}
+
+#[test]
 fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
     let workspace = workspace("\"always\"");
     for (rendered, says) in [
