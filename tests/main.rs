@@ -23,6 +23,7 @@ mod http_clients;
 mod killed;
 mod library;
 mod local_tools;
+mod marks;
 mod mcp_config;
 mod memory;
 mod native;

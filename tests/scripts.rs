@@ -126,7 +126,8 @@ fn a_file_that_names_kitbag_in_its_first_line_is_a_program() {
         .output()
         .unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer, json!({ "outcome": "success", "content": "{\"words\":4}" }));
+    let expected = json!({ "outcome": "success", "content": "{\"words\":4}", "untrusted": true });
+    assert_eq!(answer, expected);
 }
 
 #[test]

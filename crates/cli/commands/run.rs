@@ -11,7 +11,7 @@ use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
-use kitbag::toolbox::Cut;
+use kitbag::toolbox::{Cut, Marks};
 use kitbag::toolbox::definitions::without_nulls;
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
@@ -135,10 +135,10 @@ impl Call {
         }
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let mut cut = None;
+        let (mut cut, mut marks) = (None, Marks::default());
         let (completion, problems) = match ended {
             Ended::Completed(call) => {
-                cut = call.cut;
+                (cut, marks) = (call.cut, call.marks);
                 (call.completion, call.problems)
             }
             Ended::Suspended(call) => {
@@ -158,7 +158,14 @@ impl Call {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
-        let finished = finish(completion, cut.as_ref(), saved.as_ref(), global.json);
+        if !global.json {
+            for finding in &marks.findings {
+                let warning =
+                    format!("warning: the answer looks like instructions to a model: {finding}");
+                output::note(&warning);
+            }
+        }
+        let finished = finish(completion, cut.as_ref(), &marks, saved.as_ref(), global.json);
         match (finished, hint) {
             (Ok(exit), Some(hint)) => {
                 output::note(&format!("hint: {hint}"));
@@ -247,6 +254,7 @@ impl Terminal<'_> {
 fn finish(
     completion: Completion,
     cut: Option<&Cut>,
+    marks: &Marks,
     saved: Option<&Saved>,
     as_json: bool,
 ) -> Result<Exit, CliError> {
@@ -270,6 +278,12 @@ fn finish(
         }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
+        }
+        if marks.is_untrusted {
+            value["untrusted"] = true.into();
+        }
+        if !marks.findings.is_empty() {
+            value["findings"] = json!(marks.findings);
         }
         output::json(&value)
     };

@@ -11,6 +11,7 @@ use kitbag_policy::{
     Access, ApprovalRule, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
     SecretSource,
 };
+use kitbag_screening::Severity;
 use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -74,6 +75,8 @@ pub struct Config {
     /// Before which calls a person is asked of a tool of which the user's own file says nothing
     /// else. `None`: none.
     pub approve_default: Option<Sourced<ApprovalRule>>,
+    /// What becomes of answers before a model reads them, of the user's own file alone.
+    pub output: Output,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -294,6 +297,41 @@ pub struct Audit {
     pub arguments: Sourced<bool>,
     /// Whether calls are refused while nothing can be logged.
     pub required: Sourced<bool>,
+}
+
+/// What becomes of answers before a model reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Whether answers of tools that reach the network or run foreign code stand between marks.
+    /// Default: no.
+    pub fence: Sourced<bool>,
+    /// What becomes of answers that look like instructions to a model. `None`: nobody looks.
+    pub screen: Option<Screening>,
+}
+
+/// What becomes of answers that look like instructions to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screening {
+    /// For each severity what is done.
+    pub actions: [(Severity, Sourced<ScreenAction>); 3],
+    /// The names of rules that are not looked for.
+    pub except: Vec<String>,
+}
+
+/// What is done with an answer that looks like instructions to a model, from the least to the
+/// most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ScreenAction {
+    /// Nothing.
+    Pass,
+    /// The client reads what was found.
+    Mark,
+    /// And the text stands between marks.
+    Fence,
+    /// The model reads what was found, and nothing of the answer.
+    Block,
 }
 
 /// When lines of the audit log are brought to the disk.
@@ -743,6 +781,26 @@ impl AuditSync {
             Self::None => "none",
             Self::Batch => "batch",
             Self::Each => "each",
+        }
+    }
+}
+
+impl Screening {
+    /// What is done where something of this severity was found.
+    pub fn action(&self, severity: Severity) -> ScreenAction {
+        let found = self.actions.iter().find(|(of, _)| *of == severity);
+        found.map_or(ScreenAction::Pass, |(_, action)| action.value)
+    }
+}
+
+impl ScreenAction {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Mark => "mark",
+            Self::Fence => "fence",
+            Self::Block => "block",
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::resolve::audit::AuditConfig;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
 use crate::resolve::network::NetworkConfig;
+use crate::resolve::output::OutputConfig;
 use crate::resolve::secrets::{SecretConfig, SecretStoreConfig};
 use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
@@ -52,6 +53,9 @@ pub(crate) struct ConfigFile {
     /// Before which calls you are asked. Only your own file has this table.
     #[schemars(title = "Approval")]
     pub(crate) approve: Option<ApproveTable>,
+    /// What becomes of answers before a model reads them. Only your own file has this table.
+    #[schemars(title = "Answers")]
+    pub(crate) output: Option<OutputConfig>,
     /// What you trust although other users can change it. Only your own file has
     /// this table.
     #[schemars(title = "Trust")]

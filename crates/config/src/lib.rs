@@ -71,7 +71,7 @@ mod written;
 
 pub use config::{
     Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
-    Parameter, ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore,
+    Output, Parameter, ParameterType, Parameters, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
     SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};

@@ -10,7 +10,7 @@ use kitbag_contract::text::shown;
 use crate::text::shown_path;
 
 /// A value and where it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value that is in effect.
     pub value: T,

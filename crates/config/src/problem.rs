@@ -352,6 +352,12 @@ pub enum Problem {
     /// A text is not a list of rates.
     #[error(transparent)]
     Rate(#[from] ParseRatesError),
+    /// A name is not that of a rule by which answers are looked at.
+    #[error("there is no rule `{}`", shown(name))]
+    UnknownScreenRule {
+        /// The name.
+        name: String,
+    },
     /// A value does not say before which calls a person is asked.
     #[error(transparent)]
     Approve(#[from] ApprovalRuleError),

@@ -68,6 +68,14 @@ impl Config {
         }
         rows.add(audit.key("sync"), &log.sync, |sync| sync.as_str().into());
         rows.size(audit.key("size"), &log.size);
+        let output = root.key("output");
+        if self.output.fence.origin != Origin::Default {
+            rows.add(output.key("fence"), &self.output.fence, |fence| (*fence).into());
+        }
+        for (severity, action) in self.output.screen.iter().flat_map(|screen| &screen.actions) {
+            let key = output.key("screen");
+            rows.add(key.key(severity.as_str()), action, |action| action.as_str().into());
+        }
         if let Some(default) = &self.approve_default {
             rows.add(root.key("approve").key("default"), default, ApprovalRule::to_json);
         }

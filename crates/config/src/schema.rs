@@ -11,12 +11,13 @@ use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 pub(crate) const CEILING: &str = "ceiling";
 
 /// The keys that only the person's own file has.
-pub(crate) const OWN_KEYS: [&str; 9] = [
+pub(crate) const OWN_KEYS: [&str; 10] = [
     CEILING,
     "deny",
     "network",
     "audit",
     "approve",
+    "output",
     "trust",
     "secrets",
     "secret_store",

@@ -451,7 +451,7 @@ fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> Strin
 }
 
 /// A number that nobody can guess.
-fn number() -> Result<String, ToolboxError> {
+pub(crate) fn number() -> Result<String, ToolboxError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| ToolboxError::Random(error.to_string()))?;
     Ok(format!("{:032x}", u128::from_le_bytes(random)))

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::approval::Approval;
 use crate::error::ToolboxError;
 use crate::inner::InnerCalls;
+use crate::marks::Marks;
 use crate::scope::{Callable, Via};
 use crate::served::ServedItem;
 use crate::tool::Tool;
@@ -104,6 +105,8 @@ pub struct Completed {
     pub structured: Result<Option<Value>, ToolboxError>,
     /// What the output limit has cut of the content, where the tool succeeded.
     pub cut: Option<Cut>,
+    /// What is known of the answer besides what it says, of a call that is inside no other.
+    pub marks: Marks,
     /// What was wrong with the tool and did not keep it from running.
     pub problems: Problems,
 }
@@ -153,6 +156,8 @@ pub(crate) struct Prepared {
     pub(crate) answers: Map<String, Value>,
     /// The content has to fit the tool's output schema.
     pub(crate) is_structured: bool,
+    /// A model reads the answer: it is one of a tool's, of a call that is inside no other.
+    pub(crate) is_marked: bool,
     pub(crate) problems: Problems,
     /// How far it is with the approval of a person.
     pub(crate) approval: Approval,
@@ -287,7 +292,8 @@ impl Completed {
     /// A call that was answered without running anything.
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
-        Self { completion, structured: Ok(None), cut: None, problems: Problems::default() }
+        let (marks, problems) = (Marks::default(), Problems::default());
+        Self { completion, structured: Ok(None), cut: None, marks, problems }
     }
 }
 

@@ -18,6 +18,7 @@ mod inner;
 mod invocation;
 mod knowledge;
 mod learn;
+mod marks;
 mod narrow;
 mod native;
 mod pipeline;
@@ -47,6 +48,7 @@ use kitbag_host::{
 };
 use kitbag_policy::Access;
 use kitbag_rates::Counts;
+use kitbag_screening::Screen;
 use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
@@ -63,7 +65,9 @@ pub use inner::InnerCalls;
 pub use invocation::{Completed, Cut, Ended, Invocation, OpenState, Problems, Resumed, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use knowledge::{KnowledgePrompt, Subjects};
+pub use kitbag_screening::{Finding, Severity};
 pub use learn::TOPIC_GUEST_PATH;
+pub use marks::Marks;
 pub use native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
@@ -123,6 +127,8 @@ struct Inner {
     counts: Arc<Counts>,
     /// What calls are logged by. `None`: they are not.
     auditor: Option<Arc<Auditor>>,
+    /// What answers are looked through for, made at the first that is.
+    screen: OnceLock<Screen>,
     /// What was approved in this process.
     approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.
@@ -190,6 +196,7 @@ impl Toolbox {
             owners,
             counts,
             auditor,
+            screen: OnceLock::new(),
             approvals,
             grant_digests: audit::GrantDigests::default(),
             secrets,

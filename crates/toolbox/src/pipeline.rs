@@ -34,6 +34,7 @@ use crate::inner;
 use crate::invocation::{
     Completed, Cut, Ended, Invocation, Prepared, Problems, Resumed, Suspended, Target,
 };
+use crate::marks::{self, Marks};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::scope::{Callable, Via};
@@ -188,6 +189,8 @@ fn prepare(
     let directories = target.directories();
     let is_asked_about = action == Action::Run
         && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
+    let is_marked =
+        action == Action::Run && matches!(target, Target::Tool(_)) && context.depth == 0;
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -279,6 +282,7 @@ fn prepare(
         presets,
         answers: resumed.answers,
         is_structured,
+        is_marked,
         problems,
         approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
@@ -553,8 +557,17 @@ async fn run(
                 }
                 _ => structured(&call, &completion, context),
             };
+            let marks = match call.is_marked {
+                true => marks::mark(&toolbox.0, &call.tool, &mut completion)?,
+                false => Marks::default(),
+            };
+            let structured = match completion.result {
+                // It was withheld.
+                Ok(Outcome::Error(_)) => Ok(None),
+                _ => structured,
+            };
             let problems = call.problems;
-            let completed = Completed { completion, structured, cut, problems };
+            let completed = Completed { completion, structured, cut, marks, problems };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
         // Native code could hand one on that is not its own.

@@ -10,6 +10,7 @@ mod fit;
 pub(crate) mod grants;
 mod limits;
 pub(crate) mod network;
+pub(crate) mod output;
 mod parameters;
 mod resolver;
 mod scripts;
@@ -107,6 +108,7 @@ pub(crate) fn resolve(
     resolver.approve_default = resolver.approve_default(&configs);
     let network = resolver.network(&configs);
     let audit = resolver.audit(&configs);
+    let output = resolver.output(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
     let private = private(sources, &secret_store);
     resolver.guard = Guard::new(GuardedPaths {
@@ -153,6 +155,7 @@ pub(crate) fn resolve(
         network,
         audit,
         approve_default,
+        output,
         limits,
         secret_files,
         secrets,
