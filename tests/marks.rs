@@ -21,9 +21,7 @@ fn echo(client: &mut Client, text: &str) -> Value {
 
 #[test]
 fn answers_of_foreign_code_and_of_the_network_are_marked_as_untrusted() {
-    let workspace = workspace(
-        "[tools.fetch.grants]\nhttp = [\"https://docs.rs/**\"]\n",
-    );
+    let workspace = workspace("[tools.fetch.grants]\nhttp = [\"https://docs.rs/**\"]\n");
     workspace.file("a.txt", "x\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let meta = |result: Value| result["_meta"]["kitbag/untrusted"].clone();
@@ -120,14 +118,19 @@ fn what_looks_like_instructions_is_passed_marked_fenced_or_withheld_as_the_user_
     assert_eq!((rules(&passed), text(&passed)), (Vec::new(), INJECTION.to_owned()));
 
     let marked = check("high = \"mark\"", INJECTION);
-    assert_eq!((sorted(&marked), text(&marked)), (both.map(str::to_owned).to_vec(), INJECTION.into()));
+    assert_eq!(
+        (sorted(&marked), text(&marked)),
+        (both.map(str::to_owned).to_vec(), INJECTION.into())
+    );
 
     let blocked = check("high = \"block\"", INJECTION);
     assert_eq!(blocked["isError"], true);
     let said = text(&blocked);
     assert!(said.starts_with("the answer of `probe` is withheld (/"), "{said}");
     assert!(said.contains("config.toml:2:8): it "), "{said}");
-    assert!(said.contains("it tells a model to ignore what it was told (`ignore-instructions`, high)"));
+    assert!(
+        said.contains("it tells a model to ignore what it was told (`ignore-instructions`, high)")
+    );
     assert!(!said.contains("Ignore all"), "{said}");
 
     let except = check("except = [\"ignore-instructions\"]", INJECTION);

@@ -112,6 +112,7 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
                     answer_type: AnswerType::Boolean,
                     default: None,
                     is_consent: false,
+                    class: None,
                     approval: None,
                 }),
             }

@@ -38,7 +38,8 @@ fn the_callback_is_asked_and_its_yes_counts_as_long_as_it_says() {
     let (kitbag, asked) =
         asking(&workspace, &[Some("no"), Some("once"), Some("process"), Some("once")]);
     let call = |text: &str| kitbag.call_in_test("probe", write("a.txt", text));
-    let refused = "failed: the call of `probe` was not approved: the user said no; nothing was done";
+    let refused =
+        "failed: the call of `probe` was not approved: the user said no; nothing was done";
     assert_eq!(call("1"), refused);
     assert_eq!(content(&workspace, "a.txt"), None);
     assert_eq!(call("1"), "write a.txt: 1 byte");
@@ -158,7 +159,10 @@ fn a_component_that_changes_while_a_person_thinks_is_asked_about_again() {
     });
     let kitbag = builder.build().unwrap();
     let said = kitbag.call_in_test("it", json!({ "do": "echo", "text": "x" }));
-    assert_eq!(said, "failed: the call of `it` was not approved: the user said no; nothing was done");
+    assert_eq!(
+        said,
+        "failed: the call of `it` was not approved: the user said no; nothing was done"
+    );
     assert_eq!(*seen.lock().unwrap(), 2);
 }
 

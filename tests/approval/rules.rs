@@ -41,7 +41,10 @@ fn a_workspace_does_not_lower_what_the_users_own_file_says() {
          grants.filesystem = [{{ host = \".\", guest = \"/workspace\", mode = \"rw\" }}]\n"
     ));
     let refused = check_refused(&workspace, "other");
-    assert!(refused.contains("`approve = \"never\"` under `[tools.other]` in <home>/"), "{refused}");
+    assert!(
+        refused.contains("`approve = \"never\"` under `[tools.other]` in <home>/"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -144,4 +147,49 @@ fn the_table_of_a_probe_without_a_rule_asks_nobody() {
     workspace.own_config(&probe(""));
     assert_eq!(run(&workspace, "probe").code, 0);
     assert_eq!(super::logged(&workspace), Vec::<String>::new());
+}
+
+#[test]
+fn a_rule_decides_on_questions_of_a_class_whatever_answers_are_set() {
+    let workspace = Workspace::new();
+    let own = |classes: &str| {
+        workspace.own_config(&format!(
+            "[approve.classes]\n{classes}{}[tools.probe.answers]\ngo-on = true\n",
+            probe("")
+        ));
+    };
+    let ask = |class: &str| {
+        let kind = format!("answer_type={{\"boolean\":{{}},\"class\":\"{class}\"}}");
+        workspace.run(&["run", "probe", "do=ask", &kind])
+    };
+    own("");
+    assert_eq!(ask("db:drop").success(), "ask: {\"go-on\":true}\n");
+    own("\"db:drop\" = \"deny\"\n");
+    let denied = ask("DB:drop");
+    assert_eq!((denied.code, &*denied.stdout), (10, ""), "{}", denied.shown());
+    assert_eq!(
+        denied.stderr,
+        "error: the call of `probe` was not approved: `DB:drop` is denied \
+         (<home>/.config/kitbag/config.toml:2:13); the tool did not go on\n"
+    );
+    assert_eq!(ask("db:list").success(), "ask: {\"go-on\":true}\n");
+    own("\"db:*\" = \"ask\"\n\"*\" = \"ask\"\n\"db:drop\" = \"deny\"\n");
+    assert_eq!(ask("db:drop").code, 10, "the strictest counts");
+    let asked = ask("db:list");
+    assert_eq!(asked.code, 3, "{}", asked.shown());
+    assert!(asked.stderr.contains("a person consents"), "{}", asked.shown());
+    let (stdout, _) = crate::calls::on_a_terminal(
+        &workspace,
+        &["run", "probe", "do=ask", "answer_type={\"boolean\":{},\"class\":\"db:list\"}"],
+        "no\n",
+    );
+    assert_eq!(stdout, "ask: {\"go-on\":false}\n");
+    own("\"no class\" = \"deny\"\n");
+    let wrong = ask("a");
+    assert_eq!(wrong.code, 4);
+    assert!(
+        wrong.stderr.contains("config.toml:2:1: `no class` is no class: "),
+        "{}",
+        wrong.shown()
+    );
 }

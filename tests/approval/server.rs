@@ -27,8 +27,7 @@ fn text(answer: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-const REFUSED: &str =
-    "the call of `probe` was not approved: the user said no; nothing was done";
+const REFUSED: &str = "the call of `probe` was not approved: the user said no; nothing was done";
 
 #[test]
 fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
@@ -57,10 +56,7 @@ fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
     assert!(message.starts_with("Allow this call of `probe` ("), "{message}");
     assert!(message.contains(")? It has `approve = \"always\"` ("), "{message}");
     assert!(message.contains("\nCalled by client stdio, for user "), "{message}");
-    for reply in [
-        json!({ "action": "decline" }),
-        json!({ "action": "cancel" }),
-    ] {
+    for reply in [json!({ "action": "decline" }), json!({ "action": "cancel" })] {
         assert_eq!(ask("1", reply).1, REFUSED);
     }
     assert_eq!(content(&workspace, "a.txt"), None);
@@ -124,8 +120,7 @@ fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
     }
     // What is no answer is asked again.
     let (state, id, _) = asked(&mut client, &arguments);
-    let answer =
-        client.request("tools/call", resumed(&arguments, &state, &id, accept("perhaps")));
+    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("perhaps")));
     let message = answer["result"]["inputRequests"][&id]["params"]["message"].as_str();
     assert!(message.unwrap().ends_with("is not one of `once`, `process`, `no`)"), "{answer}");
     let state = answer["result"]["requestState"].clone();
@@ -183,7 +178,8 @@ fn a_yes_does_not_serve_a_tool_that_was_granted_more_meanwhile() {
             crate::support::guest("probe")
         )
     };
-    let grant = |mode: &str| format!("{{ host = \".\", guest = \"/workspace\", mode = \"{mode}\" }}");
+    let grant =
+        |mode: &str| format!("{{ host = \".\", guest = \"/workspace\", mode = \"{mode}\" }}");
     workspace.config(&config(&grant("ro")));
     workspace.date_back();
     let mut client = Client::stateless(&workspace, forms());
@@ -236,7 +232,9 @@ fn a_model_does_not_answer_for_a_person() {
                 let result = client.call("probe", arguments);
                 assert_eq!(result["isError"], true, "{result}");
                 let text = text(&result);
-                assert!(text.contains("needs the approval of a person, and there is nobody to ask"));
+                assert!(
+                    text.contains("needs the approval of a person, and there is nobody to ask")
+                );
                 assert!(text.contains("write `approve = \"never\"` under `[tools.probe]` in "));
                 assert!(!text.contains("_answers"), "it is not told how to go on: {text}");
             }
@@ -265,7 +263,8 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn begin(server: &'a HttpServer) -> Self {
-        let base = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        let base =
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25",
             "clientInfo": { "name": "test", "version": "1" },
@@ -340,7 +339,8 @@ fn where_requests_come_without_a_session_no_yes_counts_longer_than_its_call() {
     let send = |params: Value| {
         let mut params = params;
         params["_meta"] = crate::support::mcp::meta(forms());
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         let headers = "Content-Type: application/json\r\n\
                        Accept: application/json, text/event-stream\r\n\
                        MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\

@@ -144,8 +144,7 @@ fn no_caller_has_a_built_in_say_only_what_it_would_do() {
 #[test]
 fn a_person_who_allows_it_has_exactly_that_done() {
     let workspace = files();
-    let arguments =
-        r#"{"path":"a.txt","edits":[{"old_text":"two","new_text":"2"}]}"#;
+    let arguments = r#"{"path":"a.txt","edits":[{"old_text":"two","new_text":"2"}]}"#;
     let (stdout, _) =
         on_a_terminal(&workspace, &["run", "edit_file", "--args", arguments], "once\n");
     assert!(stdout.contains("-two\n+2\n"), "{stdout}");

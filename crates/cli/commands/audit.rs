@@ -126,9 +126,7 @@ impl Args {
         let any = [&self.tool, &self.caller, &self.outcome].into_iter().all(Option::is_none);
         let (tool, caller, outcome) = match &entry.event {
             AuditEvent::Call(call) => (&call.tool, &call.caller, &call.outcome),
-            AuditEvent::Approval(approval) => {
-                (&approval.tool, &approval.caller, &approval.answer)
-            }
+            AuditEvent::Approval(approval) => (&approval.tool, &approval.caller, &approval.answer),
             _ => return any,
         };
         self.tool.as_ref().is_none_or(|wanted| tool == wanted)

@@ -11,8 +11,8 @@ use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
-use kitbag::toolbox::{Cut, Marks};
 use kitbag::toolbox::definitions::without_nulls;
+use kitbag::toolbox::{Cut, Marks};
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
     ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply, ToolboxError,

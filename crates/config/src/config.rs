@@ -8,8 +8,8 @@ use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::{Deny, Proxy};
 use kitbag_policy::{
-    Access, ApprovalRule, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
-    SecretSource,
+    Access, ApprovalRule, ClassRule, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates,
+    SecretName, SecretPlace, SecretSource, is_of_class,
 };
 use kitbag_screening::Severity;
 use kitbag_secrets::AllowedLeak;
@@ -75,6 +75,8 @@ pub struct Config {
     /// Before which calls a person is asked of a tool of which the user's own file says nothing
     /// else. `None`: none.
     pub approve_default: Option<Sourced<ApprovalRule>>,
+    /// What becomes of questions of a class, by its name or its beginning and `*`.
+    pub approve_classes: Vec<(String, Sourced<ClassRule>)>,
     /// What becomes of answers before a model reads them, of the user's own file alone.
     pub output: Output,
     /// Limits of a tool that sets none of its own.
@@ -547,6 +549,12 @@ impl Config {
         let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
         let approve = self.default_approval();
         Tool { grants, approve, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+    }
+
+    /// What becomes of a question of this class: the strictest rule of those that mean it.
+    pub fn class_rule(&self, class: &str) -> Option<&Sourced<ClassRule>> {
+        let meant = self.approve_classes.iter().filter(|(of, _)| is_of_class(of, class));
+        meant.map(|(_, rule)| rule).max_by_key(|rule| rule.value)
     }
 
     /// Before which calls a person is asked of a tool of which no configuration says anything.

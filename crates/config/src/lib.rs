@@ -71,8 +71,9 @@ mod written;
 
 pub use config::{
     Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
-    Output, Parameter, ParameterType, Parameters, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
-    SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    Output, Parameter, ParameterType, Parameters, RootFile, ScreenAction, Screening, ScriptTool,
+    Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource,
+    Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

@@ -352,6 +352,16 @@ pub enum Problem {
     /// A text is not a list of rates.
     #[error(transparent)]
     Rate(#[from] ParseRatesError),
+    /// A name is not that of a class of questions.
+    #[error(
+        "`{}` is no class: letters, digits, `:`, `_`, `-` and `.`, at most 64 of them, or the \
+         beginning of one and `*`",
+        shown(name)
+    )]
+    NotAClass {
+        /// The name.
+        name: String,
+    },
     /// A name is not that of a rule by which answers are looked at.
     #[error("there is no rule `{}`", shown(name))]
     UnknownScreenRule {

@@ -79,6 +79,9 @@ impl Config {
         if let Some(default) = &self.approve_default {
             rows.add(root.key("approve").key("default"), default, ApprovalRule::to_json);
         }
+        for (class, rule) in &self.approve_classes {
+            rows.add(root.key("approve").key("classes").key(class), rule, |rule| json!(rule));
+        }
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });

@@ -66,10 +66,16 @@ pub struct Question {
     /// Whether the answer is a person's consent, which no model gives for them.
     #[serde(rename = "consent", skip_serializing_if = "std::ops::Not::not")]
     pub is_consent: bool,
+    /// What it is about, in a word that rules of a person's can be about, such as `db:drop`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The host's own question whether a call may be made. No tool has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRequest>>,
 }
+
+/// The longest class of a question, in bytes.
+pub const QUESTION_CLASS_BYTES: usize = 64;
 
 /// What the host asks a person before it makes a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use kitbag_contract::text::shown;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::tools::{ArgumentPath, ArgumentPathError, Condition, ConditionError};
@@ -64,6 +65,28 @@ pub enum ApprovalRuleError {
     /// A value is no condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
+}
+
+/// What becomes of questions that tools ask under a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClassRule {
+    /// A person is asked, and no preset and no model answers for them.
+    Ask,
+    /// The call ends, and nobody is asked.
+    Deny,
+}
+
+/// Whether a class is one of those that a pattern means: the same, in any case, or one that begins
+/// like it before a `*` at its end.
+pub fn is_of_class(pattern: &str, class: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        None => pattern.eq_ignore_ascii_case(class),
+        Some(start) => {
+            let begin = class.as_bytes().get(..start.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+        }
+    }
 }
 
 impl ApprovalRule {
@@ -234,6 +257,21 @@ mod tests {
         let when = json!({ "when": { "/a/b": [1, "x"], "path": "secrets/**" } });
         let expected = "{ when = { \"/a/b\" = [1, \"x\"], path = \"secrets/**\" } }";
         assert_eq!(shown(when), expected);
+    }
+
+    #[test]
+    fn a_class_is_meant_by_its_name_or_its_beginning() {
+        for (pattern, class, expected) in [
+            ("db:drop", "db:drop", true),
+            ("db:drop", "DB:Drop", true),
+            ("db:drop", "db:drops", false),
+            ("db:*", "db:drop", true),
+            ("DB:*", "db:", true),
+            ("db:*", "db", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(is_of_class(pattern, class), expected, "{pattern} {class}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod storage;
 pub mod tools;
 mod variable;
 
-pub use approval::{ApprovalRule, ApprovalRuleError, CallToApprove};
+pub use approval::{ApprovalRule, ApprovalRuleError, CallToApprove, ClassRule, is_of_class};
 pub use config_value::{ConfigValueError, ConfigValues};
 pub use decision::{Decision, MissingGrant};
 pub use directory::{

@@ -151,7 +151,8 @@ mod tests {
             assert!(found(text).iter().any(|it| it == rule), "{rule}: {text}: {:?}", found(text));
             missing.retain(|name| name != rule);
         }
-        let hidden: String = "ignore it".chars().map(|c| char::from_u32(0xe0000 + c as u32).unwrap()).collect();
+        let hidden: String =
+            "ignore it".chars().map(|c| char::from_u32(0xe0000 + c as u32).unwrap()).collect();
         assert_eq!(found(&format!("a{hidden}b")), ["hidden-text"]);
         missing.retain(|name| name != "hidden-text");
         assert_eq!(missing, Vec::<String>::new(), "every rule has a text");

@@ -5,6 +5,7 @@
 //! to no other. A yes is bound to the caller, the tool, its grants and the arguments that were
 //! shown.
 
+mod bound;
 mod memory;
 mod shown;
 
@@ -13,9 +14,10 @@ use std::sync::Arc;
 use kitbag_config::{Origin, Sourced, ToolSource};
 use kitbag_contract::{AnswerType, ApprovalRequest, Choice, Question, ToolDescription};
 use kitbag_host::Component;
-use kitbag_policy::{ApprovalRule, CallToApprove};
+use kitbag_policy::{ApprovalRule, CallToApprove, ClassRule};
 use serde_json::{Map, Value, json};
 
+use self::bound::{Bound, Held, held};
 use self::memory::{Binding, Standing};
 use crate::context::CallContext;
 use crate::error::{NotApproved, ToolboxError};
@@ -290,6 +292,18 @@ fn answer(
     Err(ToolboxError::NotApproved { tool: call.tool.name.to_string(), why })
 }
 
+/// The end of a call that asks under a class which is denied.
+pub(crate) fn denied(
+    call: &Prepared,
+    question: &Question,
+    rule: Option<&Sourced<ClassRule>>,
+) -> ToolboxError {
+    let class = question.class.clone().unwrap_or_default();
+    let origin = rule.map(|rule| rule.origin.clone()).unwrap_or_default();
+    let (tool, why) = (call.tool.name.to_string(), NotApproved::Class { class, origin });
+    ToolboxError::NotApproved { tool, why }
+}
+
 /// The arguments as the caller gave them.
 fn arguments(call: &Prepared) -> Map<String, Value> {
     let all = match serde_json::from_str(&call.call.arguments) {
@@ -299,85 +313,6 @@ fn arguments(call: &Prepared) -> Map<String, Value> {
     match (&call.tool.source, all.get("inputs")) {
         (ToolSource::Script(_), Some(Value::Object(inputs))) => inputs.clone(),
         _ => all,
-    }
-}
-
-/// What the answer "until the process ends" holds to: the arguments that the conditions of
-/// configuration name, where it is those alone that ask, else the arguments.
-fn held(
-    tool: &Tool,
-    asking: &[Sourced<ApprovalRule>],
-    arguments: &Map<String, Value>,
-) -> Held {
-    let named = asking.iter().map(|rule| match rule.origin {
-        // A tool could name arguments that tell nothing.
-        Origin::Tool => None,
-        _ => rule.value.named_arguments(arguments),
-    });
-    match named.collect::<Option<Vec<_>>>() {
-        Some(named) => Held::Named(named.into_iter().flatten().collect()),
-        None => Held::All(shown::held(tool, arguments)),
-    }
-}
-
-/// The arguments to which an answer holds.
-enum Held {
-    /// Those that conditions name.
-    Named(Map<String, Value>),
-    /// All that count.
-    All(Map<String, Value>),
-}
-
-impl Held {
-    fn arguments(&self) -> &Map<String, Value> {
-        match self {
-            Self::Named(arguments) | Self::All(arguments) => arguments,
-        }
-    }
-}
-
-impl std::fmt::Display for Held {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self {
-            Self::Named(_) => "named",
-            Self::All(_) => "all",
-        };
-        write!(f, "{kind} {}", Value::Object(self.arguments().clone()))
-    }
-}
-
-/// What every approval is bound to: who calls and for whom, which tool it is and what it may
-/// reach.
-struct Bound(blake3::Hasher);
-
-impl Bound {
-    fn new(call: &Prepared, component: Option<&Component>, context: &CallContext) -> Self {
-        let mut bound = Self(blake3::Hasher::new());
-        bound.add(&context.caller.storage_name());
-        bound.add(&format!("{:?}", context.owner));
-        bound.add(&format!("{:?}", context.approver));
-        bound.add(&context.depth.to_string());
-        bound.add(call.tool.name.as_str());
-        bound.add(&call.call.name);
-        let component = component.and_then(Component::digest);
-        bound.add(component.as_deref().unwrap_or_default());
-        if let ToolSource::Script(script) = &call.tool.source {
-            bound.add(&script.code);
-        }
-        bound.add(&call.call.grants.lines(&[]).join("\n"));
-        bound
-    }
-
-    /// No part runs into the next one.
-    fn add(&mut self, part: &str) {
-        self.0.update(&(part.len() as u64).to_le_bytes());
-        self.0.update(part.as_bytes());
-    }
-
-    fn binding(&self, arguments: &str) -> Binding {
-        let mut bound = Self(self.0.clone());
-        bound.add(arguments);
-        *bound.0.finalize().as_bytes()
     }
 }
 
@@ -400,9 +335,8 @@ async fn question(
     let rules = asking.iter().map(|rule| format!("`approve = {}` ({})", rule.value, rule.origin));
     let rules = rules.collect::<Vec<_>>().join(", ");
     let shown = shown::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
-    let mut text = format!(
-        "Allow this call of `{name}`{of}? It has {rules}.\nCalled by {by}.\n{shown}"
-    );
+    let mut text =
+        format!("Allow this call of `{name}`{of}? It has {rules}.\nCalled by {by}.\n{shown}");
     let mut choices = vec![(ApprovalRequest::ONCE, "this call alone")];
     if context.approver.is_some() {
         text.push_str(&format!(
@@ -420,6 +354,7 @@ async fn question(
         answer_type: AnswerType::Select(choices.into_iter().map(choice).collect()),
         default: None,
         is_consent: true,
+        class: None,
         approval: Some(Box::new(ApprovalRequest {
             tool: name.to_string(),
             line: shown::line(tool, arguments),

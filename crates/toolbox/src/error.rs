@@ -283,6 +283,14 @@ pub enum NotApproved {
     /// The person has said no.
     #[error("was not approved: the user said no; nothing was done")]
     Declined,
+    /// The tool asked under a class that is denied.
+    #[error("was not approved: `{class}` is denied ({origin}); the tool did not go on")]
+    Class {
+        /// The class of its question.
+        class: String,
+        /// Who denies it.
+        origin: Origin,
+    },
     /// Nobody could be asked.
     #[error(
         "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \

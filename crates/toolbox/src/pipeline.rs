@@ -17,7 +17,7 @@ use kitbag_files::Guard;
 use kitbag_host::{
     Call, CallError, Completion, Component, LoadError, Metering, RunContext, ToolStorage,
 };
-use kitbag_policy::{Grants, Rates, StorageRefusal, UsedUp};
+use kitbag_policy::{ClassRule, Grants, Rates, StorageRefusal, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
@@ -548,7 +548,7 @@ async fn run(
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
             completion.result = Err(ended(&call, context));
         }
-        let Some(question) = question(&completion) else {
+        let Some(mut question) = question(&completion) else {
             add_missing_grants(&call, &mut completion);
             let cut = cut(&call, &completion);
             let structured = match &cut {
@@ -575,13 +575,21 @@ async fn run(
         if is_own || approval::is_reserved(&question.id) {
             return Err(ToolboxError::ReservedQuestion { question: question.id });
         }
+        let class = question.class.as_deref();
+        let rule = class.and_then(|class| toolbox.0.config.class_rule(class));
+        let mut is_for_person = question.approval.is_some();
+        match rule.map(|rule| rule.value) {
+            Some(ClassRule::Deny) => return Err(approval::denied(&call, &question, rule)),
+            Some(ClassRule::Ask) => (question.is_consent, is_for_person) = (true, true),
+            None => {}
+        }
         if call.answers.contains_key(&question.id) {
             return Err(ToolboxError::AskedAgain { question: question.id });
         }
         if call.answers.len() >= QUESTIONS {
             return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
         }
-        let preset = call.presets.get(&question.id).filter(|_| question.approval.is_none());
+        let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
             let suspended = Suspended { question, rejected: None, completion, call };
             return Ok(Stretch::Asks(Box::new(suspended)));

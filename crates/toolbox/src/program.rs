@@ -7,9 +7,9 @@ use kitbag_config::{Config, Origin, Sourced, Tool as ConfiguredTool, ToolSource}
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
-use crate::{Kept, Toolbox};
 use crate::error::ToolboxError;
 use crate::native::{Native, NativeTool};
+use crate::{Kept, Toolbox};
 
 /// The tools that the embedding program brings, by name.
 #[derive(Clone, Default)]

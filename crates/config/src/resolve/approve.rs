@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use kitbag_policy::{ApprovalRule, ApprovalRuleError};
+use kitbag_contract::is_class;
+use kitbag_policy::{ApprovalRule, ApprovalRuleError, ClassRule};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Map;
@@ -25,6 +26,22 @@ pub(crate) struct ApproveTable {
     /// What counts for a tool of which your own file says nothing else.
     #[schemars(extend("default" = "never"))]
     pub(crate) default: Option<Written<ApproveConfig>>,
+    /// What becomes of questions that tools ask under a class, such as `db:drop`, or under one
+    /// that begins like `db:*`: `deny` ends the call, and `ask` asks a person whatever answers
+    /// are set.
+    #[schemars(extend("examples" = [{ "db:drop": "deny" }]))]
+    pub(crate) classes: Option<Table<ClassConfig>>,
+}
+
+/// What becomes of questions of a class.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum ClassConfig {
+    /// A person is asked, and no preset answers for them.
+    Ask,
+    /// The call ends, and nobody is asked.
+    Deny,
 }
 
 /// Before which calls a person is asked, as a file has it.
@@ -74,6 +91,31 @@ impl Resolver<'_> {
         Some(at.sourced(self.approval_rule(at)?))
     }
 
+    /// What becomes of questions of a class, as the user's own file says.
+    pub(super) fn approve_classes(
+        &mut self,
+        layers: &[(&SourceFile, &ConfigFile)],
+    ) -> Vec<(String, Sourced<ClassRule>)> {
+        let own = layers
+            .iter()
+            .find_map(|(file, layer)| Some((*file, layer.approve.as_ref()?.classes.as_ref()?)));
+        let mut classes = Vec::new();
+        for part in own.into_iter().flat_map(|(file, table)| table.parts(file)) {
+            let pattern = part.key.value;
+            let start = pattern.strip_suffix('*').unwrap_or(pattern);
+            if pattern != "*" && !is_class(start) {
+                self.report.at(part.key, Problem::NotAClass { name: pattern.to_owned() });
+                continue;
+            }
+            let rule = match part.at.value {
+                ClassConfig::Ask => ClassRule::Ask,
+                ClassConfig::Deny => ClassRule::Deny,
+            };
+            classes.push((pattern.to_owned(), part.at.sourced(rule)));
+        }
+        classes
+    }
+
     /// The rules of every layer. A workspace can only add to what the user says.
     pub(super) fn approve(&mut self, parts: &[Part<'_, ToolConfig>]) -> ToolApproval {
         let mut approval = ToolApproval::default();
@@ -105,7 +147,8 @@ impl Resolver<'_> {
 
 fn conditions(when: &Written<Table<ConditionConfig>>) -> Result<ApprovalRule, Problem> {
     let entries = when.value.iter();
-    let entries = entries.map(|entry| Ok((entry.key.value.clone(), json(entry.value.value.any())?)));
+    let entries =
+        entries.map(|entry| Ok((entry.key.value.clone(), json(entry.value.value.any())?)));
     let conditions = entries.collect::<Result<Map<_, _>, Problem>>()?;
     ApprovalRule::of_conditions(&conditions).map_err(|error: ApprovalRuleError| error.into())
 }

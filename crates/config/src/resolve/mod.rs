@@ -106,6 +106,7 @@ pub(crate) fn resolve(
     let secret_files = resolver.secret_files(&configs);
     resolver.own_secrets = resolver.secrets(&configs);
     resolver.approve_default = resolver.approve_default(&configs);
+    let approve_classes = resolver.approve_classes(&configs);
     let network = resolver.network(&configs);
     let audit = resolver.audit(&configs);
     let output = resolver.output(&configs);
@@ -155,6 +156,7 @@ pub(crate) fn resolve(
         network,
         audit,
         approve_default,
+        approve_classes,
         output,
         limits,
         secret_files,

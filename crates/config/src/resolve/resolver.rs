@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
-use kitbag_policy::{ApprovalRule, SecretName};
 use kitbag_policy::http::Deny;
+use kitbag_policy::{ApprovalRule, SecretName};
 
 use super::toolsets::Switches;
 use crate::config::Secret;
