@@ -580,7 +580,10 @@ async fn run(
         let mut is_for_person = question.approval.is_some();
         match rule.map(|rule| rule.value) {
             Some(ClassRule::Deny) => return Err(approval::denied(&call, &question, rule)),
-            Some(ClassRule::Ask) => (question.is_consent, is_for_person) = (true, true),
+            Some(ClassRule::Ask) => {
+                (question.is_consent, is_for_person) = (true, true);
+                completion.result = Ok(Outcome::NeedsInput(question.clone()));
+            }
             None => {}
         }
         if call.answers.contains_key(&question.id) {
