@@ -28,7 +28,10 @@ fn main() {
         local_tool("echo"),
         guest("relay")
     ));
-    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    let builder = Kitbag::builder()
+        .workspace(workspace.root())
+        .places(workspace.places())
+        .trust_workspace(true);
     let kitbag = builder.build().unwrap();
 
     println!("{:12} {:>12} {:>22} {:>22}", "echo of", "direct", "inner", "inner, at once");

@@ -31,7 +31,10 @@ fn main() {
     let workspace = Workspace::new(&local_tool("echo"));
     let echo = guest("echo");
     let alone = Alone::new(&echo);
-    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    let builder = Kitbag::builder()
+        .workspace(workspace.root())
+        .places(workspace.places())
+        .trust_workspace(true);
     let kitbag = builder.build().unwrap();
     let host = kitbag.toolbox().host();
     let context = RunContext::default();

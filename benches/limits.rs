@@ -69,7 +69,10 @@ fn main() {
 fn kitbag(workspace: &Workspace, time: Duration, calls: usize) -> Kitbag {
     let calls = NonZeroUsize::new(calls).unwrap();
     let limits = LimitFlags { time: Some(time), ..LimitFlags::default() };
-    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    let builder = Kitbag::builder()
+        .workspace(workspace.root())
+        .places(workspace.places())
+        .trust_workspace(true);
     let builder = builder.limits(limits).concurrency(Concurrency { calls, waiting: 0 });
     let kitbag = builder.build().unwrap();
     kitbag.toolbox().load("probe").unwrap();

@@ -100,7 +100,10 @@ fn each_tool(binary: &Path) {
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap();
     let workspace = project();
     let open = || {
-        let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+        let builder = Kitbag::builder()
+            .workspace(workspace.root())
+            .places(workspace.places())
+            .trust_workspace(true);
         builder.build().unwrap()
     };
     let warm_library = open();

@@ -40,7 +40,10 @@ fn main() {
 }
 
 fn open(limits: LimitFlags) -> Kitbag {
-    let builder = Kitbag::builder().workspace(WORKSPACE.root()).places(WORKSPACE.places());
+    let builder = Kitbag::builder()
+        .workspace(WORKSPACE.root())
+        .places(WORKSPACE.places())
+        .trust_workspace(true);
     builder.limits(limits).build().unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use kitbag::config::{Sources, load};
+use kitbag::config::{Origin, Sourced, Sources, TrustSource, load};
 use kitbag::contract::Limits;
 use kitbag::host::{ComponentSource, EmbeddedArtifact, Host, HostOptions, RunContext};
 use kitbag::toolbox::Builtin;
@@ -38,7 +38,9 @@ fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
 
 fn toolbox(workspace: &Workspace, builtins: &'static [Builtin]) -> Toolbox {
     let declared: Vec<_> = builtins.iter().map(Builtin::declaration).collect();
-    let sources = Sources { start: workspace.root(), builtins: &declared, ..Sources::default() };
+    let trust = TrustSource::Said(Sourced { value: true, origin: Origin::Caller });
+    let sources =
+        Sources { start: workspace.root(), builtins: &declared, trust, ..Sources::default() };
     Toolbox::new(
         Host::new(HostOptions::default()),
         load(&sources).unwrap(),

@@ -28,6 +28,7 @@ fn shell(workspace: &Workspace, line: &str) -> Run {
     command.args(["-c", line]).current_dir(workspace.root());
     command.env_clear().env("HOME", workspace.home()).env("PATH", "/usr/bin:/bin");
     command.env("KITBAG_CACHE_DIR", workspace.cache());
+    command.env("KITBAG_TRUST_WORKSPACE", "1");
     command.env("kitbag", env!("CARGO_BIN_EXE_kitbag"));
     let output = command.output().unwrap();
     Run {
@@ -147,7 +148,7 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
 fn without_a_home_everything_but_the_cache_works() {
     let workspace = tiny();
     let mut command = workspace.command();
-    command.env_clear().args(["run", "tiny"]);
+    command.env_clear().env("KITBAG_TRUST_WORKSPACE", "1").args(["run", "tiny"]);
     let output = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((&*output.stdout, &*stderr), (&b"ok\n"[..], ""));

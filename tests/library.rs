@@ -119,7 +119,8 @@ fn dropping_a_call_ends_it() {
     let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
     // The next call needs the place of the one that was dropped.
     let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 1 };
-    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let builder =
+        Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
     let kitbag = builder.concurrency(concurrency).build().unwrap();
     kitbag.toolbox().load("probe").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -181,7 +182,8 @@ fn components_that_no_call_uses_make_room_for_others() {
         workspace.file(&format!(".kitbag/tools/tool_{tool}.wasm"), &probe);
     }
     let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
-    let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+    let builder =
+        Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
     let kitbag = builder.memory(LEAST_SERVER_MEMORY).build().unwrap();
     let budget = &kitbag.toolbox().host().options().memory.components;
     let call = |tool: u64| {

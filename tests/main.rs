@@ -5,6 +5,9 @@
 
 mod support;
 
+mod add;
+mod add_trusted;
+mod approval;
 mod audit;
 mod builtins;
 mod bytes;
@@ -22,6 +25,7 @@ mod http_clients;
 mod killed;
 mod library;
 mod local_tools;
+mod marks;
 mod mcp_config;
 mod memory;
 mod native;
@@ -29,6 +33,7 @@ mod other_tools;
 mod output;
 mod paths;
 mod per_call;
+mod pins;
 mod reports;
 mod save;
 mod scripts;
@@ -40,6 +45,7 @@ mod snapshots;
 mod storage;
 mod tools_page;
 mod trust;
+mod trusting;
 mod values;
 mod why;
 

@@ -57,6 +57,7 @@ fn builder(workspace: &Workspace, calls: usize, waiting: usize) -> kitbag::Build
     Kitbag::builder()
         .workspace(workspace.root())
         .places(places)
+        .trust_workspace(true)
         .concurrency(Concurrency { calls, waiting })
 }
 

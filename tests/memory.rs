@@ -168,7 +168,12 @@ fn programs_have_a_memory_of_their_own_by_the_name_that_they_give() {
         state: Some(Sourced::default(workspace.home().join(".local/state/kitbag"))),
         ..Places::default()
     };
-    let kitbag = Kitbag::builder().workspace(workspace.root()).places(places).build().unwrap();
+    let kitbag = Kitbag::builder()
+        .workspace(workspace.root())
+        .places(places)
+        .trust_workspace(true)
+        .build()
+        .unwrap();
     let call = |caller: Caller, tool: &str, arguments: Value| {
         let invocation = Invocation::tool(tool, arguments);
         let ended =

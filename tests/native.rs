@@ -112,6 +112,8 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
                     answer_type: AnswerType::Boolean,
                     default: None,
                     is_consent: false,
+                    class: None,
+                    approval: None,
                 }),
             }
         })
@@ -302,7 +304,11 @@ fn a_server_tells_of_the_programs_tools_and_keeps_them_where_files_change() {
     };
     let host = kitbag.toolbox().host().clone();
     let load = Box::new(move || {
-        let builder = Kitbag::builder().workspace(&root).places(places.clone()).host(host.clone());
+        let builder = Kitbag::builder()
+            .workspace(&root)
+            .places(places.clone())
+            .trust_workspace(true)
+            .host(host.clone());
         builder.build().map(|kitbag| kitbag.toolbox().clone()).map_err(|error| error.to_string())
     });
     let server = Server::new(kitbag.toolbox().clone(), load, None).unwrap();

@@ -267,7 +267,10 @@ fn progress_on_a_terminal_is_one_line_that_goes_away() {
     let between = &lines[2..lines.len() - 1];
     assert!(between.is_empty() || between == ["50 %  \\u{1b}]0;x"], "{shown:?}");
     let (stdout, shown) = on_a_terminal(&workspace, &[&run[..], &["--json"]].concat(), "");
-    assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"progress: 2 steps\"}\n");
+    assert_eq!(
+        stdout,
+        "{\"outcome\":\"success\",\"content\":\"progress: 2 steps\",\"untrusted\":true}\n"
+    );
     assert_eq!(shown, "");
     // A question stands where it stood.
     let run = ["run", "probe", "do=progress", steps, "then=ask"];
@@ -319,7 +322,7 @@ fn of_a_tool_that_is_compiled_a_program_hears_nothing() {
     };
     let releasing = release(workspace.claim());
     let (stdout, shown) = on_a_terminal(&workspace, &["run", "tiny", "--json"], "");
-    assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"ok\"}\n");
+    assert_eq!(stdout, "{\"outcome\":\"success\",\"content\":\"ok\",\"untrusted\":true}\n");
     assert_eq!(shown, "");
     releasing.join().unwrap();
     let releasing = release(workspace.claim());

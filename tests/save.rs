@@ -93,6 +93,7 @@ fn a_file_that_cannot_be_written_leaves_nothing_and_the_answer_is_printed() {
         command.args(["-c", &limited]).arg(binary.get_program()).current_dir(workspace.root());
         command.env_clear().env("HOME", workspace.home());
         command.env("KITBAG_CACHE_DIR", workspace.cache());
+        command.env("KITBAG_TRUST_WORKSPACE", "1");
         let output = command.output().unwrap();
         let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

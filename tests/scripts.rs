@@ -122,11 +122,13 @@ fn a_file_that_names_kitbag_in_its_first_line_is_a_program() {
         .env_clear()
         .env("HOME", workspace.home())
         .env("KITBAG_CACHE_DIR", workspace.cache())
+        .env("KITBAG_TRUST_WORKSPACE", "1")
         .env("PATH", format!("{}:/usr/bin:/bin", binary.parent().unwrap().display()))
         .output()
         .unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer, json!({ "outcome": "success", "content": "{\"words\":4}" }));
+    let expected = json!({ "outcome": "success", "content": "{\"words\":4}", "untrusted": true });
+    assert_eq!(answer, expected);
 }
 
 #[test]

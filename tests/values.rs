@@ -50,7 +50,9 @@ fn a_workspace_grants_variables_within_the_users_ceiling_alone() {
         workspace.config(grants);
         workspace
     };
-    let closed = with("");
+    let open = with("");
+    assert_eq!(run(&open, &[]).success(), "env CI=true\nenv LANG=de_DE.UTF-8\n");
+    let closed = with("[ceiling.grants]\nenv = []\n");
     assert_eq!(run(&closed, &[]).success(), "");
     let checked = closed.run_with(&["check"], "", &ENV);
     let line = "put `env = [\"CI\"]` under `[ceiling.grants]` in your own";
@@ -140,7 +142,8 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
         variables: variables.into_iter().collect(),
         ..Places::default()
     };
-    let kitbag = kitbag::Kitbag::builder().workspace(workspace.root()).places(places);
+    let kitbag =
+        kitbag::Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
     let kitbag = kitbag.build().unwrap();
     let own = kitbag.toolbox().tool("settings").unwrap().grants.value;
     let call = |grants: &kitbag::policy::Grants| {
@@ -186,6 +189,8 @@ fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow
     assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
     // Where a workspace has granted it, the line is one of the user's own file.
     workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    fs::write(workspace.own_config_file(), format!("{own}[ceiling.grants]\nenv = []\n")).unwrap();
     for text in shown(&workspace) {
         let line = "put `env = [\"SETTINGS_MODE\"]` under `[ceiling.grants]` in your own";
         assert!(text.contains(line), "{text}");
@@ -355,7 +360,10 @@ fn the_library_counts_in_memory_where_it_has_no_state_directory() {
         ..Places::default()
     };
     let shared = || {
-        let builder = kitbag::Kitbag::builder().workspace(workspace.root()).places(places.clone());
+        let builder = kitbag::Kitbag::builder()
+            .workspace(workspace.root())
+            .places(places.clone())
+            .trust_workspace(true);
         block_on(builder.build().unwrap().call("settings", json!({ "key": "a" })))
     };
     shared().unwrap();

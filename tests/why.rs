@@ -47,8 +47,9 @@ fn it_says_what_allows_a_request_or_what_would() {
         (&["probe", "docs/a.md"], 0),
         (&["probe", "/workspace/docs/a.md", "--write"], 6),
         (&["probe", "/etc/passwd"], 6),
-        (&["probe", "https://w.example/"], 6),
-        (&["probe", "https://w.example/", "--grant", "http=https://w.example/"], 0),
+        (&["probe", "https://w.example/"], 0),
+        (&["probe", "https://v.example/"], 6),
+        (&["probe", "https://v.example/", "--grant", "http=https://v.example/"], 0),
     ] {
         let run = workspace.run(&[&["why"], request].concat());
         report.push_str(&format!("$ kitbag why {}\n{}\n", request.join(" "), run.shown()));

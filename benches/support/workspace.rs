@@ -114,6 +114,7 @@ impl Workspace {
             .current_dir(self.root())
             .env_clear()
             .env("HOME", self.home())
+            .env("KITBAG_TRUST_WORKSPACE", "1")
             .env("KITBAG_CACHE_DIR", self.cache());
         command
     }

@@ -7,6 +7,7 @@ Environment:
   KITBAG_CONFIG          your own config.toml [default: $XDG_CONFIG_HOME/kitbag/config.toml]
   KITBAG_CACHE_DIR       compiled tools [default: $XDG_CACHE_HOME/kitbag]
   KITBAG_STATE_DIR       what kitbag has to remember [default: $XDG_STATE_HOME/kitbag]
+  KITBAG_TRUST_WORKSPACE 1 trusts the workspace, like --trust-workspace
   KITBAG_PASSPHRASE      what opens the store of secrets, where that has a passphrase
   KITBAG_LIMITS_MEMORY   the limits of every tool, like the options of `kitbag run`
   KITBAG_LIMITS_TIME

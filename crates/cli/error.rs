@@ -6,13 +6,14 @@ use std::io;
 
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
-use kitbag::config::{ConfigErrors, Origin, Tool};
+use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
 use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
-use kitbag::{Question, ToolboxError};
+use kitbag::toolbox::NotApproved;
+use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -48,6 +49,12 @@ pub(crate) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// A workspace cannot be trusted, or its trust not be taken back.
+    #[error(transparent)]
+    Trust(#[from] TrustQuestionError),
+    /// Nobody said yes to what a workspace asks.
+    #[error("{0}")]
+    NotTrusted(&'static str),
     /// The cache cannot be listed or emptied.
     #[error(transparent)]
     Cache(#[from] kitbag::host::CacheError),
@@ -97,6 +104,9 @@ pub(crate) enum CliError {
         /// What helps.
         hint: String,
     },
+    /// A person has not agreed to what they were shown, or could not be asked.
+    #[error("{0}")]
+    NotAgreed(String),
     /// Something failed for want of files that can be opened.
     #[error("this process may have {limit} files open at once, which is too few")]
     OpenFiles {
@@ -123,7 +133,9 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Read { .. } => Exit::Usage,
             Self::Configuration(_) => Exit::Configuration,
-            Self::Question(_) => Exit::Question,
+            Self::Question(_) | Self::NotTrusted(_) | Self::NotAgreed(_) => Exit::Question,
+            Self::Trust(TrustQuestionError::Nothing { .. }) => Exit::Usage,
+            Self::Trust(_) => Exit::Denied,
             Self::Toolbox(error) => toolbox_exit(error),
             Self::Component(LoadError::NotFound { .. }) => Exit::Usage,
             Self::Component(error) => load_exit(error),
@@ -164,6 +176,10 @@ impl CliError {
                 }
                 Some(hint)
             }
+            Self::Toolbox(ToolboxError::NotApproved {
+                why: NotApproved::NobodyToAsk { .. },
+                ..
+            }) => Some("for one call, add `--approve`".into()),
             Self::OpenFiles { .. } => Some("allow more, such as with `ulimit -n 1024`".into()),
             Self::Toolbox(ToolboxError::UnknownTool { nearest: Some(near), .. }) => {
                 let end =
@@ -283,7 +299,9 @@ impl CliError {
             Exit::Usage => "usage",
             Exit::Limit => "limit",
             Exit::Rate => "rate",
+            Exit::Approval => "approval",
             Exit::Denied => "denied",
+            Exit::Question if matches!(self, Self::NotAgreed(_) | Self::NotTrusted(_)) => "denied",
             Exit::Interrupted => "cancelled",
             Exit::Configuration if self.is_missing_file() => "not-found",
             Exit::Configuration => "configuration",
@@ -332,6 +350,10 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
             format!("allow more with the variable `{name}`, which sets it, or with `--{key}`")
         }
         Origin::Flag { name } => format!("allow more with `{name}`, which sets it"),
+        Origin::Untrusted => format!(
+            "allow more with `--{key}`; limits are lower until the workspace is trusted, see \
+             `kitbag trust`"
+        ),
         Origin::File { .. } => format!("allow more with `--{key}`, or at {origin}, which sets it"),
         _ => format!("allow more with `--{key}`, or with `limits.{key}` of the tool"),
     }
@@ -339,6 +361,9 @@ pub(crate) fn allow_more(key: &str, origin: &Origin) -> String {
 
 fn toolbox_exit(error: &ToolboxError) -> Exit {
     match error {
+        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
+            Exit::Denied
+        }
         ToolboxError::UnknownTool { .. }
         | ToolboxError::Disabled { .. }
         | ToolboxError::Arguments { .. }
@@ -356,13 +381,16 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         | ToolboxError::Cut { .. }
         | ToolboxError::TooMuchToKeep { .. } => Exit::Limit,
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => Exit::Rate,
-        ToolboxError::Counts(_) | ToolboxError::Audit(_) | ToolboxError::NotGranted { .. } => {
-            Exit::Denied
-        }
-        ToolboxError::Register { .. } => Exit::Bug,
+        ToolboxError::Counts(_)
+        | ToolboxError::Audit(_)
+        | ToolboxError::NotAsRecorded { .. }
+        | ToolboxError::NotGranted { .. } => Exit::Denied,
+        ToolboxError::NotApproved { .. } => Exit::Approval,
+        ToolboxError::Register { .. } | ToolboxError::Random(_) => Exit::Bug,
         ToolboxError::Schema { .. }
         | ToolboxError::Output { .. }
         | ToolboxError::AskedAgain { .. }
+        | ToolboxError::ReservedQuestion { .. }
         | ToolboxError::Diverged { .. }
         | ToolboxError::TooManyQuestions { .. } => Exit::Trap,
         ToolboxError::Call(error) => match error {
@@ -386,7 +414,9 @@ fn load_exit(error: &LoadError) -> Exit {
             Exit::Limit
         }
         LoadError::Cancelled => Exit::Interrupted,
-        LoadError::Link { .. } | LoadError::Distrusted { .. } => Exit::Denied,
+        LoadError::Link { .. } | LoadError::Distrusted { .. } | LoadError::Pinned { .. } => {
+            Exit::Denied
+        }
         LoadError::Engine(_) => Exit::Bug,
         LoadError::NotAFile { .. }
         | LoadError::Unreadable { .. }

@@ -14,13 +14,14 @@ pub(crate) enum Exit {
     ToolError = 1,
     /// The command line or the arguments are wrong.
     Usage = 2,
-    /// The tool asked a question that was not answered.
+    /// The tool asked a question that was not answered, or kitbag one.
     Question = 3,
     /// The configuration is wrong, or names a file that is missing.
     Configuration = 4,
     /// The tool ran into a limit.
     Limit = 5,
-    /// Something that was granted cannot be given, or what `why` asks about is denied.
+    /// Something that was granted cannot be given, what `why` asks about is denied, a workspace is
+    /// not trusted, or a component is not the one that was added.
     Denied = 6,
     /// The tool broke off, or is no component that kitbag can run.
     Trap = 7,
@@ -28,6 +29,8 @@ pub(crate) enum Exit {
     Output = 8,
     /// The tool was called more often than its rate allows.
     Rate = 9,
+    /// The call was not approved: nobody could be asked, or they said no.
+    Approval = 10,
     /// Interrupted, with Ctrl-C for one.
     Interrupted = 130,
     /// A bug in kitbag.
@@ -46,12 +49,13 @@ Exit codes:
   0    done
   1    the tool answered with an error
   2    wrong usage or arguments
-  3    a question without an answer
+  3    a question without an answer, or without a yes
   4    wrong configuration, or a file it names is missing
   5    a limit
-  6    denied: something that was granted cannot be given, or what `why` asks about
+  6    denied: by a grant, without trust, or as another component than was added
   7    a trap, or no component that kitbag can run
   8    standard output, or a file that was asked for, cannot be written
   9    the rate of the tool is used up
+  10   the call was not approved, or nobody could be asked
   130  interrupted
   255  a bug in kitbag";

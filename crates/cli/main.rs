@@ -79,6 +79,19 @@ enum Command {
     ///
     /// Nothing runs. The same check decides while a tool runs.
     Why(commands::why::Args),
+    /// Add a tool: its component, what was recorded of it, and what it is granted
+    ///
+    /// What it would like is shown beside what its imports could do, and asked for. The
+    /// component is copied to .kitbag/tools; from then on another one under its name does not
+    /// run.
+    Add(commands::add::Args),
+    /// Show what has changed of a tool since it was added, and record that
+    ///
+    /// A tool whose component, description or schema is another one than was recorded runs
+    /// again once you have agreed to the difference.
+    Update(commands::update::Args),
+    /// Remove a tool that was added
+    Remove(commands::remove::Args),
     /// Write a built-in tool as a local one: its component, and a manifest with its grants
     ///
     /// In .kitbag/tools, the default, it takes the place of the built-in.
@@ -111,6 +124,11 @@ enum Command {
     /// it goes is said on standard error; nothing is written without --write.
     #[cfg(feature = "serve")]
     McpConfig(commands::mcp_config::Args),
+    /// Show what the workspace asks, and trust exactly that
+    ///
+    /// Until then its tools do not run, and of its configuration only what narrows counts.
+    /// Whatever changes is asked about again, as a difference.
+    Trust(commands::trust::Args),
     /// Keep secrets for tools, and say where each may go
     ///
     /// A tool never gets a value: kitbag adds it to the requests for the places of the
@@ -183,6 +201,9 @@ fn run(cli: Cli) -> Exit {
         Command::List(args) => args.run(global),
         Command::Describe(args) => args.run(global),
         Command::Why(args) => args.run(global),
+        Command::Add(args) => args.run(global),
+        Command::Update(args) => args.run(global),
+        Command::Remove(args) => args.run(global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),
@@ -190,6 +211,7 @@ fn run(cli: Cli) -> Exit {
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
+        Command::Trust(args) => args.run(global),
         Command::Secret(args) => args.run(global),
         Command::Audit(args) => args.run(global),
         Command::Storage(args) => args.run(global),

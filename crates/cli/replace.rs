@@ -43,6 +43,11 @@ impl Original {
         self.content.as_deref().unwrap_or_default()
     }
 
+    /// What it holds, where it exists.
+    pub(crate) fn written(&self) -> Option<&[u8]> {
+        self.content.as_deref()
+    }
+
     /// Puts something else in its place. Its permissions stay, and links that lead to it.
     pub(crate) fn replace(&mut self, content: &[u8]) -> io::Result<()> {
         self.put(content, |_| Ok(None))?;

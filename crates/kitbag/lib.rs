@@ -31,9 +31,11 @@
 //! The library prints nothing. Of the environment it reads only the variables that say
 //! where compiled tools are kept, unless [`Builder::places`] gives it more.
 
+mod asks;
 mod builtins;
 mod places;
 mod secret_sources;
+mod trust_question;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -44,7 +46,7 @@ use std::sync::Arc;
 use kitbag_audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 use kitbag_config::{
     AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile,
-    Sourced, Sources,
+    Sourced, Sources, TrustSource,
 };
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
@@ -70,10 +72,12 @@ pub use kitbag_toolbox::{
     self as toolbox, Arguments, CallContext, Caller, Ended, FrontEnd, Invocation, NativeCall,
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
+pub use kitbag_trust as trust;
 pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
+pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// The tools of one workspace, ready to be called.
 ///
@@ -97,6 +101,7 @@ pub struct Builder {
     protected: Vec<PathBuf>,
     private: Vec<PathBuf>,
     call_grants: Option<CallGrants>,
+    trust: TrustSource,
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
@@ -262,7 +267,7 @@ impl FrontEnd for Callback {
         };
         Ok(match answer {
             Some(value) => Reply::Answer(Sourced { value, origin: Origin::Caller }),
-            None => Reply::Unanswered,
+            None => Reply::NobodyToAsk,
         })
     }
 }
@@ -293,6 +298,30 @@ impl Builder {
         self.cache = CachePlace::Named(places.cache.clone());
         self.places = places;
         self
+    }
+
+    /// Whether the files of the workspace count, whatever is in them. Default: where
+    /// [`places`](Self::places) has a state directory as a person has trusted them there, or as
+    /// the user's own file says; elsewhere they do not, but for what narrows and for topics that
+    /// lie in the workspace.
+    #[must_use]
+    pub fn trust_workspace(self, is_trusted: bool) -> Self {
+        self.trust(TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller }))
+    }
+
+    /// How it is known whether the files of the workspace count, as
+    /// [`trust_workspace`](Self::trust_workspace) says for one program.
+    #[must_use]
+    pub fn trust(mut self, trust: TrustSource) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Reads the files of the workspace to show a person what they ask, with
+    /// [`Kitbag::trust_question`]. Nothing is to be called then.
+    #[must_use]
+    pub fn ask_trust(self) -> Self {
+        self.trust(TrustSource::Asked)
     }
 
     /// Keeps compiled tools in this private directory, which is made where it is missing.
@@ -414,7 +443,9 @@ impl Builder {
         self
     }
 
-    /// Who answers a tool's questions. `None` leaves a question unanswered.
+    /// Who answers a tool's questions, and kitbag's own before calls that need approval
+    /// ([`Question::approval`]): `once`, `process` or `no`. `None` leaves a question unanswered,
+    /// and does not approve a call.
     #[must_use]
     pub fn on_question<F, Fut>(mut self, ask: F) -> Self
     where
@@ -473,6 +504,15 @@ impl Builder {
         self
     }
 
+    /// Where the workspace is, without links. None of its files is read.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] where the one that was named is not there.
+    pub fn find_workspace(&self) -> Result<PathBuf, ConfigErrors> {
+        kitbag_config::find_workspace(&self.sources(&[]))
+    }
+
     /// Reads the configuration.
     ///
     /// # Errors
@@ -525,6 +565,7 @@ impl Builder {
             user_file: self.places.user_file.clone(),
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             state: self.places.state.clone(),
+            trust: self.trust.clone(),
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
             variables: Some(&self.places.variables),

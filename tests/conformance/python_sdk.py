@@ -143,5 +143,5 @@ async def main():
 if __name__ == "__main__":
     # One of the eras is deprecated by the other.
     warnings.simplefilter("ignore")
-    ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "KITBAG_CACHE_DIR")}
+    ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "KITBAG_CACHE_DIR", "KITBAG_TRUST_WORKSPACE")}
     asyncio.run(main())

@@ -243,7 +243,8 @@ fn what_becomes_of_a_compiler_becomes_of_that_tool_only() {
         let program = workspace.file("compiler", format!("#!/bin/sh\n{script}\n"));
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
         let places = Places { cache: Some(workspace.cache().into()), ..Places::default() };
-        let builder = Kitbag::builder().workspace(workspace.root()).places(places);
+        let builder =
+            Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
         let kitbag = builder.compiler(program).build().unwrap();
         let said = kitbag.call_in_test("odd", json!({}));
         let learn = kitbag.call_in_test("learn", json!({ "topic": "none" }));

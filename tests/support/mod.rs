@@ -28,6 +28,8 @@ pub(crate) struct Workspace {
     cache: PathBuf,
     /// What the user's own configuration says of toolsets.
     toolsets: String,
+    /// Whether its files count without being asked about.
+    is_trusted: bool,
 }
 
 /// What a run of the binary gave.
@@ -108,11 +110,17 @@ impl Workspace {
         let on = ["write", "memory"].into_iter().filter(|name| on.contains(name));
         let on: String = on.map(|name| format!("{name} = true\n")).collect();
         let toolsets = format!("[toolsets]\n{on}{off}");
-        let workspace = Self { directory, cache, toolsets };
+        let workspace = Self { directory, cache, toolsets, is_trusted: true };
         fs::create_dir_all(workspace.path(".kitbag")).unwrap();
         fs::create_dir_all(workspace.home()).unwrap();
         workspace.own_config("");
         workspace
+    }
+
+    /// The same workspace, whose files count once they are trusted, as for a person.
+    pub(crate) fn untrusted(mut self) -> Self {
+        self.is_trusted = false;
+        self
     }
 
     /// As [`new`](Self::new), with a cache of its own that does not exist yet.
@@ -295,6 +303,9 @@ impl Workspace {
             .env_clear()
             .env("HOME", self.home())
             .env("KITBAG_CACHE_DIR", &self.cache);
+        if self.is_trusted {
+            command.env("KITBAG_TRUST_WORKSPACE", "1");
+        }
         command
     }
 
@@ -310,7 +321,8 @@ impl Workspace {
             user_file: Some(self.own_config_file()),
             ..Places::default()
         };
-        Kitbag::builder().workspace(self.root()).places(places)
+        let builder = Kitbag::builder().workspace(self.root()).places(places);
+        if self.is_trusted { builder.trust_workspace(true) } else { builder }
     }
 
     /// The library on the same workspace, and what it hears of its tools.

@@ -23,7 +23,7 @@ pub use error::{AuditError, Damage};
 pub use head::Head;
 pub use log::{AuditLog, AuditSize};
 pub use read::{Entries, Entry};
-pub use record::{AuditEvent, CallEvent, RequestEvent};
+pub use record::{ApprovalEvent, AuditEvent, CallEvent, RequestEvent, TrustEvent};
 pub use verify::Verified;
 pub use writer::{Auditor, Syncing, Writing};
 

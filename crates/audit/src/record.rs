@@ -10,6 +10,10 @@ use serde_json::Value;
 pub enum AuditEvent {
     /// A call has ended, or was refused.
     Call(Box<CallEvent>),
+    /// A person trusts what a workspace holds, or no longer does.
+    Trust(TrustEvent),
+    /// What became of the question whether a call may be made.
+    Approval(Box<ApprovalEvent>),
     /// The line before is one that a process was writing when it was stopped.
     Torn {
         /// How many bytes it has.
@@ -22,6 +26,18 @@ pub enum AuditEvent {
         /// What was wrong.
         reason: String,
     },
+}
+
+/// A person trusts what a workspace holds, or no longer does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustEvent {
+    /// The canonical path of the workspace.
+    pub workspace: String,
+    /// Who: `user NAME`.
+    pub caller: String,
+    /// The digest of all that is trusted. `None`: nothing is any longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// A call of a tool.
@@ -71,6 +87,31 @@ pub struct CallEvent {
     /// The instructions that it ran, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+}
+
+/// What became of the question whether a call may be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalEvent {
+    /// The id of the call.
+    pub call: String,
+    /// The workspace.
+    pub workspace: String,
+    /// Who called, as in [`CallEvent`].
+    pub caller: String,
+    /// The tool.
+    pub tool: String,
+    /// The digest of the grants in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<String>,
+    /// The digest of the arguments, with defaults filled in.
+    pub arguments_digest: String,
+    /// `asked`: a person is asked. `once`, `process` and `no` are their answers, `nobody` where
+    /// there is nobody to ask, and `remembered` where they allowed such calls until the process
+    /// ends.
+    pub answer: String,
+    /// Who answered, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// A request over HTTP.

@@ -81,6 +81,8 @@ fn tools(log: &AuditLog) -> Vec<String> {
     while let Some(entry) = entries.next_entry().unwrap() {
         match entry.event {
             AuditEvent::Call(call) => tools.push(call.tool),
+            AuditEvent::Trust(trust) => tools.push(format!("trust {}", trust.workspace)),
+            AuditEvent::Approval(approval) => tools.push(format!("approval {}", approval.tool)),
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
             AuditEvent::Lost { lines, .. } => tools.push(format!("lost {lines}")),
         }

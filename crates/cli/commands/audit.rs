@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use kitbag::audit::{AuditEvent, CallEvent, Entries, Entry, Head, Verified};
+use kitbag::audit::{
+    ApprovalEvent, AuditEvent, CallEvent, Entries, Entry, Head, TrustEvent, Verified,
+};
 use kitbag::contract::text::printable;
 use kitbag::contract::{format_duration, parse_duration};
 use serde_json::{Value, json};
@@ -124,10 +126,14 @@ impl Args {
             return false;
         }
         let any = [&self.tool, &self.caller, &self.outcome].into_iter().all(Option::is_none);
-        let AuditEvent::Call(call) = &entry.event else { return any };
-        self.tool.as_ref().is_none_or(|tool| call.tool == *tool)
-            && self.caller.as_ref().is_none_or(|caller| call.caller.contains(caller))
-            && self.outcome.as_ref().is_none_or(|outcome| call.outcome == *outcome)
+        let (tool, caller, outcome) = match &entry.event {
+            AuditEvent::Call(call) => (&call.tool, &call.caller, &call.outcome),
+            AuditEvent::Approval(approval) => (&approval.tool, &approval.caller, &approval.answer),
+            _ => return any,
+        };
+        self.tool.as_ref().is_none_or(|wanted| tool == wanted)
+            && self.caller.as_ref().is_none_or(|wanted| caller.contains(wanted))
+            && self.outcome.as_ref().is_none_or(|wanted| outcome == wanted)
     }
 }
 
@@ -138,6 +144,11 @@ fn print(entry: &Entry, as_json: bool) -> Result<(), CliError> {
     let time = entry.time_text();
     let text = match &entry.event {
         AuditEvent::Call(call) => call_line(call),
+        AuditEvent::Trust(TrustEvent { workspace, caller, digest }) => match digest {
+            Some(digest) => format!("trust  {caller}  {workspace}  content {}", short(digest)),
+            None => format!("trust taken back  {caller}  {workspace}"),
+        },
+        AuditEvent::Approval(approval) => approval_line(approval),
         AuditEvent::Torn { bytes } => {
             format!("a process was stopped while it wrote the {bytes} bytes before this line")
         }
@@ -147,6 +158,11 @@ fn print(entry: &Entry, as_json: bool) -> Result<(), CliError> {
         _ => entry.line.clone(),
     };
     output::data(&format!("{time}  {}", printable(&text)))
+}
+
+/// As much of a digest as tells it from another one to a person.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
 }
 
 /// A call as a person reads it.
@@ -170,6 +186,13 @@ fn call_line(call: &CallEvent) -> String {
         line.push_str(&format!("\n    and {} more requests", call.more_requests));
     }
     line
+}
+
+/// What became of the question whether a call may be made.
+fn approval_line(approval: &ApprovalEvent) -> String {
+    let ApprovalEvent { tool, caller, answer, by, workspace, .. } = approval;
+    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    format!("{tool}  approval: {answer}{by}  {caller}  {workspace}")
 }
 
 fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError> {

@@ -56,6 +56,7 @@ impl Args {
             let config = toolbox.config();
             let unsure = config.warnings.iter().chain(&config.unmatched);
             warnings.extend(unsure.map(ToString::to_string));
+            warnings.extend(config.workspace_trust.notice().map(ToString::to_string));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
                 about: "configuration".into(),
                 text: ignored.to_string(),
@@ -82,6 +83,10 @@ impl Args {
                     }
                 }
                 let checked = toolbox.tool(name.as_str()).and_then(|tool| {
+                    if let Some(reason) = tool.refused {
+                        let tool = name.to_string();
+                        return Err(ToolboxError::NotAsRecorded { tool, reason });
+                    }
                     if tool.unavailable().is_some() {
                         warnings.push(format!(
                             "the tool `{name}` is unavailable until it is granted what it asks for"

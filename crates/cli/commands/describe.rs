@@ -115,6 +115,9 @@ fn as_text(tool: &Tool) -> String {
         };
         section("Rate", &rates.origin, &format!("{}{counted}", rates.value));
     }
+    for rule in &tool.approve.rules {
+        section("Approval", &rule.origin, &rule.value.to_string());
+    }
     for (question, answer) in &tool.answers {
         section(
             &format!("Answer to `{}`", shown(question)),
@@ -163,6 +166,8 @@ fn as_json(tool: &Tool) -> Value {
         "annotations": tool.annotations,
         "grants": grants,
         "wouldLike": tool.requested_grants,
+        "approve": tool.approve.rules.iter()
+            .map(|rule| sourced(rule.value.to_json(), &rule.origin)).collect::<Vec<_>>(),
         "rates": tool.rates.iter().map(rate).collect::<Vec<_>>(),
         "limits": {
             "memory": sourced(limits.memory.value.to_string().into(), &limits.memory.origin),

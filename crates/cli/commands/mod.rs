@@ -1,6 +1,7 @@
 //! One file per command: its arguments, whose comments are the help, and what
 //! it does.
 
+pub(crate) mod add;
 pub(crate) mod audit;
 pub(crate) mod cache;
 pub(crate) mod check;
@@ -16,18 +17,21 @@ pub(crate) mod man;
 pub(crate) mod mcp_config;
 pub(crate) mod memory;
 pub(crate) mod prompt;
+pub(crate) mod remove;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod secret;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod storage;
+pub(crate) mod trust;
+pub(crate) mod update;
 pub(crate) mod why;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced};
+use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced, TrustSource};
 use kitbag::contract::text::{alternatives, printable};
 use kitbag::contract::{
     ByteSize, ToolName, parse_duration, parse_fuel, parse_requests, parse_tool_calls,
@@ -46,6 +50,9 @@ pub(crate) struct Global {
     /// `.kitbag`, else the nearest that holds `.git`
     #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = "Global options")]
     workspace: Option<PathBuf>,
+    /// Trust the workspace, whatever its files hold: for CI and throw-away machines
+    #[arg(long, global = true, help_heading = "Global options")]
+    trust_workspace: bool,
     /// Print JSON on standard output
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
@@ -235,6 +242,9 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     if let Some(ignored) = &config.ignored {
         output::note(&format!("warning: {ignored}"));
     }
+    if let Some(untrusted) = config.workspace_trust.notice() {
+        output::note(&format!("warning: {untrusted}"));
+    }
     Ok(Box::leak(Box::new(kitbag)))
 }
 
@@ -254,10 +264,22 @@ impl Global {
             false => std::env::current_exe().ok(),
         };
         let builder = Kitbag::builder().places(places);
+        let builder = match self.trust_workspace {
+            true => builder.trust(TrustSource::Said(Sourced {
+                value: true,
+                origin: Origin::flag("--trust-workspace"),
+            })),
+            false => builder,
+        };
         match program {
             Some(program) => builder.compiler(program),
             None => builder,
         }
+    }
+
+    /// The home directory, where it is known.
+    pub(crate) fn home() -> Option<PathBuf> {
+        Places::from_environment(std::env::vars_os()).home
     }
 
     /// The user's own file, as far as it is known.

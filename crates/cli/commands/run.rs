@@ -9,10 +9,10 @@ use kitbag::audit::Auditor;
 use kitbag::config::{Config, Origin, Sourced};
 use kitbag::contract::json::{self as strict, JsonBudget};
 use kitbag::contract::text::{printable, shown};
-use kitbag::contract::{Action, ByteSize, Field, format_duration};
+use kitbag::contract::{Action, ApprovalRequest, ByteSize, Field, format_duration};
 use kitbag::host::Captured;
-use kitbag::toolbox::Cut;
 use kitbag::toolbox::definitions::without_nulls;
+use kitbag::toolbox::{Cut, Marks};
 use kitbag::{
     Answer, AnswerError, AnswerType, Arguments, CallContext, Caller, Completion, Content, Ended,
     ErrorInfo, EventSink, FrontEnd, Invocation, Kitbag, Outcome, Question, Reply, ToolboxError,
@@ -62,6 +62,10 @@ pub(crate) struct Call {
     /// Answer a question of the tool's, by the question's id
     #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
     answers: Vec<(String, String)>,
+    /// Approve the call, where it would be asked whether it may be made. Calls that the tool
+    /// makes of others are asked about all the same
+    #[arg(long)]
+    approve: bool,
     /// Print the call as the tool renders it for a person to approve, and do
     /// not make it
     #[arg(long)]
@@ -116,6 +120,7 @@ impl Call {
             .with_cancellation(interrupt.cancellation().clone());
         let mut terminal = Terminal {
             answers: &self.answers,
+            approve: self.approve,
             as_json: global.json,
             interrupt: &interrupt,
             screen: &screen,
@@ -130,10 +135,10 @@ impl Call {
         }
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let mut cut = None;
+        let (mut cut, mut marks) = (None, Marks::default());
         let (completion, problems) = match ended {
             Ended::Completed(call) => {
-                cut = call.cut;
+                (cut, marks) = (call.cut, call.marks);
                 (call.completion, call.problems)
             }
             Ended::Suspended(call) => {
@@ -153,7 +158,14 @@ impl Call {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
-        let finished = finish(completion, cut.as_ref(), saved.as_ref(), global.json);
+        if !global.json {
+            for finding in &marks.findings {
+                let warning =
+                    format!("warning: the answer looks like instructions to a model: {finding}");
+                output::note(&warning);
+            }
+        }
+        let finished = finish(completion, cut.as_ref(), &marks, saved.as_ref(), global.json);
         match (finished, hint) {
             (Ok(exit), Some(hint)) => {
                 output::note(&format!("hint: {hint}"));
@@ -180,6 +192,7 @@ fn grant_hint(config: &Config, completion: &Completion) -> Option<String> {
 /// Answers questions from the command line, else by asking the person at the terminal.
 struct Terminal<'a> {
     answers: &'a [(String, String)],
+    approve: bool,
     as_json: bool,
     interrupt: &'a Interrupt,
     screen: &'a Screen,
@@ -194,17 +207,43 @@ impl FrontEnd for Terminal<'_> {
         _: Option<&AnswerError>,
     ) -> Result<Reply, CliError> {
         self.screen.clear();
+        if let Some(approval) = &question.approval {
+            return self.ask_for_approval(question, approval.is_inner);
+        }
         if let Some((_, text)) = self.answers.iter().find(|(id, _)| *id == question.id) {
             let origin = Origin::flag("--answer");
             return Ok(Reply::Answer(Sourced { value: Answer::Text(text.clone()), origin }));
         }
-        let is_interactive =
-            io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json;
-        if !is_interactive {
+        if !self.is_interactive() {
             return Ok(Reply::Unanswered);
         }
         self.interrupt.set_leave(true);
         prompt(question)
+    }
+}
+
+impl Terminal<'_> {
+    fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json
+    }
+
+    /// Asks whether a call may be made. `--answer` is no answer to that, and `--approve` is one
+    /// for the call of the command line alone.
+    fn ask_for_approval(&self, question: &Question, is_inner: bool) -> Result<Reply, CliError> {
+        if self.approve && !is_inner {
+            let value = Answer::Text(ApprovalRequest::ONCE.into());
+            let origin = Origin::flag("--approve");
+            return Ok(Reply::Answer(Sourced { value, origin }));
+        }
+        if !self.is_interactive() {
+            return Ok(Reply::NobodyToAsk);
+        }
+        self.interrupt.set_leave(true);
+        Ok(match prompt(question)? {
+            // The input has ended.
+            Reply::Unanswered => Reply::NobodyToAsk,
+            reply => reply,
+        })
     }
 }
 
@@ -215,6 +254,7 @@ impl FrontEnd for Terminal<'_> {
 fn finish(
     completion: Completion,
     cut: Option<&Cut>,
+    marks: &Marks,
     saved: Option<&Saved>,
     as_json: bool,
 ) -> Result<Exit, CliError> {
@@ -238,6 +278,12 @@ fn finish(
         }
         if let Some(fuel) = completion.usage.fuel {
             value["fuel"] = fuel.into();
+        }
+        if marks.is_untrusted {
+            value["untrusted"] = true.into();
+        }
+        if !marks.findings.is_empty() {
+            value["findings"] = json!(marks.findings);
         }
         output::json(&value)
     };

@@ -163,6 +163,9 @@ impl Args {
         if let Some(ignored) = &toolbox.config().ignored {
             tracing::warn!("{ignored}");
         }
+        if let Some(untrusted) = toolbox.config().workspace_trust.notice() {
+            tracing::warn!("{untrusted}");
+        }
         let host = toolbox.host().clone();
         let load: Load = Box::new(move || match begin().host(host.clone()).build() {
             Ok(kitbag) => Ok(kitbag.toolbox().clone()),

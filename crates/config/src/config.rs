@@ -4,32 +4,38 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{ByteSize, FileId, ToolName, WORKSPACE_GUEST_PATH};
+use kitbag_contract::{ByteSize, FileId, Pin, ToolName, WORKSPACE_GUEST_PATH};
 use kitbag_files::{Distrust, Guard, GuardedPaths, Located, Owners, SecretNames, locate};
 use kitbag_policy::http::{Deny, Proxy};
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates, SecretName, SecretPlace,
-    SecretSource,
+    Access, ApprovalRule, ClassRule, DirectoryGrant, Grants, GuestPath, Kind, Placement, Rates,
+    SecretName, SecretPlace, SecretSource, is_of_class,
 };
+use kitbag_screening::Severity;
 use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Diagnostic;
-use crate::file::SourceFile;
+use crate::file::{Layer, SourceFile};
 use crate::limit_set::EffectiveLimits;
+use crate::lock::Recorded;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::text::shown_path;
 use crate::toolsets::{Disabled, Toolsets};
 use crate::trust::owners;
+use crate::workspace_trust::{WorkspaceContent, WorkspacePattern, WorkspaceTrust};
 
 /// The directory that makes its parent a workspace.
 pub(crate) const DIRECTORY: &str = ".kitbag";
 
 /// The file in it.
 pub(crate) const FILE: &str = "config.toml";
+
+/// The file in it with what was recorded of tools.
+pub(crate) const LOCK: &str = "kitbag.lock";
 
 /// The directory in it whose components are tools without configuration.
 pub(crate) const TOOLS: &str = "tools";
@@ -48,8 +54,12 @@ pub struct Config {
     /// The workspace that was found or named and whose configuration was not read,
     /// because another user can change it.
     pub ignored: Option<IgnoredWorkspace>,
-    /// Whose configuration counts although another user can change it.
+    /// The workspaces that the user trusts by name.
     pub trust: Trust,
+    /// Whether the files of the workspace count.
+    pub workspace_trust: WorkspaceTrust,
+    /// What configures the workspace, where it was asked for what it asks.
+    pub content: Option<WorkspaceContent>,
     /// What is most likely a mistake and changes nothing: variables that mean nothing, and
     /// components of the workspace with the name of a tool of the user's own file.
     pub warnings: Vec<Diagnostic>,
@@ -71,6 +81,13 @@ pub struct Config {
     pub network: Network,
     /// The audit log, of the user's own file alone.
     pub audit: Audit,
+    /// Before which calls a person is asked of a tool of which the user's own file says nothing
+    /// else. `None`: none.
+    pub approve_default: Option<Sourced<ApprovalRule>>,
+    /// What becomes of questions of a class, by its name or its beginning and `*`.
+    pub approve_classes: Vec<(String, Sourced<ClassRule>)>,
+    /// What becomes of answers before a model reads them, of the user's own file alone.
+    pub output: Output,
     /// Limits of a tool that sets none of its own.
     pub limits: EffectiveLimits,
     /// Names of files that look like secrets, besides the built-in list.
@@ -89,6 +106,8 @@ pub struct Config {
     pub tools: BTreeMap<ToolName, Tool>,
     /// The topics by id, those that are not enabled among them.
     pub topics: BTreeMap<String, Topic>,
+    /// The user's own file, where it is known; it need not exist.
+    pub own_file: Option<PathBuf>,
     /// What no tool reads: what the caller named, the state directory, the store of secrets
     /// and its key; absolute.
     pub private: Vec<PathBuf>,
@@ -153,8 +172,20 @@ pub struct Tool {
     /// file for other names of the same tool. All have to allow a call. Default: as often as
     /// they like.
     pub rates: Vec<ToolRate>,
+    /// Before which calls a person is asked. Default: none.
+    pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
+}
+
+/// Before which calls of a tool a person is asked, as configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolApproval {
+    /// The rules, one of which is enough to ask.
+    pub rules: Vec<Sourced<ApprovalRule>>,
+    /// The place in the user's own file that says `never`, so that what the tool says of itself
+    /// does not count.
+    pub never: Option<Origin>,
 }
 
 /// How often a tool may be called.
@@ -190,10 +221,49 @@ pub enum ToolSource {
 pub struct LocalTool {
     /// The component; absolute. It was not looked at and need not exist.
     pub wasm: Sourced<PathBuf>,
+    /// The digests that it must have, all of them. Default: any will do.
+    pub pins: Arc<[Pin]>,
+    /// What `kitbag.lock` has of it. `None`: nothing, and what it says of itself counts as it is.
+    pub recorded: Option<Arc<Recorded>>,
+    /// In which lock file it is recorded: that of the workspace, or the user's own.
+    pub layer: Layer,
+    /// Whether it is one that the user builds: then any component will do that asks for no
+    /// more than was recorded. Default `false`.
+    pub dev: Sourced<bool>,
     /// The built-in that it replaces, which is there no longer.
     pub replaces: Option<Sourced<String>>,
     /// The arguments that it takes. `None`: what the tool says of itself.
     pub parameters: Option<Parameters>,
+}
+
+impl LocalTool {
+    /// A tool of which nothing was recorded.
+    pub(crate) fn new(
+        wasm: Sourced<PathBuf>,
+        replaces: Option<Sourced<String>>,
+        parameters: Option<Parameters>,
+    ) -> Self {
+        let (pins, dev) = (Arc::default(), Sourced::default(false));
+        Self { wasm, pins, recorded: None, layer: Layer::User, dev, replaces, parameters }
+    }
+
+    /// Has its component checked against one more digest, wherever it is loaded. One that the
+    /// user builds has none.
+    pub fn add_pin(&mut self, pin: Pin) {
+        if !self.dev.value {
+            self.pins = self.pins.iter().cloned().chain([pin]).collect();
+        }
+    }
+
+    /// What was recorded of it, from now on: its digest among it.
+    pub(crate) fn record(&mut self, name: &ToolName, recorded: Recorded) {
+        self.add_pin(Pin {
+            digest: recorded.tool.component,
+            recorded_in: recorded.place.to_string().into(),
+            renewed_by: format!("kitbag update {name}").into(),
+        });
+        self.recorded = Some(Arc::new(recorded));
+    }
 }
 
 /// A tool that is a script of Python.
@@ -239,9 +309,11 @@ pub struct ToolGrants {
 /// What the user trusts by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Roots of workspaces, and directories that hold components; absolute. Default:
-    /// none.
+    /// Roots of workspaces, and directories that hold components, that count although other
+    /// users can change them; absolute. Default: none.
     pub directories: Sourced<Vec<PathBuf>>,
+    /// Globs of workspaces whose files count without being looked at. Default: none.
+    pub workspaces: Vec<WorkspacePattern>,
 }
 
 /// What the configuration changes of the built-in list of names that look like secrets.
@@ -277,6 +349,41 @@ pub struct Audit {
     pub arguments: Sourced<bool>,
     /// Whether calls are refused while nothing can be logged.
     pub required: Sourced<bool>,
+}
+
+/// What becomes of answers before a model reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Whether answers of tools that reach the network or run foreign code stand between marks.
+    /// Default: no.
+    pub fence: Sourced<bool>,
+    /// What becomes of answers that look like instructions to a model. `None`: nobody looks.
+    pub screen: Option<Screening>,
+}
+
+/// What becomes of answers that look like instructions to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screening {
+    /// For each severity what is done.
+    pub actions: [(Severity, Sourced<ScreenAction>); 3],
+    /// The names of rules that are not looked for.
+    pub except: Vec<String>,
+}
+
+/// What is done with an answer that looks like instructions to a model, from the least to the
+/// most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ScreenAction {
+    /// Nothing.
+    Pass,
+    /// The client reads what was found.
+    Mark,
+    /// And the text stands between marks.
+    Fence,
+    /// The model reads what was found, and nothing of the answer.
+    Block,
 }
 
 /// When lines of the audit log are brought to the disk.
@@ -408,6 +515,9 @@ pub struct Topic {
     pub id: String,
     /// The directory of its documents; absolute. It need not exist.
     pub subjects: Sourced<PathBuf>,
+    /// The directory that the documents have to lie in when they are read, by whatever links:
+    /// canonical. `None`: they may lie anywhere.
+    pub within: Option<PathBuf>,
     /// Whether it is offered. Default `true`.
     pub enable: Sourced<bool>,
     /// A display name; it can be asked for by that too. Default: the id.
@@ -447,6 +557,7 @@ impl Config {
             }
             if tool.is_enabled() {
                 let directories = tool.grants.value.directories.iter();
+                let directories = directories.filter(|grant| !grant.is_temporary());
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }
@@ -490,7 +601,21 @@ impl Config {
         grants.set(|grants| &mut grants.directories, directories);
         let source = BytesTool { component: name.clone(), parameters: None };
         let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
-        Tool { grants, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+        let approve = self.default_approval();
+        Tool { grants, approve, ..Tool::of_caller(name.clone(), source, self.limits.clone()) }
+    }
+
+    /// What becomes of a question of this class: the strictest rule of those that mean it.
+    pub fn class_rule(&self, class: &str) -> Option<&Sourced<ClassRule>> {
+        let meant = self.approve_classes.iter().filter(|(of, _)| is_of_class(of, class));
+        meant.map(|(_, rule)| rule).max_by_key(|rule| rule.value)
+    }
+
+    /// Before which calls a person is asked of a tool of which no configuration says anything.
+    pub fn default_approval(&self) -> ToolApproval {
+        let mut approval = ToolApproval::default();
+        approval.add_default(self.approve_default.as_ref());
+        approval
     }
 
     /// Where no other user may have written a component, or exchanged a link that leads to
@@ -521,7 +646,7 @@ pub(crate) fn own_directories<'a>(
     protected: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Vec<PathBuf> {
     let directory = root.join(DIRECTORY);
-    let own = [FILE, TOOLS, SCRIPTS].map(|name| directory.join(name));
+    let own = [FILE, LOCK, TOOLS, SCRIPTS].map(|name| directory.join(name));
     [directory].into_iter().chain(own).chain(protected.into_iter().cloned()).collect()
 }
 
@@ -531,6 +656,19 @@ pub(crate) fn writable(tools: &BTreeMap<ToolName, Tool>) -> impl Iterator<Item =
     let grants = enabled.flat_map(|tool| &tool.grants.value.directories);
     let writes = |grant: &&DirectoryGrant| grant.access == Access::ReadWrite;
     grants.filter(writes).filter_map(|grant| grant.identity)
+}
+
+impl ToolApproval {
+    /// Adds what counts where the user's own file says nothing of the tool.
+    pub(crate) fn add_default(&mut self, default: Option<&Sourced<ApprovalRule>>) {
+        match default {
+            None => {}
+            Some(Sourced { value: ApprovalRule::Never, origin }) => {
+                self.never = Some(origin.clone());
+            }
+            Some(rule) => self.rules.push(rule.clone()),
+        }
+    }
 }
 
 impl Tool {
@@ -548,6 +686,7 @@ impl Tool {
             grants: ToolGrants::default(),
             limits,
             rates: Vec::new(),
+            approve: ToolApproval::default(),
             answers: BTreeMap::new(),
         }
     }
@@ -642,7 +781,7 @@ impl Default for SecretFiles {
 
 impl Default for Trust {
     fn default() -> Self {
-        Self { directories: Sourced::default(Vec::new()) }
+        Self { directories: Sourced::default(Vec::new()), workspaces: Vec::new() }
     }
 }
 
@@ -711,6 +850,26 @@ impl AuditSync {
             Self::None => "none",
             Self::Batch => "batch",
             Self::Each => "each",
+        }
+    }
+}
+
+impl Screening {
+    /// What is done where something of this severity was found.
+    pub fn action(&self, severity: Severity) -> ScreenAction {
+        let found = self.actions.iter().find(|(of, _)| *of == severity);
+        found.map_or(ScreenAction::Pass, |(_, action)| action.value)
+    }
+}
+
+impl ScreenAction {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Mark => "mark",
+            Self::Fence => "fence",
+            Self::Block => "block",
         }
     }
 }

@@ -12,12 +12,14 @@ use kitbag_files::OpenError;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, SCRIPTS, TOOLS, Trust};
+use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
+use crate::content::OwnContent;
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
+use crate::lock::Lock;
 use crate::origin::{Origin, Sourced};
 use crate::parse::{Form, parse};
 use crate::path;
@@ -25,8 +27,10 @@ use crate::problem::Problem;
 use crate::resolve::said;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
 use crate::script;
-use crate::sources::{ScriptFile, Sources};
+use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{self, Examiner, Opened, owners, trust};
+use crate::untrusted::{NamedTool, counts_wholly, narrowed};
+use crate::workspace_trust::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 use crate::written::{Span, Written};
 
 /// What makes a directory a workspace that holds no `.kitbag`.
@@ -48,6 +52,13 @@ pub(crate) struct Read {
     /// The workspace that was found or named and does not count.
     pub(crate) ignored: Option<IgnoredWorkspace>,
     pub(crate) trust: Trust,
+    /// Whether the files of the workspace count. Where they do not, what is read of them is
+    /// what counts all the same.
+    pub(crate) workspace_trust: WorkspaceTrust,
+    /// What configures the workspace, where that was asked for.
+    pub(crate) content: Option<WorkspaceContent>,
+    /// The tools that a file names and that do not run, by index into `files`.
+    pub(crate) named: Vec<(usize, NamedTool)>,
     /// The weakest layer first.
     pub(crate) files: Vec<SourceFile>,
     /// By index into `files`, the weakest layer first.
@@ -60,7 +71,17 @@ pub(crate) struct Read {
     pub(crate) named_script: Option<(ToolName, FoundScript)>,
     /// The links among the entries of `.kitbag/tools` that are named like a part of a tool.
     pub(crate) tool_links: Vec<PathBuf>,
+    pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
+}
+
+/// What was recorded of tools.
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// In the workspace.
+    pub(crate) workspace: Lock,
+    /// Beside the user's own file.
+    pub(crate) user: Lock,
 }
 
 /// A component in `.kitbag/tools`, and its manifest.
@@ -133,10 +154,12 @@ fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     counts.then(|| root.to_owned())
 }
 
-/// Reads the files. `None` where one of them cannot be understood at all.
+/// Reads the files. `None` where one of them cannot be understood at all. `untrusted` is why
+/// those of the workspace do not count, where that is known already.
 pub(crate) fn read(
     mut workspace: Workspace,
     sources: &Sources<'_>,
+    untrusted: Option<UntrustedWorkspace>,
     report: &mut Report,
 ) -> Option<Read> {
     let mut parser = Parser {
@@ -170,8 +193,22 @@ pub(crate) fn read(
         }
     }
 
+    let own_content = own.as_ref().map(OwnFiles::content);
+    let mut workspace_trust = match (untrusted, &own_content) {
+        _ if ignored.is_some() => WorkspaceTrust::Nothing,
+        (Some(untrusted), _) => WorkspaceTrust::Untrusted(Box::new(untrusted)),
+        (None, Some(content)) => content.trust(&workspace.root.value, &trust, sources),
+        (None, None) => {
+            let empty = OwnContent::empty(&workspace.canonical);
+            empty.trust(&workspace.root.value, &trust, sources)
+        }
+    };
+    let content = own_content.filter(|_| sources.trust == TrustSource::Asked);
+    let content = content.map(|content| content.digested());
+    let is_untrusted = workspace_trust.untrusted().is_some();
+
     let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let (mut tool_links, mut scripts) = (Vec::new(), BTreeMap::new());
+    let (mut tool_links, mut scripts, mut locks) = (Vec::new(), BTreeMap::new(), Locks::default());
     let mut keep = |file| {
         files.push(file);
         files.len() - 1
@@ -179,15 +216,25 @@ pub(crate) fn read(
     let own = own.map(|own| {
         for (name, (wasm, manifest)) in own.tools {
             let manifest = manifest.and_then(|file| {
-                let config = parser.manifest(&file, &name)?;
-                Some((keep(file), config))
+                let config = if is_untrusted { None } else { parser.manifest(&file, &name) };
+                let file = keep(file);
+                Some((file, config?))
             });
             let shown = file::relative(&wasm, &own.texts.root);
             found.insert(name, FoundTool { wasm, shown, manifest });
         }
         for (name, file) in own.scripts {
-            let script = parser.script(file, &name, false, &mut keep);
+            let script = match is_untrusted {
+                true => FoundScript::unread(file, &mut keep),
+                false => parser.script(file, &name, false, &mut keep),
+            };
             scripts.insert(name, script);
+        }
+        if let Some(file) = own.lock {
+            if !is_untrusted {
+                locks.workspace = parser.lock(&file);
+            }
+            keep(file);
         }
         parser.take(own.texts);
         tool_links = own.tool_links;
@@ -202,27 +249,88 @@ pub(crate) fn read(
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
+    let own = own.flatten().and_then(|file| Some((parser.config(&file)?, file)));
+    let own = own.map(|(config, file)| match is_untrusted {
+        false => (config, file, Vec::new()),
+        true => {
+            let user = user.as_ref().map(|(user, _)| user);
+            let (config, named) = counting(config, user, sources, &mut workspace_trust);
+            (config, file, named)
+        }
+    });
+    // Beside a file without a tool of its own there is nothing that was recorded.
+    if let Some((config, file)) = &user
+        && config.has_components()
+        && let path = Lock::path_beside(file.path())
+        && path.symlink_metadata().is_ok()
+    {
+        let mut texts = Texts::new(&workspace.root.value);
+        if let Some(file) = texts.user_file(path, sources) {
+            locks.user = parser.lock(&file);
+            keep(file);
+        }
+        parser.take(texts);
+    }
     if let Some((config, file)) = user {
         configs.push((keep(file), config));
     }
-    if let Some(file) = own.flatten()
-        && let Some(config) = parser.config(&file)
-    {
-        configs.push((keep(file), config));
+    if !found.is_empty() || !scripts.is_empty() {
+        workspace_trust.leave_out();
+    }
+    let mut named = Vec::new();
+    if let Some((config, file, tools)) = own {
+        let file = keep(file);
+        configs.push((file, config));
+        named.extend(tools.into_iter().map(|tool| (file, tool)));
     }
     let Parser { invalid, is_complete, .. } = parser;
     is_complete.then_some(Read {
         workspace,
         ignored,
         trust,
+        workspace_trust,
+        content,
+        named,
         files,
         configs,
         found,
         scripts,
         named_script,
         tool_links,
+        locks,
         invalid,
     })
+}
+
+/// What counts of the file of a workspace that is not trusted, and the tools that it names.
+fn counting(
+    config: ConfigFile,
+    user: Option<&ConfigFile>,
+    sources: &Sources<'_>,
+    trust: &mut WorkspaceTrust,
+) -> (ConfigFile, Vec<NamedTool>) {
+    let has_tool = |name: &str| {
+        let tables = user.and_then(|config| config.tools.as_ref());
+        let is_own = tables.is_some_and(|tables| tables.has(name));
+        is_own || sources.builtins.iter().any(|builtin| builtin.name == name)
+    };
+    let has_topic = |id: &str| {
+        let tables = user.and_then(|config| config.knowledge.as_ref());
+        tables.is_some_and(|tables| tables.has(id))
+    };
+    if !counts_wholly(&config, has_tool, has_topic) {
+        trust.leave_out();
+    }
+    narrowed(config, has_tool, has_topic)
+}
+
+impl FoundScript {
+    /// A script of which nothing was read but its text.
+    fn unread(file: SourceFile, keep: &mut impl FnMut(SourceFile) -> usize) -> Self {
+        let (path, shown) = (file.path().to_owned(), file.shown().clone());
+        let file = keep(file);
+        Self { path, shown, is_named: false, file, says: Vec::new(), header: None }
+    }
 }
 
 /// The files of a workspace as they stand there, before they are known to count.
@@ -232,6 +340,7 @@ struct OwnFiles {
     texts: Texts,
     examiner: Examiner,
     config: Option<SourceFile>,
+    lock: Option<SourceFile>,
     /// Each component with its manifest.
     tools: BTreeMap<ToolName, (PathBuf, Option<SourceFile>)>,
     scripts: BTreeMap<ToolName, SourceFile>,
@@ -246,6 +355,7 @@ impl OwnFiles {
             texts: Texts::new(root),
             examiner: Examiner::new(home),
             config: None,
+            lock: None,
             tools: BTreeMap::new(),
             scripts: BTreeMap::new(),
             tool_links: Vec::new(),
@@ -265,12 +375,30 @@ impl OwnFiles {
         match files.examiner.open(directory, name, &path, OFlags::DIRECTORY) {
             Ok(own) => {
                 files.config = files.file(&own, &path, FILE, Layer::Workspace);
+                files.lock = files.file(&own, &path, LOCK, Layer::Workspace);
                 files.read_tools(&own, &path.join(TOOLS));
                 files.read_scripts(&own, &path.join(SCRIPTS));
             }
             Err(error) => files.texts.fail(&path, file::not_opened(&error)),
         }
         files
+    }
+
+    /// What a person trusts as a whole.
+    fn content(&self) -> OwnContent<'_> {
+        let root = &self.texts.root;
+        let name = |path: &Path| {
+            let inside = path.strip_prefix(root).unwrap_or(path);
+            inside.to_string_lossy().into_owned()
+        };
+        let manifests = self.tools.values().filter_map(|(_, manifest)| manifest.as_ref());
+        let own = [&self.config, &self.lock].into_iter().flatten();
+        let files = own.chain(manifests).chain(self.scripts.values());
+        OwnContent {
+            root: self.texts.real_root.as_deref().unwrap_or(root),
+            files: files.map(|file| (name(file.path()), file)).collect(),
+            components: self.tools.values().map(|(wasm, _)| name(wasm)).collect(),
+        }
     }
 
     /// Why they do not count, unless the user has named the workspace.
@@ -434,8 +562,8 @@ impl OwnFiles {
         Ok(is_file.then_some((path, extension)))
     }
 
-    /// Reads a file by its name in a directory. `.kitbag/config.toml` need not be
-    /// there.
+    /// Reads a file by its name in a directory. `.kitbag/config.toml` and the lock file need
+    /// not be there.
     fn file(
         &mut self,
         directory: &Opened,
@@ -556,11 +684,13 @@ impl Texts {
         &mut self,
         path: PathBuf,
         layer: Layer,
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
         is_outside: bool,
     ) -> Option<SourceFile> {
+        let has_mark = file::take_mark(&mut bytes);
         let source = |text: String| {
             let file = SourceFile::new(path, &self.root, layer, text);
+            let file = if has_mark { file.marked() } else { file };
             if is_outside { file.unquoted() } else { file }
         };
         match String::from_utf8(bytes) {
@@ -621,10 +751,20 @@ impl Parser<'_> {
         config
     }
 
+    /// What was recorded of tools: nothing, where the file cannot be understood.
+    fn lock(&mut self, file: &SourceFile) -> Lock {
+        let lock = Lock::of_file(file, self.report, &mut InvalidKeys::default());
+        self.is_complete &= lock.is_some();
+        lock.unwrap_or_default()
+    }
+
     fn manifest(&mut self, file: &SourceFile, name: &ToolName) -> Option<ToolConfig> {
         let base = KeyPath::ROOT.key("tools");
         let base = base.key(name.as_str());
-        let form = Form { base: &base, schema: manifest_schema, misplaced: self.misplaced() };
+        let mut misplaced = self.misplaced();
+        // A tool has one, too.
+        misplaced.retain(|(key, _)| *key != "approve");
+        let form = Form { base: &base, schema: manifest_schema, misplaced };
         let config = parse(file, &form, self.report, &mut self.invalid);
         self.is_complete &= config.is_some();
         config

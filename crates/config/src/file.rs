@@ -1,12 +1,15 @@
 //! One file: its text, and the line and column of a place in it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_contract::ContentDigest;
 use kitbag_files::{OpenError, check_file_system};
+use kitbag_trust::digest_of;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
@@ -17,6 +20,8 @@ use crate::script::Header;
 /// The largest file that is read, in bytes. A thousand tools take a third.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
@@ -24,6 +29,8 @@ pub struct SourceFile {
     shown: Arc<Path>,
     layer: Layer,
     text: String,
+    /// Whether it begins with a byte order mark, which is no part of the text.
+    has_mark: bool,
     lines: Lines,
     is_quoted: bool,
     /// Lines of the file before the first of `text`, and characters before each of its lines.
@@ -71,12 +78,26 @@ impl SourceFile {
         &self.text
     }
 
+    /// All that was read, with the byte order mark.
+    pub fn content(&self) -> Cow<'_, str> {
+        match self.has_mark {
+            false => Cow::Borrowed(&self.text),
+            true => Cow::Owned(format!("{BYTE_ORDER_MARK}{}", self.text)),
+        }
+    }
+
+    /// The digest of all that was read.
+    pub fn digest(&self) -> ContentDigest {
+        digest_of(self.content().as_bytes())
+    }
+
     /// Takes a text as the content of a file. `root` is the workspace, to which
     /// the path is shown relative.
     pub(crate) fn new(path: PathBuf, root: &Path, layer: Layer, text: String) -> Self {
         let lines = Lines::new(&text);
         let before = (0, 0);
-        Self { shown: relative(&path, root), path, layer, text, lines, is_quoted: true, before }
+        let shown = relative(&path, root);
+        Self { shown, path, layer, text, has_mark: false, lines, is_quoted: true, before }
     }
 
     /// The header of a script, whose file this is.
@@ -85,7 +106,13 @@ impl SourceFile {
         let Header { text, lines_before } = header;
         let (lines, before) = (Lines::new(&text), (lines_before, MARK.len() as u32));
         let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
-        Self { path, shown, layer: self.layer, text, lines, is_quoted: self.is_quoted, before }
+        let is_quoted = self.is_quoted;
+        Self { path, shown, layer: self.layer, text, has_mark: false, lines, is_quoted, before }
+    }
+
+    /// The same file, which began with a byte order mark.
+    pub(crate) fn marked(self) -> Self {
+        Self { has_mark: true, ..self }
     }
 
     /// The same file, of which no message shows anything: a link of a workspace leads to it, and
@@ -154,8 +181,7 @@ impl Lines {
     }
 }
 
-/// Reads a file whole, without a byte order mark. It was opened without blocking, so
-/// that it may be anything.
+/// Reads a file whole. It was opened without blocking, so that it may be anything.
 pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
     let stat = fstat(&opened).map_err(unreadable)?;
     // What the kernel shows there, such as an environment, is not for messages to quote.
@@ -175,11 +201,16 @@ pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Problem::TooLarge);
     }
-    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-    if bytes.starts_with(BYTE_ORDER_MARK) {
+    Ok(bytes)
+}
+
+/// Takes a byte order mark off. Returns whether there was one.
+pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
+    let has_mark = bytes.starts_with(BYTE_ORDER_MARK.as_bytes());
+    if has_mark {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
-    Ok(bytes)
+    has_mark
 }
 
 /// Why something could not be opened.

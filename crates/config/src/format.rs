@@ -15,10 +15,12 @@ use crate::config::ParameterType;
 use crate::file::SourceFile;
 use crate::limit_set::LimitSet;
 use crate::resolve::allowed_leaks::AllowedLeakConfig;
+use crate::resolve::approve::{ApproveConfig, ApproveTable};
 use crate::resolve::audit::AuditConfig;
 use crate::resolve::grants::GrantsConfig;
 use crate::resolve::grants::ceiling::CeilingGrantsConfig;
 use crate::resolve::network::NetworkConfig;
+use crate::resolve::output::OutputConfig;
 use crate::resolve::secrets::{SecretConfig, SecretStoreConfig};
 use crate::toolsets::TOOLSETS;
 use crate::written::{AnyValue, At, Table, Written};
@@ -48,8 +50,13 @@ pub(crate) struct ConfigFile {
     /// The audit log, which has a line for each call. Only your own file has this table.
     #[schemars(title = "Audit log")]
     pub(crate) audit: Option<AuditConfig>,
-    /// What you trust although other users can change it. Only your own file has
-    /// this table.
+    /// Before which calls you are asked. Only your own file has this table.
+    #[schemars(title = "Approval")]
+    pub(crate) approve: Option<ApproveTable>,
+    /// What becomes of answers before a model reads them. Only your own file has this table.
+    #[schemars(title = "Answers")]
+    pub(crate) output: Option<OutputConfig>,
+    /// The workspaces that you trust by name. Only your own file has this table.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
     /// Your secrets, by name: where the value of each comes from, and where it may go. Only
@@ -85,7 +92,7 @@ pub(crate) struct ConfigFile {
 
 /// A tool: one that is built in, or one of your own. The manifest `NAME.toml`
 /// beside `.kitbag/tools/NAME.wasm` has the same keys, without `source`,
-/// `builtin`, `wasm` and `script`.
+/// `builtin`, `wasm`, `script` and `dev`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
@@ -127,9 +134,27 @@ pub(crate) struct ToolConfig {
     /// files the lowest counts for each time. Default: as often as they like.
     #[schemars(extend("examples" = ["60/min", "10/min, 100/h"]))]
     pub(crate) rate: Option<Written<String>>,
+    /// `true` for a local tool that you build yourself: a component that was built anew runs
+    /// without `kitbag update`, as long as it asks for no more than `kitbag.lock` has of it. Only
+    /// your own file has this key.
+    #[schemars(extend("default" = false))]
+    pub(crate) dev: Option<Written<bool>>,
+    /// Before which calls a person is asked: `never`, `always`, `on-write` for a tool that can
+    /// change something, or with which arguments. The files of a workspace, and what the tool
+    /// says of itself, add to what your own file says and take nothing away. Default: `default`
+    /// of `[approve]`, else `never`.
+    pub(crate) approve: Option<Written<ApproveConfig>>,
     /// Answers to the tool's questions, by the question's id. A question
     /// that is answered here is not asked.
     pub(crate) answers: Option<Table<AnyValue>>,
+}
+
+impl ConfigFile {
+    /// Whether it names the component of a tool.
+    pub(crate) fn has_components(&self) -> bool {
+        let mut tools = self.tools.iter().flat_map(Table::iter);
+        tools.any(|entry| entry.value.value.wasm.is_some())
+    }
 }
 
 /// The header of a script.
@@ -147,6 +172,9 @@ pub(crate) struct ScriptConfig {
     pub(crate) output: Option<Written<ParameterConfig>>,
     /// What it would like to be granted. It grants nothing.
     pub(crate) grants: Option<Written<Table<AnyValue>>>,
+    /// Before which calls a person is asked: `always`, `on-write` for one that can change
+    /// something, or with which arguments. Default: as the configuration says.
+    pub(crate) approve: Option<Written<ApproveConfig>>,
 }
 
 /// Where a tool comes from.
@@ -250,12 +278,12 @@ pub(crate) struct CeilingConfig {
     /// a unit, such as `5m`. It does not count towards `time`.
     #[schemars(extend("default" = "1m"))]
     pub(crate) compile: Option<Written<String>>,
-    /// What the files and components of a workspace can be granted of what is yours, at
-    /// most. Default: nothing.
+    /// What the files and components of a trusted workspace can be granted of what is yours,
+    /// at most. A kind that is not named here is not limited.
     pub(crate) grants: Option<Written<CeilingGrantsConfig>>,
 }
 
-/// What the user trusts although other users can change it.
+/// The workspaces that the user trusts by name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Trust")]
@@ -266,6 +294,11 @@ pub(crate) struct TrustConfig {
     /// count that lie in such a directory, or below.
     #[schemars(extend("default" = [], "examples" = [["~/shared/project"]]))]
     pub(crate) directories: Option<Written<Vec<Written<String>>>>,
+    /// Workspaces whose files count whatever they hold, without `kitbag trust`: globs of their
+    /// roots, absolute or with `~/`. What is cloned there runs its tools with the grants that
+    /// it gives them.
+    #[schemars(extend("default" = [], "examples" = [["~/src/**"]]))]
+    pub(crate) workspaces: Option<Written<Vec<Written<String>>>>,
 }
 
 /// Files that look like secrets, by their names. There is a list of them: `.env`, private
@@ -337,7 +370,7 @@ pub(crate) struct ToolsetsConfig {
 }
 
 /// A topic of the team's knowledge: a directory of documents, its subjects.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Topic")]
 pub(crate) struct TopicConfig {

@@ -15,13 +15,13 @@
 //! is an error. Only the person's own file raises or lowers it, under
 //! `[ceiling]`, and neither that file nor variables nor flags are bound by it. What the
 //! files of a workspace grant of the user's own, such as variables of the environment,
-//! counts only within `[ceiling.grants]`.
+//! counts only within `[ceiling.grants]`, where that names its kind.
 //!
-//! A workspace's files count without confirmation, those of a cloned repository
-//! too; `[ceiling]` and `[trust]` alone are not theirs. Only the
-//! configuration of a workspace that another user can change is not read, and
-//! [`Config::ignored`] says why; `[trust]` in the person's own file names the
-//! workspaces that count all the same. Running tools is left to `kitbag-host`.
+//! A workspace's files count once a person trusts exactly what they hold, which a record in
+//! the state directory says (`kitbag-trust`); until then what can only narrow counts, and
+//! [`Config::workspace_trust`] says why. The configuration of a workspace that another user can
+//! change is not read at all, and [`Config::ignored`] says why; `[trust]` in the person's own
+//! file names the workspaces that count all the same. Running tools is left to `kitbag-host`.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,6 +46,7 @@
 //! ```
 
 mod config;
+mod content;
 mod discover;
 mod error;
 mod excerpt;
@@ -54,7 +55,9 @@ mod format;
 mod invalid_keys;
 mod key;
 mod limit_set;
+mod lock;
 mod origin;
+mod outside;
 mod parse;
 mod path;
 mod path_refusal;
@@ -67,27 +70,38 @@ mod sources;
 mod text;
 mod toolsets;
 mod trust;
+mod untrusted;
+mod workspace_trust;
 mod written;
 
 pub use config::{
     Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
-    Parameter, ParameterType, Parameters, RootFile, ScriptTool, Secret, SecretStore,
-    SecretStoreKind, Tool, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    Output, Parameter, ParameterType, Parameters, RootFile, ScreenAction, Screening, ScriptTool,
+    Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource,
+    Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
 pub use file::{Layer, SourceFile};
 pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
+pub use lock::{Lock, LockedTool, Recorded};
 pub use origin::{Origin, Sourced};
 pub use path_refusal::PathRefusal;
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{
-    BuiltinTool, CallGrants, ComponentTool, PYTHON, ScriptFile, Sources, VARIABLES, Variables,
+    BuiltinTool, CallGrants, ComponentTool, PYTHON, ScriptFile, Sources, TRUST_VARIABLE,
+    TrustSource, VARIABLES, Variables,
 };
 pub use toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
+pub use workspace_trust::{
+    TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspacePattern,
+    WorkspaceTrust,
+};
+
+use std::path::PathBuf;
 
 use error::Report;
 
@@ -113,10 +127,46 @@ pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
 /// What is faulty is left out, so it is for reporting everything that is wrong
 /// at once, never for running anything.
 pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
+    let (config, report) = attempt(sources, None);
+    // What a link leads to is known once all is resolved.
+    let untrusted = config.as_ref().and_then(|config| {
+        let record = config.workspace_trust.record()?;
+        let root = &config.root.value;
+        (config.places_outside() != record.places).then(|| UntrustedWorkspace::other_places(root))
+    });
+    let (config, report) = match untrusted {
+        None => (config, report),
+        untrusted => attempt(sources, untrusted),
+    };
+    let config = config.map(|mut config| {
+        config.pin_components();
+        config
+    });
+    (config, report.finish().err())
+}
+
+/// Where the workspace is, without links, whatever its files hold.
+///
+/// # Errors
+///
+/// [`ConfigErrors`] where the one that was named is not there.
+pub fn find_workspace(sources: &Sources<'_>) -> Result<PathBuf, ConfigErrors> {
+    let mut report = Report::default();
+    let workspace = discover::workspace(sources, &mut report);
+    report.finish()?;
+    Ok(workspace.expect("one that is not there is reported").canonical)
+}
+
+/// Reads, merges and checks everything. `untrusted` is why the files of the workspace do not
+/// count, where that is known already.
+fn attempt(
+    sources: &Sources<'_>,
+    untrusted: Option<UntrustedWorkspace>,
+) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);
     let config = discover::workspace(sources, &mut report)
-        .and_then(|workspace| discover::read(workspace, sources, &mut report))
+        .and_then(|workspace| discover::read(workspace, sources, untrusted, &mut report))
         .map(|read| resolve::resolve(read, &overrides, sources, &mut report));
-    (config, report.finish().err())
+    (config, report)
 }

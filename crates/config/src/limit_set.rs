@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kitbag_contract::{ByteSize, Limits, format_duration};
 
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 
 /// A value for each limit. The parameters say what is known of a size, of a time, of a
 /// number and of a budget of instructions.
@@ -115,6 +115,27 @@ impl EffectiveLimits {
             |(), _, (limit, other)| other.unwrap_or(limit),
             |(), _, (limit, other)| other.or(limit),
         )
+    }
+}
+
+impl EffectiveLimits {
+    /// The limits in a workspace that is not trusted, instead of the defaults: about a quarter.
+    /// What the user's own file, a variable or a flag says counts instead of them.
+    pub(crate) fn untrusted() -> Self {
+        fn of<T>(value: T) -> Sourced<T> {
+            Sourced { value, origin: Origin::Untrusted }
+        }
+        let defaults = Self::default();
+        Self {
+            memory: of(ByteSize::mib(32)),
+            time: of(Duration::from_secs(10)),
+            output: of(ByteSize::bytes(256 << 10)),
+            written: of(ByteSize::mib(64)),
+            requests: of(10),
+            tool_calls: of(10),
+            fuel: defaults.fuel,
+            compile: of(Duration::from_secs(20)),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use kitbag_contract::text::shown;
 use crate::text::shown_path;
 
 /// A value and where it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value that is in effect.
     pub value: T,
@@ -51,6 +51,8 @@ pub enum Origin {
         /// As it is typed, such as `--time`.
         name: Cow<'static, str>,
     },
+    /// The workspace is not trusted.
+    Untrusted,
     /// The tool says it of itself.
     Tool,
     /// The program that calls, or the person who sits at it.
@@ -93,6 +95,7 @@ impl fmt::Display for Origin {
             }
             Self::Environment { name } => write!(f, "environment {}", shown(name)),
             Self::Flag { name } => write!(f, "flag {}", shown(name)),
+            Self::Untrusted => f.write_str("the workspace is not trusted"),
             Self::Tool => f.write_str("the tool itself"),
             Self::Caller => f.write_str("the caller"),
             Self::Model => f.write_str("the model"),

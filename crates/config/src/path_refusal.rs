@@ -54,6 +54,9 @@ impl Config {
             grant.guest.contains(&request.guest) && grant.access.includes(request.access)
         };
         let grant = grants.iter().filter(allows).max_by_key(|grant| grant.guest.as_str().len())?;
+        if grant.is_temporary() {
+            return None;
+        }
         let host = grant.host.join(below(&grant.guest, &request.guest));
         let located = locate(&host).ok();
         let path = located.as_ref().map_or_else(|| canonical(&host), |it| it.path.clone());

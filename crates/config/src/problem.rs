@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError};
-use kitbag_policy::ParseRatesError;
+use kitbag_contract::{
+    ByteSize, ContentDigestError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError,
+};
+use kitbag_policy::{ApprovalRuleError, ParseRatesError};
 
 use crate::origin::{Origin, Sourced};
 use crate::text::shown_path;
@@ -352,6 +354,25 @@ pub enum Problem {
     /// A text is not a list of rates.
     #[error(transparent)]
     Rate(#[from] ParseRatesError),
+    /// A name is not that of a class of questions.
+    #[error(
+        "`{}` is no class: letters, digits, `:`, `_`, `-` and `.`, at most 64 of them, or the \
+         beginning of one and `*`",
+        shown(name)
+    )]
+    NotAClass {
+        /// The name.
+        name: String,
+    },
+    /// A name is not that of a rule by which answers are looked at.
+    #[error("there is no rule `{}`", shown(name))]
+    UnknownScreenRule {
+        /// The name.
+        name: String,
+    },
+    /// A value does not say before which calls a person is asked.
+    #[error(transparent)]
+    Approve(#[from] ApprovalRuleError),
     /// A file of a workspace sets a limit above its ceiling.
     #[error(
         "`{key}` is `{value}`, above the ceiling of `{}` ({}); lower it, or put \
@@ -402,6 +423,20 @@ pub enum Problem {
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
     },
+    /// A file of what was recorded has another form.
+    #[error(
+        "this file has version {found}, and this kitbag reads version {known}; take another version \
+         of kitbag"
+    )]
+    LockVersion {
+        /// The version of the file.
+        found: u64,
+        /// The version that is read.
+        known: u64,
+    },
+    /// A text is not a digest.
+    #[error(transparent)]
+    Digest(#[from] ContentDigestError),
     /// A file of a workspace has a table that only the user's own file may have.
     #[error(
         "`{key}` has no place in a workspace's file: only {} may hold it; remove it",
@@ -442,6 +477,28 @@ pub enum Problem {
         setting: String,
         /// The person's own file, where it is known.
         file: Option<Arc<Path>>,
+    },
+    /// What a workspace grants that is not trusted.
+    #[error("this grant does not count, since the workspace is not trusted; see `kitbag trust`")]
+    UntrustedGrant,
+    /// A topic of a workspace that is not trusted lies outside of it.
+    #[error(
+        "the topic `{}` is left out: it leads out of the workspace, to `{}`, and the workspace is \
+         not trusted; see `kitbag trust`",
+        shown(topic),
+        shown_path(path)
+    )]
+    UntrustedTopic {
+        /// Its id.
+        topic: String,
+        /// Where it leads.
+        path: PathBuf,
+    },
+    /// The variable by which a workspace is trusted has another value.
+    #[error("`{}` is not a value of this variable; set it to `1`, or unset it", shown(value))]
+    TrustVariable {
+        /// The value.
+        value: String,
     },
     /// What a workspace grants takes the place of what the user's own file grants the tool, and
     /// not all of it counts.

@@ -2,7 +2,7 @@
 
 use kitbag_contract::{ByteSize, format_duration};
 use kitbag_policy::tools::ToolGrants as CallableTools;
-use kitbag_policy::{Placement, SecretPlace, SecretSource};
+use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
@@ -68,6 +68,20 @@ impl Config {
         }
         rows.add(audit.key("sync"), &log.sync, |sync| sync.as_str().into());
         rows.size(audit.key("size"), &log.size);
+        let output = root.key("output");
+        if self.output.fence.origin != Origin::Default {
+            rows.add(output.key("fence"), &self.output.fence, |fence| (*fence).into());
+        }
+        for (severity, action) in self.output.screen.iter().flat_map(|screen| &screen.actions) {
+            let key = output.key("screen");
+            rows.add(key.key(severity.as_str()), action, |action| action.as_str().into());
+        }
+        if let Some(default) = &self.approve_default {
+            rows.add(root.key("approve").key("default"), default, ApprovalRule::to_json);
+        }
+        for (class, rule) in &self.approve_classes {
+            rows.add(root.key("approve").key("classes").key(class), rule, |rule| json!(rule));
+        }
         rows.add(root.key("trust").key("directories"), &self.trust.directories, |directories| {
             directories.iter().map(|path| path.to_string_lossy()).collect()
         });
@@ -219,6 +233,13 @@ impl Rows {
             if *counted_as == tool.name {
                 self.add(key.key("rate"), rates, |rates| rates.to_string().into());
             }
+        }
+        for rule in &tool.approve.rules {
+            self.add(key.key("approve"), rule, ApprovalRule::to_json);
+        }
+        if let (true, Some(origin)) = (tool.approve.rules.is_empty(), &tool.approve.never) {
+            let never = Sourced { value: ApprovalRule::Never, origin: origin.clone() };
+            self.add(key.key("approve"), &never, ApprovalRule::to_json);
         }
         for (id, answer) in &tool.answers {
             self.add(key.key("answers").key(id), answer, Value::clone);

@@ -6,13 +6,24 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
+use crate::lock::LockFile;
 
 /// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
 
 /// The keys that only the person's own file has.
-pub(crate) const OWN_KEYS: [&str; 8] =
-    [CEILING, "deny", "network", "audit", "trust", "secrets", "secret_store", "allow_leak"];
+pub(crate) const OWN_KEYS: [&str; 10] = [
+    CEILING,
+    "deny",
+    "network",
+    "audit",
+    "approve",
+    "output",
+    "trust",
+    "secrets",
+    "secret_store",
+    "allow_leak",
+];
 
 /// Marks a key that is read but never suggested.
 pub(crate) const UNLISTED: &str = "x-unlisted";
@@ -42,10 +53,15 @@ pub(crate) fn workspace_schema() -> Value {
 /// beside it already answers are left to [`crate::resolve`] to refuse.
 pub(crate) fn manifest_schema() -> Value {
     let mut schema = schema_of::<ToolConfig>();
-    for key in ["source", "builtin", "wasm", "script"] {
+    for key in ["source", "builtin", "wasm", "script", "dev"] {
         schema["properties"][key][UNLISTED] = Value::Bool(true);
     }
     schema
+}
+
+/// The JSON Schema of `kitbag.lock`.
+pub(crate) fn lock_schema() -> Value {
+    schema_of::<LockFile>()
 }
 
 /// The JSON Schema of the header of a script.

@@ -16,7 +16,7 @@ use crate::origin::Sourced;
 ///
 /// Any other name that starts with `KITBAG_` is a warning. Those of limits are read
 /// here; the others are for the caller to act on.
-pub const VARIABLES: [&str; 13] = [
+pub const VARIABLES: [&str; 14] = [
     "KITBAG_LIMITS_MEMORY",
     "KITBAG_LIMITS_TIME",
     "KITBAG_LIMITS_OUTPUT",
@@ -29,8 +29,25 @@ pub const VARIABLES: [&str; 13] = [
     "KITBAG_CONFIG",
     "KITBAG_CACHE_DIR",
     "KITBAG_STATE_DIR",
+    TRUST_VARIABLE,
     "KITBAG_PASSPHRASE",
 ];
+
+/// The variable by which the files of the workspace count: `1`, or `0` as if it were not set.
+pub const TRUST_VARIABLE: &str = "KITBAG_TRUST_WORKSPACE";
+
+/// How it is known whether the files of the workspace count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TrustSource {
+    /// By [`TRUST_VARIABLE`], else by `[trust] workspaces` of the user's own file, else by the
+    /// record in the state directory. Without any of them they do not.
+    #[default]
+    Recorded,
+    /// The caller says whether they do.
+    Said(Sourced<bool>),
+    /// They are read as if they did, to show a person what they ask, and nothing is to be run.
+    Asked,
+}
 
 /// Where configuration comes from, and what it is measured against.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +66,8 @@ pub struct Sources<'a> {
     /// Where kitbag keeps what it has to remember, and by what; absolute. `None`:
     /// nowhere. No tool may change it.
     pub state: Option<Sourced<PathBuf>>,
+    /// How it is known whether the files of the workspace count.
+    pub trust: TrustSource,
     /// What `~/` stands for; absolute.
     pub home: Option<PathBuf>,
     /// The variables of the environment that start with `KITBAG_`, with their
@@ -198,6 +217,11 @@ impl fmt::Debug for Variables {
 }
 
 impl Sources<'_> {
+    /// Whether the variable of the environment says that the files of the workspace count.
+    pub(crate) fn variable_trusts(&self) -> bool {
+        self.environment.iter().any(|(name, value)| name == TRUST_VARIABLE && value == "1")
+    }
+
     /// The person's own file, for messages.
     pub(crate) fn own_file(&self) -> Option<&Path> {
         self.user_file.as_deref().or(self.usual_user_file.as_deref())

@@ -10,6 +10,7 @@ use kitbag_contract::ToolName;
 use crate::origin::{Origin, Sourced};
 use crate::problem::own_file;
 use crate::text::shown_path;
+use crate::workspace_trust::COMMAND;
 
 /// The toolsets, each with the name of its component, as `[toolsets]` has them.
 pub const TOOLSETS: [&str; 10] =
@@ -130,6 +131,9 @@ pub enum Disabled {
         /// Why that one is off.
         reason: Box<Disabled>,
     },
+    /// Its code is that of a workspace that no person trusts.
+    #[error("disabled: its workspace is not trusted; `{COMMAND}` shows what it asks")]
+    Untrusted,
     /// It is a script, and nothing in this binary runs one.
     #[error("disabled: it is a script, and this kitbag was built without `python`")]
     NoPython,

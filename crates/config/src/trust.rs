@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use kitbag_files::{
-    Distrust, OpenAs, OpenError, OwnerError, Owners, distrust, distrust_owner, distrust_place,
-    id_of, locate, open,
+    Distrust, OpenAs, OpenError, OwnerError, Owners, canonical, distrust, distrust_owner,
+    distrust_place, id_of, locate, open,
 };
+use kitbag_glob::Glob;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
 use rustix::io::Errno;
 
@@ -16,10 +17,11 @@ use crate::config::Trust;
 use crate::error::Report;
 use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::path::{Bases, is_fixed};
 use crate::problem::Problem;
 use crate::text::shown_path;
+use crate::workspace_trust::WorkspacePattern;
 
 /// Opens the files of a workspace and remembers the first that does not count.
 #[derive(Debug)]
@@ -179,9 +181,15 @@ pub(crate) fn trust(
     home: Option<&Path>,
     report: &mut Report,
 ) -> Trust {
-    let Some(written) = config.trust.as_ref().and_then(|trust| trust.directories.as_ref()) else {
-        return Trust::default();
-    };
+    let mut trust = Trust::default();
+    let Some(table) = &config.trust else { return trust };
+    for at in table.workspaces.iter().flat_map(|list| &list.value).map(|text| text.at(file)) {
+        match pattern(at.value, home) {
+            Ok(glob) => trust.workspaces.push(WorkspacePattern { glob, origin: at.origin() }),
+            Err(problem) => report.at(at, problem),
+        }
+    }
+    let Some(written) = &table.directories else { return trust };
     // Relative paths are refused before they would be taken relative to this.
     let bases = Bases { root: Path::new("/"), home };
     let at = written.at(file);
@@ -192,11 +200,55 @@ pub(crate) fn trust(
         };
         path.map_err(|problem| report.at(at, problem)).ok()
     });
-    let directories = directories.collect();
-    Trust { directories: Sourced { value: directories, origin: at.origin() } }
+    trust.directories = Sourced { value: directories.collect(), origin: at.origin() };
+    trust
+}
+
+/// A glob of canonical paths: links in what it names without a wildcard are followed.
+fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
+    if !is_fixed(text) {
+        return Err(Problem::RelativePath { path: text.to_owned() });
+    }
+    let is_wild = |part: &str| part.contains(['*', '?', '[']);
+    let parts: Vec<&str> = text.split('/').collect();
+    let fixed = parts.iter().position(|part| is_wild(part)).unwrap_or(parts.len());
+    let directory = match parts[..fixed].join("/") {
+        root if root.is_empty() => "/".to_owned(),
+        directory => directory,
+    };
+    let directory = canonical(&Bases { root: Path::new("/"), home }.absolute(&directory)?);
+    let directory = directory.to_str().ok_or_else(|| Problem::Glob {
+        glob: text.to_owned(),
+        reason: "it leads to a path that is not UTF-8".to_owned(),
+    })?;
+    // What a directory is called means nothing else.
+    let escaped: String = directory
+        .trim_end_matches('/')
+        .chars()
+        .map(|char| match char {
+            '*' | '?' | '[' => format!("[{char}]"),
+            char => char.to_string(),
+        })
+        .collect();
+    let rest = parts[fixed..].iter().map(|part| format!("/{part}"));
+    let glob = escaped + &rest.collect::<String>();
+    let glob = if glob.is_empty() { "/".to_owned() } else { glob };
+    match Glob::new(&glob) {
+        Ok(_) => Ok(glob),
+        Err(reason) => Err(Problem::Glob { glob: text.to_owned(), reason: reason.to_owned() }),
+    }
 }
 
 impl Trust {
+    /// The pattern that matches a workspace, by its canonical path.
+    pub(crate) fn pattern(&self, root: &Path) -> Option<&Origin> {
+        let root = root.to_str()?;
+        let matches = |pattern: &&WorkspacePattern| {
+            Glob::new(&pattern.glob).is_ok_and(|glob| glob.matches(root))
+        };
+        self.workspaces.iter().find(matches).map(|pattern| &pattern.origin)
+    }
+
     /// Whether the user has named this directory, and not one above it.
     pub(crate) fn names(&self, directory: &OwnedFd) -> bool {
         let Ok(this) = fstat(directory) else { return false };

@@ -112,6 +112,21 @@ impl<V> Table<V> {
         self.0.iter()
     }
 
+    /// Whether there is such a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.iter().any(|entry| entry.key.value == key)
+    }
+
+    /// What becomes of each entry, by its key and where that stands.
+    pub(crate) fn filter_map(self, mut change: impl FnMut(&str, Span, V) -> Option<V>) -> Self {
+        let entries = self.0.into_iter().filter_map(|Entry { key, value }| {
+            let Written { value, span } = value;
+            let value = change(&key.value, key.span, value)?;
+            Some(Entry { key, value: Written { value, span } })
+        });
+        Self(entries.collect())
+    }
+
     /// What a file says under each key.
     pub(crate) fn parts<'a>(&'a self, file: &'a SourceFile) -> impl Iterator<Item = Part<'a, V>> {
         self.iter().map(move |entry| entry.part(file))

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::ByteSize;
 use crate::json::{self as strict, JsonBudget};
 use crate::text::shown;
+use crate::{ByteSize, QUESTION_CLASS_BYTES};
 
 /// The kind of answer a question takes.
 ///
@@ -107,6 +107,22 @@ pub enum AnswerError {
     },
 }
 
+/// How a question is marked besides the kind of its answer.
+#[cfg(any(test, feature = "bindings"))]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QuestionMarks {
+    /// As [`Question::is_consent`](crate::Question::is_consent).
+    pub(crate) is_consent: bool,
+    /// As [`Question::class`](crate::Question::class).
+    pub(crate) class: Option<String>,
+}
+
+/// Whether a text is the class of a question: letters, digits, `:`, `_`, `-` and `.`.
+pub fn is_class(text: &str) -> bool {
+    (1..=QUESTION_CLASS_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":_-.".contains(&byte))
+}
+
 impl AnswerType {
     /// Checks an answer and returns it in the form in which the tool gets it: an
     /// option as its value.
@@ -126,38 +142,51 @@ impl AnswerType {
         }
     }
 
-    /// Reads the contract's `answer-type`: the kind of answer, and whether it is marked as
-    /// consent.
+    /// Reads the contract's `answer-type`: the kind of answer, and how the question is marked.
     ///
     /// # Errors
     ///
     /// [`AnswerError::UnknownType`], with the whole text.
     #[cfg(any(test, feature = "bindings"))]
-    pub(crate) fn read_marked(text: &str) -> Result<(Self, bool), AnswerError> {
+    pub(crate) fn read_marked(text: &str) -> Result<(Self, QuestionMarks), AnswerError> {
         let Ok(Value::Object(mut object)) = read(text) else {
-            return text.parse().map(|kind| (kind, false));
+            return text.parse().map(|kind| (kind, QuestionMarks::default()));
         };
         let unknown = || AnswerError::UnknownType(text.to_owned());
-        let key = object.keys().find(|key| key.eq_ignore_ascii_case("consent")).cloned();
-        let is_consent = match key.and_then(|key| object.remove(&key)) {
+        let mut take = |name: &str| {
+            let key = object.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
+            key.and_then(|key| object.remove(&key))
+        };
+        let is_consent = match take("consent") {
             None => false,
             Some(consent) => consent.as_bool().ok_or_else(unknown)?,
         };
-        Ok((Self::from_object(&object).ok_or_else(unknown)?, is_consent))
+        let class = match take("class") {
+            None => None,
+            Some(Value::String(class)) if is_class(&class) => Some(class),
+            Some(_) => return Err(unknown()),
+        };
+        let kind = Self::from_object(&object).ok_or_else(unknown)?;
+        Ok((kind, QuestionMarks { is_consent, class }))
     }
 
     /// Writes what [`Self::read_marked`] reads.
     #[cfg(any(test, feature = "bindings"))]
-    pub(crate) fn write_marked(&self, is_consent: bool) -> String {
+    pub(crate) fn write_marked(&self, marks: &QuestionMarks) -> String {
         let kind = self.to_string();
-        if !is_consent {
+        if *marks == QuestionMarks::default() {
             return kind;
         }
         let mut object = match serde_json::from_str(&kind) {
             Ok(Value::Object(object)) => object,
             _ => Map::from_iter([(kind, json!({}))]),
         };
-        object.insert("consent".into(), true.into());
+        if marks.is_consent {
+            object.insert("consent".into(), true.into());
+        }
+        if let Some(class) = &marks.class {
+            object.insert("class".into(), class.as_str().into());
+        }
         Value::Object(object).to_string()
     }
 
@@ -495,10 +524,25 @@ mod tests {
     }
 
     #[test]
+    fn a_question_can_have_a_class() {
+        let check = |class: &str, expected: Option<&str>| {
+            let text = format!("{{\"boolean\":{{}},\"class\":{class}}}");
+            let read = AnswerType::read_marked(&text).ok();
+            assert_eq!(read.and_then(|(_, marks)| marks.class).as_deref(), expected, "{text}");
+        };
+        check("\"db:drop\"", Some("db:drop"));
+        for class in ["\"\"", "\"a b\"", "\"*\"", "1", "null"] {
+            check(class, None);
+        }
+    }
+
+    #[test]
     fn a_kind_can_be_marked_as_consent() {
         let check = |text: &str, expected: Option<(AnswerType, bool)>| {
             let unknown = AnswerError::UnknownType(text.to_owned());
-            assert_eq!(AnswerType::read_marked(text), expected.ok_or(unknown), "{text}");
+            let marked = |(kind, is_consent)| (kind, QuestionMarks { is_consent, class: None });
+            let expected = expected.map(marked).ok_or(unknown);
+            assert_eq!(AnswerType::read_marked(text), expected, "{text}");
         };
         check("boolean", Some((AnswerType::Boolean, false)));
         check(r#"{"boolean":{}}"#, Some((AnswerType::Boolean, false)));
@@ -632,9 +676,10 @@ mod tests {
         #[test]
         fn a_kind_is_read_back_as_it_was_written(kind in prop_oneof![simple_kinds(), forms()]) {
             prop_assert_eq!(kind.to_string().parse::<AnswerType>().unwrap(), kind.clone());
-            for is_consent in [false, true] {
-                let text = kind.write_marked(is_consent);
-                prop_assert_eq!(AnswerType::read_marked(&text), Ok((kind.clone(), is_consent)));
+            for (is_consent, class) in [(false, None), (true, None), (true, Some("a:b")), (false, Some("c"))] {
+                let marks = QuestionMarks { is_consent, class: class.map(str::to_owned) };
+                let text = kind.write_marked(&marks);
+                prop_assert_eq!(AnswerType::read_marked(&text), Ok((kind.clone(), marks)));
             }
         }
     }

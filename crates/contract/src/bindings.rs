@@ -5,6 +5,7 @@
 
 mod emitted;
 
+use crate::answer::QuestionMarks;
 use crate::{
     ANSWER_TYPE_BYTES, Action, AnswerError, AnswerType, ByteSize, Context, ErrorInfo, Outcome,
     QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
@@ -85,7 +86,10 @@ impl From<Question> for types::Question {
         Self {
             id: question.id,
             text: question.text,
-            answer_type: question.answer_type.write_marked(question.is_consent),
+            answer_type: question.answer_type.write_marked(&QuestionMarks {
+                is_consent: question.is_consent,
+                class: question.class,
+            }),
             default: question.default,
         }
     }
@@ -109,9 +113,10 @@ impl TryFrom<types::Question> for Question {
         bounded("text", &question.text, QUESTION_TEXT_BYTES)?;
         bounded("default", question.default.as_deref().unwrap_or(""), QUESTION_TEXT_BYTES)?;
         bounded("answer-type", &question.answer_type, ANSWER_TYPE_BYTES)?;
-        let (answer_type, is_consent) = AnswerType::read_marked(&question.answer_type)?;
+        let (answer_type, marks) = AnswerType::read_marked(&question.answer_type)?;
+        let QuestionMarks { is_consent, class } = marks;
         let types::Question { id, text, default, .. } = question;
-        Ok(Self { id, text, answer_type, default, is_consent })
+        Ok(Self { id, text, answer_type, default, is_consent, class, approval: None })
     }
 }
 
@@ -160,6 +165,8 @@ mod tests {
                 answer_type,
                 default,
                 is_consent,
+                class: is_consent.then(|| "db:drop".to_owned()),
+                approval: None,
             },
         );
         prop_oneof![

@@ -53,6 +53,10 @@ pub struct ToolDescription {
     /// nothing; `kitbag-policy` knows the kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<Map<String, Value>>,
+    /// Before which calls the tool would like a person to be asked; `kitbag-policy` knows the
+    /// forms. It makes no configuration milder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<Value>,
 }
 
 /// A text for a model that a person chooses, as the Model Context Protocol has it.
@@ -179,6 +183,7 @@ impl<'de> Deserialize<'de> for Description {
             output_schema: Option<Value>,
             annotations: Option<Annotations>,
             grants: Option<Map<String, Value>>,
+            approve: Option<Value>,
         }
         let written = Written::deserialize(deserializer)?;
         let tools = match written.tools {
@@ -191,6 +196,7 @@ impl<'de> Deserialize<'de> for Description {
                 output_schema: written.output_schema,
                 annotations: written.annotations,
                 grants: written.grants,
+                approve: written.approve,
             }],
         };
         let Written { prompts, resources, resource_templates, .. } = written;

@@ -17,9 +17,10 @@ pub mod json;
 mod limit;
 mod name;
 mod outcome;
+mod pin;
 pub mod text;
 
-pub use answer::{Answer, AnswerError, AnswerType, Choice, Field};
+pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
 pub use call::{Action, Context};
 pub use description::{
     Annotations, Description, PromptArgument, PromptDescription, ResourceDescription,
@@ -37,8 +38,10 @@ pub use limit::{
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{
-    ANSWER_TYPE_BYTES, ErrorInfo, Outcome, QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
+    ANSWER_TYPE_BYTES, ApprovalRequest, ErrorInfo, Outcome, QUESTION_CLASS_BYTES,
+    QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
 };
+pub use pin::{ContentDigest, ContentDigestError, Pin};
 
 /// Name of the WIT package that holds the contract, without its version.
 pub const PACKAGE: &str = "kitbag:tool";

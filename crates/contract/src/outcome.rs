@@ -66,4 +66,42 @@ pub struct Question {
     /// Whether the answer is a person's consent, which no model gives for them.
     #[serde(rename = "consent", skip_serializing_if = "std::ops::Not::not")]
     pub is_consent: bool,
+    /// What it is about, in a word that rules of a person's can be about, such as `db:drop`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// The host's own question whether a call may be made. No tool has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<ApprovalRequest>>,
+}
+
+/// The longest class of a question, in bytes.
+pub const QUESTION_CLASS_BYTES: usize = 64;
+
+/// What the host asks a person before it makes a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ApprovalRequest {
+    /// The tool that is called.
+    pub tool: String,
+    /// The call in one line. Escaped, but untrusted.
+    pub line: String,
+    /// What would allow it without a question, as `set \`approve = "never"\` at …`.
+    pub advice: String,
+    /// Another tool makes the call.
+    #[serde(rename = "inner")]
+    pub is_inner: bool,
+}
+
+impl ApprovalRequest {
+    /// The answer by which a person allows this call alone.
+    pub const ONCE: &str = "once";
+
+    /// The answer by which a person allows such calls until the process ends.
+    pub const PROCESS: &str = "process";
+
+    /// The answer by which a person refuses the call.
+    pub const NO: &str = "no";
+
+    /// How the ids of such questions begin. No tool asks one with such an id.
+    pub const ID_PREFIX: &str = "kitbag/";
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Description};
+use kitbag_contract::{ByteSize, Description, Pin};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
@@ -14,7 +14,7 @@ use crate::cache::{CacheProblem, Digest, DiskCache, Key};
 use crate::compile::{Compiled, compile};
 use crate::component_bytes::ComponentBytes;
 use crate::component_file::{ComponentFile, Opened};
-use crate::content::Content;
+use crate::content::{Content, check_pins};
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::Engines;
@@ -78,6 +78,10 @@ impl Content for Opened<'_> {
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
         Self::read(self)
+    }
+
+    fn pins(&self) -> &[Pin] {
+        self.pins
     }
 }
 
@@ -201,6 +205,7 @@ impl Component {
         let path = &*path;
         if let Some(cache) = cache {
             let digest = content.digest()?;
+            check_pins(path, content.pins(), digest)?;
             let key = Key::of(digest, metering);
             let cached =
                 Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
@@ -208,9 +213,11 @@ impl Component {
                 return Ok(cached);
             }
         }
-        let content = content.read()?;
+        let bytes = content.read()?;
         // Of what is compiled: the file may have been written since.
-        let digest = Digest::of_bytes(&content);
+        let digest = Digest::of_bytes(&bytes);
+        check_pins(path, content.pins(), digest)?;
+        let content = bytes;
         let wait = compiling.wait(path, content.len() as u64);
         let mut lock = None;
         let kept = match cache {

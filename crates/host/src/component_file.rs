@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::FileId;
+use kitbag_contract::{FileId, Pin};
 use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
@@ -22,12 +22,14 @@ pub struct ComponentFile {
     /// How it is made sure that no other user has written the file. `None`: the caller
     /// vouches for it.
     pub owners: Option<Arc<Owners>>,
+    /// The digests that its content must have, all of them. Default: any will do.
+    pub pins: Arc<[Pin]>,
 }
 
 impl From<PathBuf> for ComponentFile {
     /// A file that the caller vouches for.
     fn from(path: PathBuf) -> Self {
-        Self { path, owners: None }
+        Self { path, owners: None, pins: Arc::default() }
     }
 }
 
@@ -43,6 +45,7 @@ pub(crate) struct Stamp {
 pub(crate) struct Opened<'a> {
     /// As messages name it.
     pub(crate) path: &'a Path,
+    pub(crate) pins: &'a [Pin],
     file: File,
     pub(crate) stamp: Stamp,
 }
@@ -71,7 +74,7 @@ impl<'a> Opened<'a> {
             Some(owners) => owners.open(path).map_err(|error| LoadError::from_owner(path, error)),
             None => open(path, OpenAs::File).map_err(|error| LoadError::from_open(path, error)),
         };
-        Self::of(path, opened?)
+        Ok(Self { pins: &file.pins, ..Self::of(path, opened?)? })
     }
 
     /// What was opened, which may still grow while it is read, and is read no further
@@ -89,7 +92,7 @@ impl<'a> Opened<'a> {
         }
         let stamp = Stamp::of_file(&stat);
         check_size(path, stamp.size)?;
-        Ok(Self { path, file, stamp })
+        Ok(Self { path, pins: &[], file, stamp })
     }
 
     /// The file from its start, and a little more of it than it may have.

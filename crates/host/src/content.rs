@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kitbag_contract::ByteSize;
+use kitbag_contract::{ByteSize, ContentDigest, Pin};
 
 use crate::cache::Digest;
 use crate::limits::COMPONENT_BYTES;
@@ -18,6 +18,23 @@ pub(crate) trait Content {
 
     /// The bytes, which a file may have changed since.
     fn read(&mut self) -> Result<Vec<u8>, LoadError>;
+
+    /// The digests that the bytes must have. Default: any will do.
+    fn pins(&self) -> &[Pin] {
+        &[]
+    }
+}
+
+/// Refuses a component whose digest is another one than those that it is pinned to.
+pub(crate) fn check_pins(path: &Path, pins: &[Pin], found: Digest) -> Result<(), LoadError> {
+    let found = ContentDigest(found.0);
+    match pins.iter().find(|pin| pin.digest != found) {
+        None => Ok(()),
+        Some(pin) => {
+            let (path, pin) = (path.to_owned(), Box::new(pin.clone()));
+            Err(LoadError::Pinned { path, found, pin })
+        }
+    }
 }
 
 /// Refuses a component that is too large.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use kitbag_contract::{Limits, Outcome};
+use kitbag_contract::{ContentDigest, Limits, Outcome};
 use kitbag_http::{Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -21,7 +21,7 @@ use crate::component::describe_fresh;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::component_file::Opened;
 use crate::components::Components;
-use crate::content::Content as _;
+use crate::content::{Content as _, check_pins};
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::engines::{Engines, config, pool};
@@ -153,22 +153,42 @@ impl Host {
     /// What a component says of itself, if it is in memory or known from the cache, also
     /// where its native code is not, or stands in its own section `kitbag:describe`. Nothing is
     /// compiled, and no engine is started.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Pinned`] where the component is another one than it must be: what it says
+    /// does not count.
     pub fn known_description(
         &self,
         source: &ComponentSource,
         metering: Metering,
-    ) -> Option<Described> {
+    ) -> Result<Option<Described>, LoadError> {
         if let Some(component) = self.0.components.loaded(source, metering) {
-            return Some(component.described().clone());
+            return Ok(Some(component.described().clone()));
         }
-        let cached = self.0.options.cache.as_ref().and_then(|cache| {
-            let component = digest(source)?;
-            match cache.load(Key::of(component, metering)) {
+        if let Some(cache) = &self.0.options.cache
+            && let Some(component) = digest(source)
+        {
+            check(source, component)?;
+            let cached = match cache.load(Key::of(component, metering)) {
                 Ok(Some(entry)) => Some(entry.described),
                 Ok(None) | Err(_) => cache.remembered(component),
+            };
+            if cached.is_some() {
+                return Ok(cached);
             }
-        });
-        cached.or_else(|| section::described(&content(source)?))
+        }
+        let Some(content) = content(source) else { return Ok(None) };
+        if is_pinned(source) {
+            // Of what is read here: the file may have been written since.
+            check(source, Digest::of_bytes(&content))?;
+        }
+        Ok(section::described(&content))
+    }
+
+    /// What the component of a digest said of itself, where the cache remembers that.
+    pub fn remembered(&self, digest: ContentDigest) -> Option<Described> {
+        self.0.options.cache.as_ref()?.remembered(Digest(digest.0))
     }
 
     /// Whether a component is in memory or in the cache, so that loading it compiles
@@ -420,6 +440,19 @@ fn digest(source: &ComponentSource) -> Option<Digest> {
         ComponentSource::Embedded(_) => None,
         ComponentSource::File(file) => Opened::new(file).ok()?.digest().ok(),
         ComponentSource::Bytes(bytes) => Some(bytes.digest()),
+    }
+}
+
+/// Whether a component must have a digest.
+fn is_pinned(source: &ComponentSource) -> bool {
+    matches!(source, ComponentSource::File(file) if !file.pins.is_empty())
+}
+
+/// Refuses a component with another digest than it must have.
+fn check(source: &ComponentSource, found: Digest) -> Result<(), LoadError> {
+    match source {
+        ComponentSource::File(file) => check_pins(&file.path, &file.pins, found),
+        ComponentSource::Embedded(_) | ComponentSource::Bytes(_) => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ mod wit;
 
 use std::path::Path;
 
-use kitbag_contract::{PACKAGE, VERSION};
+use kitbag_contract::{ContentDigest, PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
     ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId,
@@ -23,6 +23,7 @@ use wasmparser::{
 pub(crate) use self::declared::INSTANCE_BYTES;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
+use crate::cache::Digest;
 use crate::described::Described;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, imports, section};
@@ -105,6 +106,35 @@ pub(crate) fn check(
 ) -> Result<Option<Heaviest>, InvalidComponent> {
     let Some(inspection) = read(bytes, is_cancelled)? else { return Ok(None) };
     inspection.verdict().map(|()| Some(inspection.heaviest))
+}
+
+/// A component that was read, and what can be read off it.
+#[derive(Clone, Debug)]
+pub struct ReadComponent {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The digest of its bytes.
+    pub digest: ContentDigest,
+    /// Its version, as its section `version` has it. Untrusted text.
+    pub version: Option<String>,
+    /// What can be read off it.
+    pub inspection: Inspection,
+}
+
+/// Reads a component from a file, by whatever links lead to it, and nothing of it runs. It is
+/// one that kitbag can run.
+///
+/// # Errors
+///
+/// [`LoadError`] for a file that cannot be read, and for what kitbag cannot run.
+pub fn read_component(path: &Path) -> Result<ReadComponent, LoadError> {
+    let bytes = component_file::read(path)?;
+    let invalid = |problem| LoadError::invalid(path, problem);
+    let inspection = read(&bytes, || false).map_err(invalid)?.ok_or(LoadError::Cancelled)?;
+    inspection.verdict().map_err(invalid)?;
+    let inspection = Inspection { section: section::described(&bytes), ..inspection };
+    let digest = ContentDigest(Digest::of_bytes(&bytes).0);
+    Ok(ReadComponent { version: section::version(&bytes), digest, inspection, bytes })
 }
 
 /// Reads a component from a file, whether kitbag can run it or not.

@@ -68,7 +68,9 @@ pub use grants::{
 #[cfg(feature = "compiler")]
 pub use host::Precompiled;
 pub use host::{Host, HostOptions};
-pub use inspect::{Export, Import, Inspection, RUN_TYPE, inspect_file};
+pub use inspect::{
+    Export, Import, Inspection, RUN_TYPE, ReadComponent, inspect_file, read_component,
+};
 pub use kitbag_contract::Limits;
 pub use kitbag_files::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{ByteSize, format_duration};
+use kitbag_contract::{ByteSize, ContentDigest, Pin, format_duration};
 use kitbag_files::{Distrust, OpenError, OwnerError};
 
 use crate::metering::Metering;
@@ -54,6 +54,24 @@ pub enum LoadError {
         found: PathBuf,
         /// Why that does not count.
         reason: Distrust,
+    },
+    /// It is not the component that was recorded.
+    #[error(
+        "`{}` is not run, since it is another component than the recorded one: its digest is \
+         `{}…`, and {} has `{}…`; `{}` shows the difference",
+        path.display(),
+        beginning(found),
+        pin.recorded_in,
+        beginning(&pin.digest),
+        pin.renewed_by
+    )]
+    Pinned {
+        /// The file.
+        path: PathBuf,
+        /// The digest of what is there.
+        found: ContentDigest,
+        /// The digest that it must have.
+        pin: Box<Pin>,
     },
     /// It cannot be read.
     #[error("`{}` cannot be read: {reason}", path.display())]
@@ -340,6 +358,11 @@ impl LoadError {
             _ => Self::Unreadable { path, reason: error.to_string() },
         }
     }
+}
+
+/// As much of a digest as tells it from another one to a person.
+fn beginning(digest: &ContentDigest) -> String {
+    digest.to_string()[..12].to_owned()
 }
 
 /// The first of these names, and how many there are besides.

@@ -41,6 +41,27 @@ pub(crate) fn described(component: &[u8]) -> Option<Described> {
     })
 }
 
+/// The version of a component, where its section `version` has one: what tools such as
+/// `wasm-tools metadata add` write.
+pub(crate) fn version(component: &[u8]) -> Option<String> {
+    const MOST_BYTES: usize = 64;
+    let mut depth = 0;
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.ok()? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::CustomSection(section) if depth == 1 && section.name() == "version" => {
+                let text = str::from_utf8(section.data()).ok()?.trim();
+                let fits = |c: char| c.is_ascii_graphic();
+                return (text.len() <= MOST_BYTES && !text.is_empty() && text.chars().all(fits))
+                    .then(|| text.to_owned());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -99,6 +120,17 @@ mod tests {
         check(&component(&deep, &[own]), Some(Ok("own")));
         // A module is no component.
         check(&wat::parse_str("(module (@custom \"kitbag:describe\" \"{}\"))").unwrap(), None);
+    }
+
+    #[test]
+    fn a_version_is_one_of_the_component_itself() {
+        let of = |data: &[u8]| version(&component("(component)", &[section("version", data)]));
+        assert_eq!(of(b"1.2.0").as_deref(), Some("1.2.0"));
+        for data in [&b""[..], b"1 2", b"\x1b[2J", b"\xff", &[b'1'; 65]] {
+            assert_eq!(of(data), None);
+        }
+        let inner = r#"(component (core module (@custom "version" "9")))"#;
+        assert_eq!(version(&component(inner, &[])), None);
     }
 
     #[test]

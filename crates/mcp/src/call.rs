@@ -191,7 +191,8 @@ impl<'a> Call<'a> {
         let caller = Caller::Client(self.session.principal.clone());
         let mut context = CallContext::new(caller)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
-            .with_cancellation(Cancellation::default());
+            .with_cancellation(Cancellation::default())
+            .with_approver(self.session.approver(self.client));
         context.recorder.clone_from(&self.recorder);
         if let Some(owner) = &self.session.owner {
             context = context.with_owner(owner.clone());
@@ -245,7 +246,7 @@ impl FrontEnd for Asker<'_> {
         rejected: Option<&AnswerError>,
     ) -> Result<Reply, ErrorData> {
         if !self.client.has_forms {
-            return Ok(Reply::Unanswered);
+            return Ok(Reply::NobodyToAsk);
         }
         if self.client.is_stateless {
             return match self.responses.remove(&question.id) {
@@ -283,7 +284,7 @@ fn require(session: &Session, open: &mut Suspended) -> Result<InputRequiredResul
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
     let (name, arguments) = open.call();
     let binding = binding(&session.principal, name, arguments);
-    let state = CallState { answers: open.answers().clone(), kept };
+    let state = CallState { answers: open.answers(), kept };
     let state = session.server.state_codec().seal(&state, &binding);
     let requests = [(question.id.clone(), request)].into();
     Ok(InputRequiredResult::new(Some(requests), Some(state)))

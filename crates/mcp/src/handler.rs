@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kitbag_toolbox::Toolbox;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
@@ -25,7 +26,7 @@ use crate::server::Changes;
 use crate::session::Session;
 use crate::subscription::{self, Subscriptions};
 use crate::trace::{Target, Trace};
-use crate::{call, knowledge, notifications, served};
+use crate::{call, knowledge, notifications, served, trust};
 
 /// How long the first answer may wait for the block of knowledge.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(2);
@@ -48,11 +49,17 @@ impl Handler {
         Self { session, subscriptions: Subscriptions::default(), ended, _end }
     }
 
-    /// What the server tells a model of itself: the block of knowledge. Without
-    /// it, where that takes longer than a client wants to wait for a first word.
+    /// What the server tells a model of itself: that the workspace is not trusted, where it is
+    /// not, and the block of knowledge.
     async fn instructions(&self) -> Option<String> {
-        let generation = self.session.server.generation();
-        let toolbox = generation.toolbox.clone();
+        let toolbox = self.session.server.generation().toolbox.clone();
+        let parts = [trust::notice(toolbox.config()), self.knowledge(&toolbox).await];
+        parts.into_iter().flatten().reduce(|notice, knowledge| format!("{notice}\n{knowledge}"))
+    }
+
+    /// The block of knowledge. Without it, where that takes longer than a client wants to wait
+    /// for a first word.
+    async fn knowledge(&self, toolbox: &Toolbox) -> Option<String> {
         toolbox.topics().next().map(drop)?;
         let asked = toolbox.knowledge_prompt(knowledge::own());
         let problem = match tokio::time::timeout(INSTRUCTIONS_TIME, asked).await {
@@ -138,12 +145,23 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut changes = self.session.server.changes();
+        let session = self.session.clone();
+        let mut changes = session.server.changes();
         let mut seen = changes.borrow_and_update().clone();
-        let closing = self.session.server.closing().clone();
+        let closing = session.server.closing().clone();
         let subscriptions = self.subscriptions.clone();
         let ended = self.ended.clone();
         tokio::spawn(async move {
+            let tell_trust = async || {
+                let generation = session.server.generation();
+                let config = generation.toolbox.config();
+                trust::tell(&context.peer, session.session_level(), config).await
+            };
+            let is_untrusted =
+                session.server.generation().toolbox.config().workspace_trust.notice().is_some();
+            if is_untrusted && tell_trust().await.is_err() {
+                return;
+            }
             loop {
                 let now = tokio::select! {
                     now = next(&mut changes, &closing) => now,
@@ -153,6 +171,9 @@ impl ServerHandler for Handler {
                 let Some(now) = now else { return };
                 let peer = &context.peer;
                 let notify = async {
+                    if now.trust != seen.trust {
+                        tell_trust().await?;
+                    }
                     if now.tools != seen.tools {
                         peer.notify_tool_list_changed().await?;
                     }

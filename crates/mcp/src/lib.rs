@@ -42,6 +42,7 @@ mod token;
 mod trace;
 #[cfg(feature = "otlp")]
 mod trace_context;
+mod trust;
 
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
 #[cfg(feature = "otlp")]

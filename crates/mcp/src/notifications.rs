@@ -130,7 +130,7 @@ impl Listener for ClientListener {
 }
 
 /// A level as the protocol has it.
-fn written(level: LogLevel) -> LoggingLevel {
+pub(crate) fn written(level: LogLevel) -> LoggingLevel {
     match level {
         LogLevel::Debug => LoggingLevel::Debug,
         LogLevel::Info => LoggingLevel::Info,

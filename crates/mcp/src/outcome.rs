@@ -3,9 +3,9 @@
 use kitbag_contract::text::printable;
 use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question};
 use kitbag_host::{CallError, Completion};
-use kitbag_toolbox::{CallEnd, Completed, Suspended, ToolboxError};
+use kitbag_toolbox::{CallEnd, Completed, Marks, Suspended, ToolboxError};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
 use crate::content::content_block;
@@ -22,8 +22,30 @@ pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 ///
 /// For what the model can do nothing about.
 pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, ErrorData> {
-    let Completed { completion, structured, .. } = done;
+    let Completed { completion, structured, marks, .. } = done;
     report(tool, &completion);
+    let mut result = answered(tool, completion, structured)?;
+    result.meta = meta(&marks);
+    Ok(result)
+}
+
+/// What is known of an answer besides what it says. `None`: nothing.
+fn meta(marks: &Marks) -> Option<MetaObject> {
+    let mut meta = Map::new();
+    if marks.is_untrusted {
+        meta.insert("kitbag/untrusted".into(), true.into());
+    }
+    if !marks.findings.is_empty() {
+        meta.insert("kitbag/findings".into(), json!(marks.findings));
+    }
+    (!meta.is_empty()).then(|| MetaObject(meta))
+}
+
+fn answered(
+    tool: &str,
+    completion: Completion,
+    structured: Result<Option<Value>, ToolboxError>,
+) -> Result<CallToolResult, ErrorData> {
     match completion.result {
         Ok(Outcome::Success(content)) => match structured {
             Ok(structured) => {

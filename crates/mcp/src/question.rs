@@ -67,12 +67,23 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
             {
                 property["default"] = suggestion(kind, &default);
             }
-            properties.insert(question.id.clone(), property);
-            required.push(question.id.clone());
+            if question.approval.is_some() {
+                property["title"] = "Allow this call?".into();
+            }
+            properties.insert(key(question).to_owned(), property);
+            required.push(key(question).to_owned());
         }
     }
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     serde_json::from_value(schema)
+}
+
+/// The name of the only field of a question's form.
+fn key(question: &Question) -> &str {
+    match &question.approval {
+        Some(_) => "approve",
+        None => &question.id,
+    }
 }
 
 /// The schema of one answer. A form takes flat values only.
@@ -142,7 +153,7 @@ pub(crate) fn reply(question: &Question, result: ElicitResult) -> Reply {
             let content = result.content.unwrap_or(Value::Null);
             let value = Answer::Json(match &question.answer_type {
                 AnswerType::Form(_) => content,
-                _ => content.get(&question.id).cloned().unwrap_or(Value::Null),
+                _ => content.get(key(question)).cloned().unwrap_or(Value::Null),
             });
             Reply::Answer(Sourced { value, origin: Origin::Caller })
         }

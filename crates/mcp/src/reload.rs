@@ -111,6 +111,12 @@ impl Watch {
                 directories::MOST
             );
         }
+        if config.workspace_trust.untrusted().is_some()
+            && let Some(store) = config.trust_store()
+            && let Err(error) = store.make()
+        {
+            tracing::warn!("trust in the workspace is not seen before a restart: {error}");
+        }
         trees.extend(places(config));
         self.follow(trees);
     }
@@ -165,6 +171,8 @@ fn places(config: &Config) -> BTreeSet<PathBuf> {
     let directories = [own.join("tools"), own.join("scripts")];
     let mut places = BTreeSet::from([config.root.value.clone(), own]);
     places.extend(directories);
+    // What a person trusts.
+    places.extend(config.trust_store().map(|store| store.path().to_owned()));
     places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
     for tool in config.tools.values() {
         if let ToolSource::Local(local) = &tool.source.value {
@@ -241,6 +249,12 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");
     }
+    let untrusted = toolbox.config().workspace_trust.notice();
+    match (old.toolbox.config().workspace_trust.notice(), untrusted) {
+        (before, Some(now)) if before != Some(now) => tracing::warn!("{now}"),
+        (Some(_), None) => tracing::info!("the configuration of the workspace counts now"),
+        _ => {}
+    }
     // Where events were lost, anything may have changed.
     let is_changed =
         |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
@@ -269,6 +283,7 @@ fn replace(
             changes.prompts += changed.prompts;
             changes.resources += changed.resources;
             changes.components += changed.components;
+            changes.trust += changed.trust;
             for (topic, count) in changed.topics {
                 *changes.topics.entry(topic).or_default() += count;
             }
@@ -302,6 +317,8 @@ fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> 
     };
     changes.components = u64::from(before != now || now.iter().any(is_changed_file));
     let (old, new) = (old.toolbox.config(), new.toolbox.config());
+    let is_same_trust = old.workspace_trust.notice() == new.workspace_trust.notice();
+    changes.trust = u64::from(!is_same_trust);
     if old.topics != new.topics {
         (changes.prompts, changes.resources) = (1, 1);
     }

@@ -66,6 +66,8 @@ pub(crate) struct Changes {
     pub(crate) topics: BTreeMap<String, u64>,
     /// The components that tools are.
     pub(crate) components: u64,
+    /// Whether the workspace is trusted, and why not.
+    pub(crate) trust: u64,
 }
 
 /// One state of the files: calls that run keep theirs to the end.

@@ -1,5 +1,6 @@
 //! The client at the other end of a connection.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::LogLevel;
@@ -21,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) server: Server,
     /// Who is at the other end, as far as that was proved.
     pub(crate) principal: Arc<str>,
+    /// What tells the connection from every other one of this process.
+    pub(crate) id: u64,
     /// For whom its calls are made. `None`: for the client itself.
     pub(crate) owner: Option<Caller>,
     /// Minimum level of the log messages that the client requested for the session.
@@ -33,8 +36,10 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(server: Server, principal: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             server,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             principal: principal.into(),
             owner: None,
             level: Arc::new(Mutex::new(LogLevel::Info)),
@@ -63,6 +68,13 @@ impl Session {
         Self { output: Some(output), owner, ..Self::new(server, principal) }
     }
 
+    /// For whom an approval until the process ends counts: this connection alone. `None` where
+    /// each request of a client could come over another one.
+    pub(crate) fn approver(&self, client: Client) -> Option<Arc<str>> {
+        let is_one = self.output.is_some() || !client.is_stateless;
+        is_one.then(|| self.id.to_string().into())
+    }
+
     /// Waits until the client has read enough of its answers for another one.
     pub(crate) async fn has_room(&self) {
         if let Some(output) = &self.output {
@@ -74,6 +86,11 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
     }
 
+    /// Minimum level of the log messages that a client with a session requested.
+    pub(crate) fn session_level(&self) -> LogLevel {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Minimum level of the log messages of this call. A client of the stateless
     /// revisions requests one with every call, or gets no messages.
     pub(crate) fn log_level(
@@ -83,7 +100,7 @@ impl Session {
     ) -> Option<LogLevel> {
         match client.is_stateless {
             true => context.meta.log_level().map(notifications::read),
-            false => Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => Some(self.session_level()),
         }
     }
 }

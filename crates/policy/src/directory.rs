@@ -16,7 +16,7 @@ use crate::kind::{Effects, Kind, KindRequest, Reach};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DirectoryGrant {
     /// The directory on the host; absolute, with no symbolic link on the way. The
-    /// guest never learns it.
+    /// guest never learns it. [`TEMPORARY`](Self::TEMPORARY): each run has one of its own.
     pub host: PathBuf,
     /// Where the guest finds it.
     pub guest: GuestPath,
@@ -163,7 +163,9 @@ impl Kind for Vec<DirectoryGrant> {
     }
 
     fn effects(&self) -> Effects {
-        let changes = self.iter().any(|grant| grant.access == Access::ReadWrite);
+        let changes =
+            |grant: &DirectoryGrant| grant.access == Access::ReadWrite && !grant.is_temporary();
+        let changes = self.iter().any(changes);
         Effects { changes, open_world: false }
     }
 
@@ -211,6 +213,14 @@ impl KindRequest for PathRequest {
 impl DirectoryGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "filesystem";
+
+    /// What stands for a directory that is made for a run, empty, and removed after it.
+    pub const TEMPORARY: &'static str = "$TEMP";
+
+    /// Whether each run has a directory of its own.
+    pub fn is_temporary(&self) -> bool {
+        self.host.as_os_str() == Self::TEMPORARY
+    }
 }
 
 impl RequestedDirectory {
@@ -349,6 +359,13 @@ impl fmt::Display for Access {
 
 impl fmt::Display for DirectoryGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_temporary() {
+            return write!(
+                f,
+                "{}  {} ← a directory of its own in each run",
+                self.access, self.guest
+            );
+        }
         let host = self.host.to_string_lossy();
         write!(f, "{}  {} ← {}", self.access, self.guest, shown(&host))?;
         if !self.include.is_empty() {

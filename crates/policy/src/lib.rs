@@ -9,6 +9,7 @@
 //! it, which implements [`Kind`].
 
 pub mod addresses;
+mod approval;
 mod config_value;
 mod decision;
 mod directory;
@@ -20,6 +21,7 @@ mod storage;
 pub mod tools;
 mod variable;
 
+pub use approval::{ApprovalRule, ApprovalRuleError, CallToApprove, ClassRule, is_of_class};
 pub use config_value::{ConfigValueError, ConfigValues};
 pub use decision::{Decision, MissingGrant};
 pub use directory::{
@@ -141,6 +143,16 @@ impl Grants {
             .or_else(|| secret::beyond(secrets, &own.secrets))
             .or_else(|| storage::beyond(storage.as_ref(), own.storage.as_ref()))
             .or_else(|| tools.beyond(&own.tools))
+    }
+
+    /// What is left of these grants for a run that shows what a call would change: the
+    /// directories, to read, and the values of the configuration.
+    #[must_use]
+    pub fn read_only(&self) -> Self {
+        let Self { directories, config, .. } = self.clone();
+        let read_only = |grant| DirectoryGrant { access: Access::ReadOnly, ..grant };
+        let directories = directories.into_iter().map(read_only).collect();
+        Self { directories, config, ..Self::default() }
     }
 
     /// What a tool with these grants can do to the world around it.
@@ -411,6 +423,24 @@ mod tests {
         sends.methods = http::Methods::new(["POST"]).unwrap();
         let grants = Grants { http: vec![reads, sends].into(), ..Grants::default() };
         assert_eq!(grants.effects(), Effects { changes: true, open_world: true });
+    }
+
+    #[test]
+    fn what_is_left_for_reading_changes_nothing_and_reaches_no_other_machine() {
+        let directories =
+            vec![directory("/data", Access::ReadWrite), directory("/in", Access::ReadOnly)];
+        let grants = Grants {
+            directories,
+            http: vec![http_grant("https://docs.rs/**")].into(),
+            variables: vec![VariableGrant { name: "LANG".parse().unwrap(), value: None }],
+            tools: ToolGrants::Caller,
+            ..Grants::default()
+        };
+        let left = grants.read_only();
+        let guests: Vec<_> = left.directories.iter().map(|grant| grant.guest.as_str()).collect();
+        assert_eq!(guests, ["/data", "/in"]);
+        assert_eq!(left.effects(), Effects::default());
+        assert_eq!(left.kinds().iter().filter(|kind| !kind.is_empty()).count(), 1);
     }
 
     fn http_grant(url: &str) -> HttpGrant {

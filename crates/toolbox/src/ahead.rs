@@ -18,7 +18,7 @@ impl Toolbox {
     pub fn undescribed(&self) -> Vec<ToolName> {
         let mut known = tool::Known::default();
         let mut is_unknown = |source: ComponentSource, metering: Metering| {
-            known.description(&self.0, source, metering).is_none()
+            matches!(known.description(&self.0, source, metering), Ok(None))
         };
         self.files_where(&mut is_unknown)
     }

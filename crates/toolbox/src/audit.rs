@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kitbag_audit::{AuditError, AuditEvent, CallEvent, RequestEvent};
+use kitbag_audit::{ApprovalEvent, AuditError, AuditEvent, CallEvent, RequestEvent};
+use kitbag_config::Disabled;
 use kitbag_contract::{Outcome, ToolName};
 use kitbag_host::{CallError, Completion, Component};
 use kitbag_policy::Grants;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::Inner;
 use crate::context::CallContext;
 use crate::error::ToolboxError;
-use crate::invocation::{Completed, Ended};
+use crate::invocation::{Completed, Ended, Prepared};
 use crate::tool::Tool;
 
 /// The most bytes of arguments that are logged as they are.
@@ -129,6 +130,33 @@ impl Audited {
         auditor.record(&AuditEvent::Call(Box::new(event)));
     }
 
+    /// Logs what became of the question whether the call may be made.
+    pub(crate) fn approval(
+        &self,
+        inner: &Inner,
+        context: &CallContext,
+        call: &Prepared,
+        answer: &str,
+        by: Option<String>,
+    ) {
+        let Some(auditor) = &inner.auditor else { return };
+        let known = self.known();
+        let digest = || blake3::hash(call.call.arguments.as_bytes()).to_hex().to_string();
+        let owner = context.owner.as_ref().unwrap_or(&context.caller);
+        let event = ApprovalEvent {
+            call: self.id.clone(),
+            workspace: inner.config.root.value.to_string_lossy().into_owned(),
+            caller: context.caller.to_string(),
+            tool: call.tool.name.to_string(),
+            grants: known.grants.clone(),
+            arguments_digest: known.arguments_digest.clone().unwrap_or_else(digest),
+            answer: answer.to_owned(),
+            by: by.map(|origin| format!("{owner} ({origin})")),
+        };
+        drop(known);
+        auditor.record(&AuditEvent::Approval(Box::new(event)));
+    }
+
     fn known(&self) -> MutexGuard<'_, CallEvent> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -181,8 +209,12 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
     let refused = |reason: &str| ("refused", Some(reason.to_owned()));
     match error {
         ToolboxError::Call(error) => failure(error),
+        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
+            refused("trust")
+        }
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
         ToolboxError::NotGranted { .. } => refused("grant"),
+        ToolboxError::NotApproved { .. } => refused("approval"),
         ToolboxError::Arguments { .. } => refused("arguments"),
         ToolboxError::Declined { .. } => refused("declined"),
         ToolboxError::TooDeep { .. } => refused("depth"),

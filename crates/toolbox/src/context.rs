@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_config::{Origin, Sourced};
-use kitbag_contract::{Answer, AnswerError, Question, ToolName};
+use kitbag_contract::{Answer, AnswerError, ApprovalRequest, Question, ToolName};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
+use crate::approval;
 use crate::audit::Audited;
 use crate::error::ToolboxError;
 use crate::scope::Scope;
@@ -48,6 +49,9 @@ pub struct CallContext {
     /// The owner of the call: what built-in tools keep belongs to it. `None`, before the
     /// call begins: its caller. Calls inside of it have the same.
     pub(crate) owner: Option<Caller>,
+    /// Whom an approval until the process ends counts for, besides the caller: one client of
+    /// several that have the same name. `None`: none counts longer than its call.
+    pub(crate) approver: Option<Arc<str>>,
     /// What the audit log is to say of it. `None`: nothing.
     pub(crate) audited: Option<Arc<Audited>>,
 }
@@ -83,6 +87,9 @@ pub enum Reply {
     Answer(Sourced<Answer>),
     /// There is no answer now: the call is suspended.
     Unanswered,
+    /// There is nobody who could be asked. Before a call that needs approval this refuses it;
+    /// any other question suspends the call.
+    NobodyToAsk,
     /// The person does not want to answer: the call ends.
     Declined,
     /// The person closed the question: the call ends.
@@ -92,6 +99,10 @@ pub enum Reply {
 /// A front end without answers: a question suspends the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAnswers;
+
+/// A front end of calls in which nobody can be asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nobody;
 
 /// Takes the records of calls that have ended.
 pub trait Recorder: Send + Sync {
@@ -138,6 +149,7 @@ impl CallContext {
             depth: 0,
             scope: Scope::default(),
             owner: None,
+            approver: Some(Arc::default()),
             audited: None,
         }
     }
@@ -147,6 +159,14 @@ impl CallContext {
     #[must_use]
     pub fn with_owner(mut self, owner: Caller) -> Self {
         self.owner = Some(owner);
+        self
+    }
+
+    /// Has an approval until the process ends count for this client alone, of those that have
+    /// the same name: for its connection. With `None` no approval counts longer than its call.
+    #[must_use]
+    pub fn with_approver(mut self, approver: Option<Arc<str>>) -> Self {
+        self.approver = approver;
         self
     }
 
@@ -247,6 +267,14 @@ impl FrontEnd for NoAnswers {
     }
 }
 
+impl FrontEnd for Nobody {
+    type Refusal = Infallible;
+
+    async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
+        Ok(Reply::NobodyToAsk)
+    }
+}
+
 /// Takes an answer of a front end's, asking again where it does not fit.
 ///
 /// # Errors
@@ -265,7 +293,14 @@ pub(crate) async fn ask<F: FrontEnd>(
         };
         let answer = match reply {
             Reply::Answer(answer) if may_answer(question, &answer.origin) => answer,
-            Reply::Answer(_) | Reply::Unanswered => break,
+            Reply::Declined | Reply::Dismissed if question.approval.is_some() => {
+                let no = ApprovalRequest::NO.into();
+                return Ok(Asked::Answered(approval::answered(&no, &Origin::Caller)));
+            }
+            Reply::NobodyToAsk if question.approval.is_some() => {
+                return Ok(Asked::Answered(approval::nobody()));
+            }
+            Reply::Answer(_) | Reply::Unanswered | Reply::NobodyToAsk => break,
             Reply::Declined | Reply::Dismissed => {
                 return Err(ToolboxError::Declined {
                     question: question.id.clone(),
@@ -275,6 +310,9 @@ pub(crate) async fn ask<F: FrontEnd>(
             }
         };
         match question.answer_type.check(&answer.value) {
+            Ok(checked) if question.approval.is_some() => {
+                return Ok(Asked::Answered(approval::answered(&checked, &answer.origin)));
+            }
             Ok(checked) => return Ok(Asked::Answered(checked)),
             Err(source) if attempt >= F::ATTEMPTS => {
                 let (question, origin) = (question.id.clone(), answer.origin);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kitbag_audit::AuditError;
 use kitbag_config::{Disabled, HigherLimit, Origin};
 use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, LimitKind};
+use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
 use kitbag_rates::CountsError;
@@ -49,6 +49,14 @@ pub enum ToolboxError {
         origin: Origin,
         /// The name of the component beside it that was most likely meant.
         near: Option<String>,
+    },
+    /// What the component of a tool says of itself is not what a person agreed to.
+    #[error("the tool `{tool}` is not run: {reason}")]
+    NotAsRecorded {
+        /// The tool.
+        tool: String,
+        /// What is different, and what shows it.
+        reason: String,
     },
     /// One of several tools cannot be loaded.
     #[error("the tool `{tool}` cannot be loaded")]
@@ -117,6 +125,27 @@ pub enum ToolboxError {
         /// The person closed the question rather than saying no to it.
         is_dismissed: bool,
     },
+    /// The call needs the approval of a person, and has none.
+    #[error("the call of `{tool}` {why}")]
+    NotApproved {
+        /// The tool.
+        tool: String,
+        /// Why it has none.
+        why: NotApproved,
+    },
+    /// The tool asks a question under an id that is the host's own.
+    #[error(
+        "the tool asks `{}`; ids that begin with `{}` are those of kitbag's own questions",
+        shown(question),
+        ApprovalRequest::ID_PREFIX
+    )]
+    ReservedQuestion {
+        /// The question's id.
+        question: String,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
     /// Calls nest too deep.
     #[error("{caller} calls no further tool: {limit} calls are inside each other, the limit")]
     TooDeep {
@@ -254,6 +283,31 @@ pub enum ToolboxError {
     /// The call itself failed.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// Why a call is not approved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotApproved {
+    /// The person has said no.
+    #[error("was not approved: the user said no; nothing was done")]
+    Declined,
+    /// The tool asked under a class that is denied.
+    #[error("was not approved: `{class}` is denied ({origin}); the tool did not go on")]
+    Class {
+        /// The class of its question.
+        class: String,
+        /// Who denies it.
+        origin: Origin,
+    },
+    /// Nobody could be asked.
+    #[error(
+        "needs the approval of a person, and there is nobody to ask; nothing was done. To allow \
+         it without a question, {advice}"
+    )]
+    NobodyToAsk {
+        /// What would allow it.
+        advice: String,
+    },
 }
 
 /// The tool that was most likely meant by a name.

@@ -133,8 +133,13 @@ impl InnerCalls {
         self.made.is_empty()
     }
 
-    /// Notes how a call ended, and answers the guest. Gives the question that it asks.
-    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Question> {
+    /// Notes how a call ended, and answers the guest. Gives the question that it asks, and what
+    /// the guest has to go on waiting for.
+    fn end(
+        &mut self,
+        (position, end): InnerEnd,
+        port: &ToolPort,
+    ) -> Option<(Question, oneshot::Sender<HeldAnswer>)> {
         let made = self.made.get_mut(position)?;
         match end {
             None => {
@@ -155,11 +160,11 @@ impl InnerCalls {
                 let _ = reply.send(port.hold(answer));
                 None
             }
-            Some((Err(asks), _)) => {
+            Some((Err(asks), reply)) => {
                 let question = asked(position, &made.alias, &asks.question);
                 self.asked.insert(question.id.clone());
                 made.state = State::Asks(asks);
-                Some(question)
+                Some((question, reply))
             }
         }
     }
@@ -212,6 +217,24 @@ impl InnerCalls {
         })
     }
 
+    /// Says at the end of a question for approval which other calls wait for theirs.
+    fn add_waiting(&self, question: &mut Question) {
+        if question.approval.is_none() {
+            return;
+        }
+        let asked = position(&question.id);
+        let waiting = self.made.iter().enumerate().filter_map(|(at, made)| match &made.state {
+            State::Asks(asks) if Some(at) != asked => asks.question.approval.as_ref(),
+            _ => None,
+        });
+        let lines: Vec<_> = waiting.map(|approval| format!("  {}\n", approval.line)).collect();
+        if !lines.is_empty() {
+            let calls = if lines.len() == 1 { "call waits" } else { "calls wait" };
+            let more = format!("\n{} more {calls} for approval:\n{}", lines.len(), lines.concat());
+            question.text.push_str(more.trim_end());
+        }
+    }
+
     /// Looks whether the tool can be run again after a question.
     ///
     /// # Errors
@@ -251,6 +274,9 @@ pub(crate) async fn run(
     let mut waiting = VecDeque::new();
     let mut running = FuturesUnordered::<Running<'_>>::new();
     let mut guest = pin!(toolbox.host().call(component, call, &outer.run));
+    // The first call that waits for approval. What the guest starts besides is started then, so
+    // that all that wait are shown together; when it waits itself, the person is asked.
+    let mut approval: Option<Question> = None;
     let question = loop {
         while running.len() < AT_ONCE
             && let Some(job) = waiting.pop_front()
@@ -259,14 +285,23 @@ pub(crate) async fn run(
         }
         let request = tokio::select! {
             biased;
-            completion = &mut guest => return Ok(completion),
+            completion = &mut guest => match approval {
+                None => return Ok(completion),
+                Some(question) => break question,
+            },
             Some(end) = running.next(), if !running.is_empty() => {
-                match calls.end(end, &port) {
-                    Some(question) => break question,
-                    None => continue,
+                let Some((question, reply)) = calls.end(end, &port) else { continue };
+                never.push(reply);
+                if question.approval.is_none() {
+                    break question;
                 }
+                approval.get_or_insert(question);
+                continue;
             }
             Some(request) = requests.recv() => request,
+            () = std::future::ready(()), if approval.is_some() => {
+                break approval.expect("it is some");
+            }
         };
         let (alias, arguments, reply) = match request {
             ToolRequest::List { reply } => {
@@ -312,6 +347,7 @@ pub(crate) async fn run(
         started += 1;
         let _ = reply.send(answer);
     };
+    let mut question = question;
     // What runs goes on to its end, since a call that has begun is not made a second time;
     // what waits for its turn is made in the next run. The guest waits meanwhile.
     let begun = waiting.iter().map(|job| job.position).min();
@@ -320,6 +356,7 @@ pub(crate) async fn run(
     }
     calls.made.truncate(begun.unwrap_or(usize::MAX));
     calls.check_kept()?;
+    calls.add_waiting(&mut question);
     Ok(Completion::answered(Outcome::NeedsInput(question)))
 }
 
@@ -429,8 +466,13 @@ fn find(
 /// The question of an inner call, as one of the outer call's.
 fn asked(position: usize, alias: &str, question: &Question) -> Question {
     let id = format!("{position}/{alias}/{}", question.id);
-    let text = format!("{alias}: {}", question.text);
-    Question { id, text, ..question.clone() }
+    let mut question = Question { id, ..question.clone() };
+    match &mut question.approval {
+        // It names the tool and who calls it.
+        Some(approval) => approval.is_inner = true,
+        None => question.text = format!("{alias}: {}", question.text),
+    }
+    question
 }
 
 fn position(id: &str) -> Option<usize> {

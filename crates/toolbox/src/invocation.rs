@@ -13,8 +13,10 @@ use kitbag_policy::{DirectoryGrant, Grants};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
+use crate::approval::Approval;
 use crate::error::ToolboxError;
 use crate::inner::InnerCalls;
+use crate::marks::Marks;
 use crate::scope::{Callable, Via};
 use crate::served::ServedItem;
 use crate::tool::Tool;
@@ -103,6 +105,8 @@ pub struct Completed {
     pub structured: Result<Option<Value>, ToolboxError>,
     /// What the output limit has cut of the content, where the tool succeeded.
     pub cut: Option<Cut>,
+    /// What is known of the answer besides what it says, of a call that is inside no other.
+    pub marks: Marks,
     /// What was wrong with the tool and did not keep it from running.
     pub problems: Problems,
 }
@@ -152,7 +156,11 @@ pub(crate) struct Prepared {
     pub(crate) answers: Map<String, Value>,
     /// The content has to fit the tool's output schema.
     pub(crate) is_structured: bool,
+    /// A model reads the answer: it is one of a tool's, of a call that is inside no other.
+    pub(crate) is_marked: bool,
     pub(crate) problems: Problems,
+    /// How far it is with the approval of a person.
+    pub(crate) approval: Approval,
     /// The tools that it may call. `None`: it calls none.
     pub(crate) callable: Option<Arc<Callable>>,
     /// Its calls of them in the runs so far.
@@ -284,15 +292,19 @@ impl Completed {
     /// A call that was answered without running anything.
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
-        Self { completion, structured: Ok(None), cut: None, problems: Problems::default() }
+        let (marks, problems) = (Marks::default(), Problems::default());
+        Self { completion, structured: Ok(None), cut: None, marks, problems }
     }
 }
 
 impl Suspended {
     /// The answers so far, in the form in which the tool gets them: the state with
-    /// which the call is resumed.
-    pub fn answers(&self) -> &Map<String, Value> {
-        &self.call.answers
+    /// which the call is resumed. Of a call that needs approval it holds how far that is, for
+    /// an hour and one resumption of the same call in this process.
+    pub fn answers(&self) -> Map<String, Value> {
+        let mut answers = self.call.answers.clone();
+        self.call.approval.add_ticket(&mut answers);
+        answers
     }
 
     /// The name that is called, and the JSON object that the tool gets as its

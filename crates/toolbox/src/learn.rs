@@ -123,6 +123,14 @@ fn grant(inner: &Inner, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
         }
         Err(error) => return Err(refused(&format!("cannot be read, since {error}"))),
     };
+    if let Some(within) = &topic.within
+        && !located.path.starts_with(within)
+    {
+        return Err(refused(&format!(
+            "is not read, since it leads to `{}`, which is not trusted",
+            shown(&located.path.to_string_lossy()),
+        )));
+    }
     if !located.links.is_empty()
         && let Some(link) = inner.guard().writable_link(&located.links)
     {

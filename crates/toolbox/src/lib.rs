@@ -6,6 +6,7 @@
 
 mod adapter;
 mod ahead;
+mod approval;
 mod audit;
 mod context;
 mod deadline;
@@ -17,14 +18,17 @@ mod inner;
 mod invocation;
 mod knowledge;
 mod learn;
+mod marks;
 mod narrow;
 mod native;
 mod pipeline;
 mod program;
 mod python;
+mod recorded;
 mod scope;
 mod script;
 mod served;
+mod temporary;
 mod tool;
 
 use std::collections::HashSet;
@@ -36,7 +40,7 @@ use kitbag_config::{
     BuiltinTool, BytesTool, Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic,
 };
 use kitbag_contract::text::nearest;
-use kitbag_contract::{ErrorInfo, Outcome, ToolName};
+use kitbag_contract::{ErrorInfo, Outcome, Pin, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 #[cfg(feature = "storage")]
 use kitbag_host::Storage;
@@ -46,23 +50,28 @@ use kitbag_host::{
 };
 use kitbag_policy::Access;
 use kitbag_rates::Counts;
+use kitbag_screening::Screen;
 use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
 use crate::adapter::Adapter;
+use crate::approval::Approvals;
 use crate::edge::{Edge, Inline, Offloaded};
 use crate::pipeline::drive;
 use crate::program::ProgramTools;
 
 pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
 pub use eject::Ejected;
-pub use error::{NearestTool, ToolboxError};
+pub use error::{NearestTool, NotApproved, ToolboxError};
 pub use inner::InnerCalls;
 pub use invocation::{Completed, Cut, Ended, Invocation, OpenState, Problems, Resumed, Suspended};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
+pub use kitbag_screening::{Finding, Severity};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
+pub use marks::Marks;
 pub use native::{CALL_DEPTH, NativeCall, NativeTool};
+pub use recorded::{DescribedParts, wish_lines};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
 };
@@ -121,6 +130,10 @@ struct Inner {
     counts: Arc<Counts>,
     /// What calls are logged by. `None`: they are not.
     auditor: Option<Arc<Auditor>>,
+    /// What answers are looked through for, made at the first that is.
+    screen: OnceLock<Screen>,
+    /// What was approved in this process.
+    approvals: Arc<Approvals>,
     /// The digests of the grants that tools were called with, by tool.
     grant_digests: audit::GrantDigests,
     /// Where the values of secrets come from.
@@ -130,6 +143,13 @@ struct Inner {
     storage: Option<Storage>,
     /// Paths of components on which no link was found. The host follows none.
     plain: Mutex<HashSet<PathBuf>>,
+}
+
+/// What goes on where a toolbox is made anew.
+struct Kept {
+    counts: Arc<Counts>,
+    auditor: Option<Arc<Auditor>>,
+    approvals: Arc<Approvals>,
 }
 
 impl Toolbox {
@@ -149,7 +169,8 @@ impl Toolbox {
             None => Counts::in_memory(),
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
-        Self::from_parts(host, config, builtins, program, (counts, auditor), secrets, events)
+        let kept = Kept { counts, auditor, approvals: Arc::default() };
+        Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
     fn from_parts(
@@ -157,7 +178,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        (counts, auditor): (Arc<Counts>, Option<Arc<Auditor>>),
+        Kept { counts, auditor, approvals }: Kept,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -178,6 +199,8 @@ impl Toolbox {
             owners,
             counts,
             auditor,
+            screen: OnceLock::new(),
+            approvals,
             grant_digests: audit::GrantDigests::default(),
             secrets,
             #[cfg(feature = "storage")]
@@ -332,7 +355,7 @@ impl Toolbox {
         }
         let source = self.0.component_source(&tool.source.value)?;
         let limits = tool.limits.limits();
-        let described = match self.0.host.known_description(&source, Metering::of(&limits)) {
+        let described = match self.0.host.known_description(&source, Metering::of(&limits))? {
             Some(described) => described,
             None => self.0.host.component(&source, &limits, &self.loading())?.described().clone(),
         };
@@ -583,7 +606,7 @@ impl Inner {
                 Ok(ComponentSource::Embedded(self.builtin(&name.value)?.artifact))
             }
             ToolSource::Local(local) => {
-                self.component_file(&local.wasm.value).map_err(|error| match error {
+                self.component_file(&local.wasm.value, &local.pins).map_err(|error| match error {
                     ToolboxError::Call(CallError::Load(LoadError::NotFound { path })) => {
                         ToolboxError::missing_component(path, local.wasm.origin.clone())
                     }
@@ -606,10 +629,14 @@ impl Inner {
     }
 
     /// Where the component of a file lies, without links on the way.
-    fn component_file(&self, path: &Path) -> Result<ComponentSource, ToolboxError> {
+    fn component_file(
+        &self,
+        path: &Path,
+        pins: &Arc<[Pin]>,
+    ) -> Result<ComponentSource, ToolboxError> {
         let file = |path| {
-            let owners = Some(Arc::clone(self.owners()));
-            ComponentSource::File(ComponentFile { path, owners })
+            let (owners, pins) = (Some(Arc::clone(self.owners())), Arc::clone(pins));
+            ComponentSource::File(ComponentFile { path, owners, pins })
         };
         let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         if plain().contains(path) {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::Toolbox;
-use crate::context::{CallContext, Caller, NoAnswers};
+use crate::context::{CallContext, Caller, Nobody};
 use crate::edge::Nested;
 use crate::error::ToolboxError;
 use crate::invocation::{Ended, Invocation};
@@ -97,7 +97,9 @@ impl NativeCall<'_> {
     /// permit of this call and ends with it: when it is cancelled, and when its time is
     /// over. Inner calls of one call run one after the other.
     ///
-    /// A question that the configuration does not answer is its outcome.
+    /// A question that the configuration does not answer is its outcome. A call that needs a
+    /// person's approval, and has none for all such calls, is refused: nobody is asked inside
+    /// of native code.
     ///
     /// # Errors
     ///
@@ -108,7 +110,7 @@ impl NativeCall<'_> {
         context.caller = Caller::Tool(self.tool.clone());
         context.depth += 1;
         context.run.events = kitbag_host::EventSink::default();
-        let ended = drive(&Nested, self.toolbox, invocation, context, &mut NoAnswers).await?;
+        let ended = drive(&Nested, self.toolbox, invocation, context, &mut Nobody).await?;
         drop(turn);
         let Ok(completion) = Ended::completion(ended);
         Ok(completion.result?)

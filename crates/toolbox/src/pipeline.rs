@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::{Origin, Sourced, ToolRate, ToolSource};
+use kitbag_config::{Disabled, Origin, Sourced, ToolRate, ToolSource};
 use kitbag_contract::{
     Action, Answer, ErrorInfo, LimitKind, Limits, Outcome, Question, format_duration,
 };
@@ -17,13 +17,14 @@ use kitbag_files::Guard;
 use kitbag_host::{
     Call, CallError, Completion, Component, LoadError, Metering, RunContext, ToolStorage,
 };
-use kitbag_policy::{Grants, Rates, StorageRefusal, UsedUp};
+use kitbag_policy::{ClassRule, Grants, Rates, StorageRefusal, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::adapter::{Adapter, Additions};
+use crate::approval::{self, Approval, Settled};
 use crate::audit::{self, Audited};
 use crate::context::{Asked, CallContext, CallEnd, CallRecord, Caller, FrontEnd, ask, may_answer};
 use crate::deadline::Deadline;
@@ -33,10 +34,12 @@ use crate::inner;
 use crate::invocation::{
     Completed, Cut, Ended, Invocation, Prepared, Problems, Resumed, Suspended, Target,
 };
+use crate::marks::{self, Marks};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::scope::{Callable, Via};
 use crate::script;
+use crate::temporary::Temporary;
 use crate::tool::{self, Tool};
 use crate::{Inner, Toolbox, served};
 
@@ -185,6 +188,10 @@ fn prepare(
         via,
     } = invocation;
     let directories = target.directories();
+    let is_asked_about = action == Action::Run
+        && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
+    let is_marked =
+        action == Action::Run && matches!(target, Target::Tool(_)) && context.depth == 0;
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -248,9 +255,13 @@ fn prepare(
         limits,
         tools: None,
     };
-    let resumed = match resume {
+    let mut resumed = match resume {
         None => Resumed::default(),
         Some(open) => open(&call.name, &call.arguments).map_err(ToolboxError::State)?,
+    };
+    let approval = match is_asked_about {
+        true => Approval::claimed(&mut resumed.answers),
+        false => Approval::Exempt,
     };
     let mut presets: BTreeMap<_, _> = tool
         .answers
@@ -272,7 +283,9 @@ fn prepare(
         presets,
         answers: resumed.answers,
         is_structured,
+        is_marked,
         problems,
+        approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
         callable,
     }))
@@ -496,7 +509,25 @@ async fn run(
     if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
         audited.component(component, toolset(&toolbox.0, &call.tool));
     }
+    let component = match &runner {
+        Runner::Component(component) => Some(component),
+        Runner::Native(_) => None,
+    };
+    let asked = match approval::settle(toolbox, &mut call, component, outer)? {
+        Settled::Approved => None,
+        Settled::Asked(question) => Some(question),
+        // In a place of its own, which calls that are inside each other do not take.
+        Settled::Unasked(unasked) => {
+            Some(Box::pin(approval::ask(toolbox, &mut call, component, outer, unasked)).await?)
+        }
+    };
+    if let Some(question) = asked {
+        let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
+        let suspended = Suspended { question, rejected: None, completion, call };
+        return Ok(Stretch::Asks(Box::new(suspended)));
+    }
     loop {
+        let temporary = Temporary::make(&mut call.call.grants.directories)?;
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
                 None => {
@@ -512,6 +543,9 @@ async fn run(
             },
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
+        if let Some(temporary) = temporary {
+            temporary.remove(&mut call.call.grants.directories);
+        }
         if let Some(audited) = &outer.audited {
             audited.ran(&mut completion);
             audited.answered(&call.answers);
@@ -519,7 +553,7 @@ async fn run(
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
             completion.result = Err(ended(&call, context));
         }
-        let Some(question) = question(&completion) else {
+        let Some(mut question) = question(&completion) else {
             add_missing_grants(&call, &mut completion);
             let cut = cut(&call, &completion);
             let structured = match &cut {
@@ -528,17 +562,42 @@ async fn run(
                 }
                 _ => structured(&call, &completion, context),
             };
+            let marks = match call.is_marked {
+                true => marks::mark(&toolbox.0, &call.tool, &mut completion)?,
+                false => Marks::default(),
+            };
+            let structured = match completion.result {
+                // It was withheld.
+                Ok(Outcome::Error(_)) => Ok(None),
+                _ => structured,
+            };
             let problems = call.problems;
-            let completed = Completed { completion, structured, cut, problems };
+            let completed = Completed { completion, structured, cut, marks, problems };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
+        // Native code could hand one on that is not its own.
+        let is_own = call.callable.is_none() && question.approval.is_some();
+        if is_own || approval::is_reserved(&question.id) {
+            return Err(ToolboxError::ReservedQuestion { question: question.id });
+        }
+        let class = question.class.as_deref();
+        let rule = class.and_then(|class| toolbox.0.config.class_rule(class));
+        let mut is_for_person = question.approval.is_some();
+        match rule.map(|rule| rule.value) {
+            Some(ClassRule::Deny) => return Err(approval::denied(&call, &question, rule)),
+            Some(ClassRule::Ask) => {
+                (question.is_consent, is_for_person) = (true, true);
+                completion.result = Ok(Outcome::NeedsInput(question.clone()));
+            }
+            None => {}
+        }
         if call.answers.contains_key(&question.id) {
             return Err(ToolboxError::AskedAgain { question: question.id });
         }
         if call.answers.len() >= QUESTIONS {
             return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
         }
-        let preset = call.presets.get(&question.id);
+        let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
             let suspended = Suspended { question, rejected: None, completion, call };
             return Ok(Stretch::Asks(Box::new(suspended)));
@@ -720,7 +779,11 @@ impl<'a> Recording<'a> {
     fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
         // A name of no tool is not recorded: the metrics would keep every one.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
-        let is_known = is_wanted && toolbox.has_tool(name);
+        let is_untrusted = || {
+            let tool = toolbox.config().tools.get(name);
+            tool.is_some_and(|tool| tool.disabled == Some(Disabled::Untrusted))
+        };
+        let is_known = is_wanted && (toolbox.has_tool(name) || is_untrusted());
         Self::new(toolbox, is_known.then(|| name.to_owned()), context)
     }
 
@@ -771,6 +834,7 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
             | ToolboxError::Rate { .. }
             | ToolboxError::AliasRate { .. }
             | ToolboxError::NotGranted { .. }
+            | ToolboxError::NotApproved { .. }
             | ToolboxError::Counts(_)
             | ToolboxError::Audit(_)
             | ToolboxError::Call(CallError::Internal(_)),
@@ -780,7 +844,7 @@ fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
 }
 
 /// A JSON object as text, the same for the same object.
-fn text(object: &Map<String, Value>) -> String {
+pub(crate) fn text(object: &Map<String, Value>) -> String {
     // Room for what is long as a rule, so that it is not copied as this grows.
     let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
     let mut text = Vec::with_capacity(long + long / 16 + 128);

@@ -7,9 +7,9 @@ use kitbag_config::{Config, Origin, Sourced, Tool as ConfiguredTool, ToolSource}
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
-use crate::Toolbox;
 use crate::error::ToolboxError;
 use crate::native::{Native, NativeTool};
+use crate::{Kept, Toolbox};
 
 /// The tools that the embedding program brings, by name.
 #[derive(Clone, Default)]
@@ -44,7 +44,8 @@ impl Toolbox {
             return Err(taken(&name));
         }
         let source = Sourced { value: ToolSource::Native, origin: Origin::Caller };
-        let tool = ConfiguredTool::of_caller(name.clone(), source, config.limits.clone());
+        let mut tool = ConfiguredTool::of_caller(name.clone(), source, config.limits.clone());
+        tool.approve = config.default_approval();
         config.tools.insert(name.clone(), tool);
         program.natives.insert(name, native);
         let toolbox = self.with_parts(config, program);
@@ -123,10 +124,7 @@ impl Toolbox {
             ToolSource::Bytes(_) => program.components.contains_key(name),
             ToolSource::Native => false,
         });
-        let mut toolbox = self.with_parts(config, ProgramTools::default());
-        if self.0.counts.are_in_memory() && other.0.counts.are_in_memory() {
-            toolbox = toolbox.with_counts_of(other);
-        }
+        let mut toolbox = self.with_parts(config, ProgramTools::default()).with_kept_of(other);
         for native in program.natives.values() {
             toolbox = toolbox.with_tool(native.tool())?;
         }
@@ -142,16 +140,26 @@ impl Toolbox {
 
     fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let kept = (Arc::clone(&self.0.counts), self.0.auditor.clone());
+        let kept = Kept {
+            counts: Arc::clone(&self.0.counts),
+            auditor: self.0.auditor.clone(),
+            approvals: Arc::clone(&self.0.approvals),
+        };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
     }
 
-    /// Goes on counting the calls of tools that have a rate where another toolbox stopped.
-    fn with_counts_of(&self, other: &Self) -> Self {
+    /// Goes on where another toolbox stopped: with what was approved in this process, and with
+    /// counting the calls of tools that have a rate, where that is done in memory.
+    fn with_kept_of(&self, other: &Self) -> Self {
         let (config, program) = self.parts();
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let kept = (Arc::clone(&other.0.counts), self.0.auditor.clone());
+        let in_memory = self.0.counts.are_in_memory() && other.0.counts.are_in_memory();
+        let kept = Kept {
+            counts: Arc::clone(if in_memory { &other.0.counts } else { &self.0.counts }),
+            auditor: self.0.auditor.clone(),
+            approvals: Arc::clone(&other.0.approvals),
+        };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
     }

@@ -13,7 +13,7 @@ use kitbag_contract::{
 use kitbag_host::Metering;
 use serde_json::{Map, json};
 
-use crate::{Schema, Toolbox, tool};
+use crate::{Schema, Toolbox, recorded, tool};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -96,8 +96,12 @@ impl Toolbox {
             }
             let metering = Metering::of(&configured.limits.limits());
             match known.description(&self.0, source, metering) {
-                None => served.undescribed.push(name.clone()),
-                Some(says) => {
+                // It is another component than it must be.
+                Err(_) => {}
+                Ok(None) => served.undescribed.push(name.clone()),
+                // What it says is not what was recorded.
+                Ok(Some(says)) if recorded::refused(configured, says).is_some() => {}
+                Ok(Some(says)) => {
                     if let Some(description) = says.description() {
                         offers.add(name, description, &mut served.problems);
                     }
@@ -116,7 +120,8 @@ impl Toolbox {
         let known = || {
             let configured = self.0.find(tool).ok()?;
             let source = self.0.component_source(&configured.source.value).ok()?;
-            self.0.host.known_description(&source, Metering::of(&configured.limits.limits()))
+            let metering = Metering::of(&configured.limits.limits());
+            self.0.host.known_description(&source, metering).ok()?
         };
         known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
     }

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kitbag_config::{
-    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolGrants, ToolRate,
-    ToolSource,
+    Disabled, EffectiveLimits, Origin, Parameter, Problem, Sourced, ToolApproval, ToolGrants,
+    ToolRate, ToolSource,
 };
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::shown;
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
-use kitbag_host::{Component, ComponentIdentity, ComponentSource, Described, Metering, RunContext};
+use kitbag_host::{
+    Component, ComponentIdentity, ComponentSource, Described, LoadError, Metering, RunContext,
+};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, MissingGrant, PathRequest, RefusedFile,
     Request, RequestedGrants, ToolGrants as CallableTools, WhyRefused,
@@ -19,13 +21,14 @@ use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::{Value, json};
 
 use crate::adapter::Adapter;
+use crate::approval;
 use crate::deadline::Deadline;
 use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
 use crate::native::Native;
 use crate::python::{Python, is_python};
 use crate::script;
-use crate::{Builtin, Inner};
+use crate::{Builtin, Inner, recorded};
 
 /// A tool in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +78,16 @@ pub struct Tool {
     /// How often each caller may call it; all have to allow a call. Default: as often as
     /// they like.
     pub rates: Vec<ToolRate>,
+    /// Before which calls a person is asked: as configuration says, and the tool itself.
+    pub approve: ToolApproval,
     /// Preset answers, by the id of the question.
     pub answers: BTreeMap<String, Sourced<Value>>,
     /// What was wrong with the disk cache when the tool was loaded for this.
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
     /// What is wrong with what it says of itself, which then counts for nothing.
     pub description_problem: Option<String>,
+    /// Why its component is not run: it is another one than it must be.
+    pub refused: Option<String>,
 }
 
 /// A tool as far as it is known without being loaded.
@@ -144,9 +151,14 @@ impl Tool {
         missing.map(|(_, missing)| missing_line(&self.name, &self.grants, &missing))
     }
 
-    /// Why it cannot work, where it is not granted what it cannot do without: the line that
-    /// would grant that.
+    /// Why it cannot work: its component is another one than it must be, or it is not granted
+    /// what it cannot do without, with the line that would grant that.
     pub fn unavailable(&self) -> Option<String> {
+        let refused = self.refused.clone();
+        refused.or_else(|| self.lacks_required())
+    }
+
+    fn lacks_required(&self) -> Option<String> {
         unavailable(&self.name, &self.source, &self.grants, &self.requested_grants)
     }
 
@@ -266,7 +278,7 @@ impl Tool {
     }
 }
 
-/// As [`Tool::unavailable`].
+/// As [`Tool::unavailable`], of what it is not granted.
 fn unavailable(
     name: &ToolName,
     source: &ToolSource,
@@ -304,6 +316,7 @@ fn missing_line(tool: &ToolName, grants: &ToolGrants, missing: &MissingGrant) ->
 
 /// Sums a tool up without loading it.
 pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
+    let mut refused = None;
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
             let says = inner.builtin(&name.value).ok().map(describe_builtin).map(Some);
@@ -327,12 +340,25 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 }
                 _ => "bytes".to_owned(),
             };
-            let says = match leaves_open(tool) {
-                false => None,
-                true => inner.component_source(&tool.source.value).ok().and_then(|source| {
-                    inner.host.known_description(&source, Metering::of(&tool.limits.limits()))
-                }),
+            let leaves_open = leaves_open(tool);
+            let known = match leaves_open || is_pinned(tool) && tool.is_enabled() {
+                false => Ok(None),
+                true => match inner.component_source(&tool.source.value) {
+                    Ok(source) => {
+                        let metering = Metering::of(&tool.limits.limits());
+                        inner.host.known_description(&source, metering)
+                    }
+                    Err(_) => Ok(None),
+                },
             };
+            let says = known.unwrap_or_else(|error| {
+                refused = Some(error.to_string());
+                None
+            });
+            let says = says.filter(|says| {
+                refused = refused.take().or_else(|| recorded::refused(tool, says));
+                leaves_open && refused.is_none()
+            });
             let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
             (shown, says)
         }
@@ -361,9 +387,10 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
     let says = says.flatten();
     let requested = says.as_ref().and_then(|says| says.grants.as_ref());
     let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
-    let unavailable = requested.filter(|_| tool.is_enabled()).and_then(|requested| {
+    let unavailable = requested.and_then(|requested| {
         unavailable(&tool.name, &tool.source.value, &tool.grants, &requested)
     });
+    let unavailable = refused.or(unavailable).filter(|_| tool.is_enabled());
     let description = configured.or_else(|| says.and_then(|says| says.description));
     Summary {
         name: tool.name.clone(),
@@ -411,6 +438,11 @@ pub(crate) fn resolve(
         }
         false => None,
     };
+    if let Some(reason) =
+        asked.as_ref().and_then(|component| recorded::refused(tool, component.described()))
+    {
+        return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
+    }
     let identity = asked.as_ref().map(Component::identity);
     let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&tool.name)
@@ -457,7 +489,7 @@ pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, Too
 /// What is known of components without loading them, each asked for once: one
 /// component may be many tools, and it is read to find it in the cache.
 #[derive(Default)]
-pub(crate) struct Known(HashMap<(ComponentSource, Metering), Option<Described>>);
+pub(crate) struct Known(HashMap<(ComponentSource, Metering), Result<Option<Described>, LoadError>>);
 
 impl Known {
     /// As [`kitbag_host::Host::known_description`].
@@ -466,11 +498,11 @@ impl Known {
         inner: &Inner,
         source: ComponentSource,
         metering: Metering,
-    ) -> Option<&Described> {
+    ) -> Result<Option<&Described>, &LoadError> {
         let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
             inner.host.known_description(source, *metering)
         });
-        known.as_ref()
+        known.as_ref().map(Option::as_ref)
     }
 }
 
@@ -481,12 +513,23 @@ pub(crate) fn resolve_known(
     tool: &kitbag_config::Tool,
     known: &mut Known,
 ) -> Result<(Tool, bool), ToolboxError> {
-    let says = match leaves_open(tool) {
+    let leaves_open = leaves_open(tool);
+    let says = match leaves_open || is_pinned(tool) {
         true => {
             let source = inner.component_source(&tool.source.value)?;
             match known.description(inner, source, Metering::of(&tool.limits.limits())) {
-                Some(says) => says,
-                None => return Ok((with(inner, tool, None)?, true)),
+                Ok(Some(says)) if leaves_open => match recorded::refused(tool, says) {
+                    None => says,
+                    refused => {
+                        return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                    }
+                },
+                Ok(None) if leaves_open => return Ok((with(inner, tool, None)?, true)),
+                Ok(_) => &Described::Nothing,
+                Err(error) => {
+                    let refused = Some(error.to_string());
+                    return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                }
             }
         }
         false => &Described::Nothing,
@@ -534,6 +577,7 @@ fn with(
     let requested = says.grants.as_ref().map(RequestedGrants::read);
     // What cannot be read has been refused where the tool was asked.
     let requested = requested.and_then(Result::ok).unwrap_or_default();
+    let approve = approval::rules(&tool.approve, Some(&says));
     let any_object = || Sourced::default(json!({ "type": "object" }).into());
     Ok(Tool {
         name: tool.name.clone(),
@@ -563,9 +607,11 @@ fn with(
         requested_grants: requested,
         limits: tool.limits.clone(),
         rates: tool.rates.clone(),
+        approve,
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
         description_problem: None,
+        refused: None,
     })
 }
 
@@ -578,6 +624,11 @@ fn by_tool_text(value: String) -> Sourced<String> {
 fn leaves_open(tool: &kitbag_config::Tool) -> bool {
     let source = &tool.source.value;
     source.is_component() && (tool.description.is_none() || source.parameters().is_none())
+}
+
+/// Whether its component must have a digest.
+fn is_pinned(tool: &kitbag_config::Tool) -> bool {
+    matches!(&tool.source.value, ToolSource::Local(local) if !local.pins.is_empty())
 }
 
 /// What a model reads of the directories that a tool of files is granted.

@@ -62,6 +62,12 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     })
 }
 
+/// The diff that stands in the arguments.
+pub(crate) fn rendered(call: &Call) -> Option<String> {
+    let arguments: Arguments = call.arguments().ok()?;
+    Some(format!("apply_patch\n{}", arguments.patch))
+}
+
 /// Chooses the path of a patch that may mean two: the one where something is. Of a new file it
 /// is the one without a letter before it, unless there is a directory of that name.
 fn resolve(call: &Call, patch: &mut FilePatch) -> Result<(), ErrorInfo> {

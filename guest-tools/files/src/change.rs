@@ -103,6 +103,11 @@ impl Change {
 impl Target {
     /// Reads what is there, through symbolic links, and makes sure that it may be written.
     pub(crate) fn read(location: Location) -> Result<Self, ErrorInfo> {
+        Self::read_as(location, false)
+    }
+
+    /// The same. With `preview` nothing is written, so that it need not be possible.
+    pub(crate) fn read_as(location: Location, preview: bool) -> Result<Self, ErrorInfo> {
         let file = follow(&location)?;
         let found = match stat(&file.path) {
             Ok(found) => found,
@@ -120,8 +125,10 @@ impl Target {
             return Err(opened.too_large("changing a file"));
         }
         // Its place could be taken even where its permissions forbid to write it.
-        let writable = OpenOptions::new().write(true).open(&file.path);
-        writable.map_err(|error| explain(&location, "written", &error))?;
+        if !preview {
+            let writable = OpenOptions::new().write(true).open(&file.path);
+            writable.map_err(|error| explain(&location, "written", &error))?;
+        }
         let Some(content) = opened.read_whole()? else {
             return Err(opened.too_large("changing a file"));
         };

@@ -88,6 +88,23 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     })
 }
 
+/// The diff that stands in the arguments.
+pub(crate) fn rendered(call: &Call) -> Option<String> {
+    let arguments: Arguments = call.arguments().ok()?;
+    let mut shown = format!("edit_file {}\n", arguments.path);
+    for edit in &arguments.edits {
+        shown.push_str(if edit.all { "@@ everywhere @@\n" } else { "@@\n" });
+        for (sign, text) in [('-', &edit.old_text), ('+', &edit.new_text)] {
+            for line in text.lines() {
+                shown.push(sign);
+                shown.push_str(line);
+                shown.push('\n');
+            }
+        }
+    }
+    Some(shown)
+}
+
 /// Makes one edit; says why it cannot be made.
 pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<(), String> {
     let (old, new) = (unix(&edit.old_text), unix(&edit.new_text));

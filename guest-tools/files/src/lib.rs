@@ -60,6 +60,18 @@ impl Tool for Files {
             None => Err(ErrorInfo::new(format!("there is no tool `{}` here", call.name())).into()),
         }
     }
+
+    fn format_arguments(call: &Call, _: IgnoredAny) -> String {
+        let rendered = match call.name() {
+            "edit_file" => edit::rendered(call),
+            "apply_patch" => apply::rendered(call),
+            _ => None,
+        };
+        rendered.unwrap_or_else(|| {
+            let arguments: Value = call.arguments().unwrap_or_default();
+            format!("{} {arguments}", call.name())
+        })
+    }
 }
 
 /// A tool that changes the workspace.

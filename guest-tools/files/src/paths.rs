@@ -21,6 +21,9 @@ const COUNTED: u64 = 100_000;
 #[serde(deny_unknown_fields)]
 struct Make {
     path: String,
+    /// The host alone asks for one, here and below: no caller has this argument.
+    #[serde(default)]
+    preview: bool,
 }
 
 pub(crate) fn describe_make(name: &str) -> Description {
@@ -41,6 +44,12 @@ pub(crate) fn make(call: &Call) -> Result<String, Stop> {
         }
         _ => explain(&location, "made", &error),
     };
+    if arguments.preview {
+        return Ok(match stat(&location.path) {
+            Ok(found) if found.kind == Kind::Directory => "[exists already]\n".into(),
+            _ => format!("[would make the directory `{}`]\n", location.given),
+        });
+    }
     let made = make_directories(&location.path).map_err(failed)?;
     Ok(match made.len() {
         0 => "[exists already]\n".into(),
@@ -56,6 +65,8 @@ struct Move {
     to: String,
     #[serde(default)]
     overwrite: bool,
+    #[serde(default)]
+    preview: bool,
 }
 
 pub(crate) fn describe_move(name: &str) -> Description {
@@ -116,6 +127,15 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
                 );
                 return Err(ErrorInfo::new(message).into());
             }
+            if arguments.preview {
+                return Ok(format!(
+                    "[would replace `{}` ({}) by `{}` ({})]\n",
+                    to.given,
+                    size(there.size),
+                    from.given,
+                    size(found.size)
+                ));
+            }
             check_changeable(&from, "moved")?;
             check_changeable(&to, "written")?;
             let question = format!(
@@ -131,6 +151,9 @@ pub(crate) fn rename(call: &Call) -> Result<String, Stop> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(explain(&to, "written", &error).into()),
+    }
+    if arguments.preview {
+        return Ok(format!("[would move `{}` to `{}`]\n", from.given, to.given));
     }
     let mut made = Vec::new();
     if let Some((above, _)) = to.split() {
@@ -166,6 +189,8 @@ struct Remove {
     path: String,
     #[serde(default)]
     recursive: bool,
+    #[serde(default)]
+    preview: bool,
 }
 
 pub(crate) fn describe_remove(name: &str) -> Description {
@@ -212,6 +237,9 @@ pub(crate) fn remove(call: &Call) -> Result<String, Stop> {
             let message = format!("`{given}` is {what}; `recursive` removes it with all of that");
             return Err(ErrorInfo::new(message).into());
         }
+    }
+    if arguments.preview {
+        return Ok(format!("[would remove `{given}`: {what}]\n"));
     }
     check_changeable(&location, "removed")?;
     if !call.ask(Ask::consent("remove", format!("Remove `{given}` ({what})?")))? {

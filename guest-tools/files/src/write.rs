@@ -20,6 +20,9 @@ struct Arguments {
     expect: Option<String>,
     #[serde(default)]
     dry_run: bool,
+    /// The host alone asks for one, with grants to read only: no caller has this argument.
+    #[serde(default)]
+    preview: bool,
 }
 
 pub(crate) fn describe(name: &str) -> Description {
@@ -45,13 +48,16 @@ pub(crate) fn describe(name: &str) -> Description {
 pub(crate) fn run(call: &Call) -> Result<String, Stop> {
     let arguments: Arguments = call.arguments()?;
     let location = Location::of_file(call, &arguments.path)?;
-    change(arguments.dry_run, || {
-        let target = Target::read(location.clone())?;
+    change(arguments.dry_run || arguments.preview, || {
+        let target = Target::read_as(location.clone(), arguments.preview)?;
         check_expected(&location, arguments.expect.as_deref(), target.content.as_deref())?;
         let Some(old) = target.content.clone() else {
             let content = arguments.content.clone().into_bytes();
             let lines = count(arguments.content.lines().count() as u64, "line", "lines");
-            let answer = format!("[new file, {lines}, digest {}]\n", digest(&content));
+            let mut answer = format!("[new file, {lines}, digest {}]\n", digest(&content));
+            if arguments.preview {
+                answer.insert_str(0, &diff("", &arguments.content));
+            }
             return Ok((vec![Change::new(target, Some(content))], answer));
         };
         let bytes = old.len() as u64;

@@ -80,7 +80,8 @@
 //!
 //! `format-arguments` answers `probe read (0 directories)`: the number of
 //! directories that it could reach while it did that. For `emit` it says too what
-//! came of emitting something there, and so it does when it describes itself.
+//! came of emitting something there, and so it does when it describes itself. With the
+//! argument `rendered` it answers that text, loops without end (`spin`) or traps (`panic`).
 
 #![forbid(unsafe_code)]
 
@@ -200,6 +201,12 @@ impl Tool for Probe {
         let directories =
             sentence::count(places::Places::open().count(), "directory", "directories");
         let line = format!("{} {action} ({directories})", call.name());
+        match arguments.text_or("rendered", "") {
+            "" => {}
+            "spin" => resources::endless(),
+            "panic" => panic!("it does not render"),
+            text => return text.to_owned(),
+        }
         match arguments.text_or("do", "") {
             "emit" => format!("{line}; {}", reports::unheard()),
             _ => line,

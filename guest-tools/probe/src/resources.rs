@@ -24,6 +24,11 @@ const PAGE_BYTES: usize = 4096;
 const NANOSECONDS: u64 = 1_000_000;
 
 pub(crate) fn spin(_: &Call, _: &Arguments) -> Result<String, Stop> {
+    endless()
+}
+
+/// A loop without end and without calls.
+pub(crate) fn endless() -> ! {
     let mut number = 0_u64;
     loop {
         number = black_box(number.wrapping_add(1));

@@ -146,6 +146,21 @@ impl<T: Answer> Ask<T> {
         self
     }
 
+    /// Says what the question is about, in a word that rules of a person's can be about: `db:drop`
+    /// may be denied, or never be answered by what they have set beforehand. Letters, digits,
+    /// `:`, `_`, `-` and `.`, at most 64 of them.
+    #[must_use]
+    pub fn class(mut self, class: &str) -> Self {
+        let answer_type = &mut self.question.answer_type;
+        let mut object = match serde_json::from_str(answer_type) {
+            Ok(Value::Object(object)) => object,
+            _ => Map::from_iter([(answer_type.clone(), json!({}))]),
+        };
+        object.insert("class".to_owned(), class.into());
+        *answer_type = Value::Object(object).to_string();
+        self
+    }
+
     /// The question as it crosses the boundary.
     pub fn question(&self) -> &Question {
         &self.question
@@ -325,6 +340,9 @@ mod tests {
     fn a_question_says_what_kind_of_answer_it_takes() {
         check_type(&Ask::boolean("q", "").suggest(&true), "boolean", Some("true"));
         check_type(&Ask::consent("q", ""), r#"{"boolean":{},"consent":true}"#, None);
+        let dropping = Ask::consent("q", "").class("db:drop");
+        check_type(&dropping, r#"{"boolean":{},"class":"db:drop","consent":true}"#, None);
+        check_type(&Ask::text("q", "").class("a"), r#"{"class":"a","text":{}}"#, None);
         check_type(&Ask::text("q", "").suggest(&"a b".into()), "text", Some("a b"));
         check_type(&Ask::integer("q", "").suggest(&-3), "integer", Some("-3"));
         check_type(&Ask::number("q", "").suggest(&0.5), "number", Some("0.5"));

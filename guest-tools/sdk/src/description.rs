@@ -119,6 +119,14 @@ impl Description {
         self.with("grants", grants)
     }
 
+    /// Sets before which calls the tool would like a person to be asked: `"on-write"`,
+    /// `"always"`, or conditions on arguments, `{ "when": { "path": "secrets/**" } }`. It adds to
+    /// what the configuration says.
+    #[must_use]
+    pub fn approve(self, approve: Value) -> Self {
+        self.with("approve", approve)
+    }
+
     /// Adds a prompt that the component serves, as the Model Context Protocol has
     /// it: `name`, `title`, `description`, `arguments`.
     #[must_use]
@@ -175,7 +183,8 @@ mod tests {
             .input_schema(json!({ "type": "object" }))
             .output_schema(json!(true))
             .annotations(json!({ "readOnlyHint": true }))
-            .grants(json!({ "env": ["LANG"] }));
+            .grants(json!({ "env": ["LANG"] }))
+            .approve(json!("always"));
         assert_eq!(
             serde_json::from_str::<Value>(&description.to_string()).unwrap(),
             json!({
@@ -186,6 +195,7 @@ mod tests {
                 "outputSchema": true,
                 "annotations": { "readOnlyHint": true },
                 "grants": { "env": ["LANG"] },
+                "approve": "always",
             })
         );
     }

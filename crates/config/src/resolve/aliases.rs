@@ -60,15 +60,19 @@ impl Identity {
 }
 
 impl Resolver<'_> {
-    /// Lets the rates of the user's own file hold for every name of a tool together, and
-    /// turns off a workspace's name for what that file has turned off.
+    /// Lets the rates of the user's own file hold for every name of a tool together, has a
+    /// person asked before calls by any name where that file says so, and turns off a
+    /// workspace's name for what that file has turned off.
     pub(super) fn aliases(
         &self,
         configs: &[(&SourceFile, &ConfigFile)],
         tools: &mut BTreeMap<ToolName, Tool>,
     ) {
         let own = self.own_tools(configs);
-        let says = |own: &OwnTool<'_>| own.at.value.rate.is_some() || own.at.value.enable.is_some();
+        let says = |own: &OwnTool<'_>| {
+            let ToolConfig { rate, enable, approve, .. } = own.at.value;
+            rate.is_some() || enable.is_some() || approve.is_some()
+        };
         let has_switch = |(file, config): &(&SourceFile, &ConfigFile)| {
             file.layer() == Layer::User && config.toolsets.is_some()
         };
@@ -89,6 +93,15 @@ impl Resolver<'_> {
             .filter_map(|(name, own)| {
                 let rate = tools.get(name)?.rates.first()?.clone();
                 Some((meant(name, own)?, rate))
+            })
+            .collect();
+        let approvals: Vec<_> = own
+            .iter()
+            .filter_map(|(name, own)| {
+                let origin = own.at.inner(|tool| tool.approve.as_ref())?.origin();
+                let mut rules = tools.get(name)?.approve.rules.iter();
+                let rule = rules.find(|rule| rule.origin == origin)?.clone();
+                Some((meant(name, own)?, rule))
             })
             .collect();
         let off: Vec<_> = own
@@ -113,6 +126,14 @@ impl Resolver<'_> {
                 let others =
                     rates.iter().filter(|(of, rate)| of == identity && rate.counted_as != *name);
                 tool.rates.extend(others.map(|(_, rate)| rate.clone()));
+            }
+            if own.is_none_or(|own| own.at.value.approve.is_none()) {
+                let others = approvals.iter().filter(|(of, _)| of == identity);
+                for (_, rule) in others {
+                    if !tool.approve.rules.contains(rule) {
+                        tool.approve.rules.push(rule.clone());
+                    }
+                }
             }
             let other = off.iter().find(|(of, other, _)| of == identity && other != name);
             if let (None, Some((_, other, reason))) = (own, other) {

@@ -19,7 +19,7 @@ use crate::key::KeyPath;
 use crate::limit_set::{EffectiveLimits, KnownLimits};
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
-use crate::sources::{Sources, VARIABLES};
+use crate::sources::{Sources, TRUST_VARIABLE, VARIABLES};
 use crate::text::{did_you_mean, known_words};
 use crate::written::At;
 
@@ -77,6 +77,9 @@ pub(crate) fn overrides(sources: &Sources<'_>, report: &mut Report) -> Overrides
             }
             "KITBAG_LIMITS_COMPILE" if is_set => {
                 limits.compile = sourced(parse_duration(value), origin, report);
+            }
+            TRUST_VARIABLE if is_set && !["0", "1"].contains(&value.as_str()) => {
+                report.origin(origin, Problem::TrustVariable { value: value.to_owned() }, None);
             }
             known if VARIABLES.contains(&known) => {}
             name => {
@@ -142,20 +145,39 @@ impl Resolver<'_> {
             limits = known.map(
                 &mut (&mut *self, path),
                 |(resolver, path), key, ((limit, at), ceiling)| {
+                    let ceiling = resolver.bound(at, &limit, ceiling);
                     resolver.limit(&path.key(key), key, &SIZE, at, ceiling).unwrap_or(limit)
                 },
                 |(resolver, path), key, ((limit, at), ceiling)| {
+                    let ceiling = resolver.bound(at, &limit, ceiling);
                     resolver.limit(&path.key(key), key, &TIME, at, ceiling).unwrap_or(limit)
                 },
                 |(resolver, path), key, ((limit, at), ceiling)| {
+                    let ceiling = resolver.bound(at, &limit, ceiling);
                     resolver.number(&path.key(key), key, at, ceiling).unwrap_or(limit)
                 },
                 |(resolver, path), key, ((limit, at), ceiling)| {
+                    let ceiling = match &limit {
+                        Some(limit) => resolver.bound(at, limit, ceiling),
+                        None => ceiling,
+                    };
                     resolver.number(&path.key(key), key, at, ceiling).or(limit)
                 },
             );
         }
         limits
+    }
+
+    /// What a layer may set a limit to at most, where it has the value `limit` without it: a
+    /// workspace that is not trusted raises none.
+    fn bound<T: Clone, U>(
+        &self,
+        at: Option<At<'_, U>>,
+        limit: &Sourced<T>,
+        ceiling: Option<Sourced<T>>,
+    ) -> Option<Sourced<T>> {
+        let is_of_user = at.is_none_or(|at| at.file.layer() == Layer::User);
+        if self.is_untrusted() && !is_of_user { Some(limit.clone()) } else { ceiling }
     }
 
     /// The memory of a server: what the person's own file says, and less where the
@@ -179,6 +201,8 @@ impl Resolver<'_> {
             };
             if value < LEAST_SERVER_MEMORY {
                 self.report.at(at, Problem::LittleServerMemory { value });
+            } else if file.layer() != Layer::User && value > memory.value && self.is_untrusted() {
+                continue;
             } else if file.layer() != Layer::User && value > memory.value {
                 let own = Box::new(memory.clone());
                 let file = self.own_file.map(Arc::from);
@@ -244,6 +268,9 @@ impl Resolver<'_> {
         let Some(ceiling) = ceiling else { return true };
         if at.file.layer() == Layer::User || *value <= ceiling.value {
             return true;
+        }
+        if self.is_untrusted() {
+            return false;
         }
         let problem = Problem::AboveCeiling {
             key: key.to_string(),

@@ -3,12 +3,14 @@
 
 mod aliases;
 pub(crate) mod allowed_leaks;
+pub(crate) mod approve;
 pub(crate) mod audit;
 mod ceiling;
 mod fit;
 pub(crate) mod grants;
 mod limits;
 pub(crate) mod network;
+pub(crate) mod output;
 mod parameters;
 mod resolver;
 mod scripts;
@@ -18,10 +20,11 @@ mod served;
 mod tools;
 mod toolsets;
 mod topics;
+mod untrusted;
 mod value;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
 pub(crate) use scripts::said;
@@ -32,12 +35,13 @@ use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
 use toolsets::{Switches, WorkspacePlace};
 
-use crate::config::{Config, SecretStore, own_directories};
+use crate::config::{Config, SecretStore, ToolGrants, own_directories};
 use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::path::{Bases, settled};
+use crate::problem::Problem;
 use crate::sources::{ComponentTool, Sources};
 use crate::trust::owners;
 
@@ -54,12 +58,16 @@ pub(crate) fn resolve(
         workspace,
         ignored,
         trust,
+        mut workspace_trust,
+        content,
+        named,
         files,
         configs,
         found,
         scripts,
         named_script,
         tool_links,
+        locks,
         invalid,
     } = read;
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
@@ -67,18 +75,24 @@ pub(crate) fn resolve(
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
+    let is_untrusted = workspace_trust.untrusted().is_some();
+    let nothing = ToolGrants::nothing();
     let deny = grants::http::deny(&configs, report);
-    let switches = Switches::new(&configs, place, sources.own_file(), ignored.is_some());
+    let is_ignored = ignored.is_some() || is_untrusted;
+    let switches = Switches::new(&configs, place, sources.own_file(), is_ignored);
     let mut resolver = Resolver {
         bases: Bases { root: &root.value, home: sources.home.as_deref() },
         builtins: sources.builtins,
         bytes_tools: &sources.bytes_tools,
         files: &files,
         scripts: &scripts,
+        locks: &locks,
         invalid: &invalid,
         overrides: &overrides.limits,
         ceilings: &ceilings,
         grant_ceiling: &grant_ceiling,
+        workspace_ceiling: if is_untrusted { &nothing } else { &grant_ceiling },
+        trust: &workspace_trust,
         deny: &deny,
         variables: sources.variables,
         own_file: sources.own_file(),
@@ -89,6 +103,7 @@ pub(crate) fn resolve(
         guard: Guard::default(),
         linked: Vec::new(),
         own_secrets: BTreeMap::new(),
+        approve_default: None,
         switches,
         warnings: overrides.unknown.clone(),
         report,
@@ -97,13 +112,20 @@ pub(crate) fn resolve(
         .iter()
         .filter_map(|(file, config)| Some((*file, config.limits.as_ref()?)))
         .collect();
-    let lowered = lowered(EffectiveLimits::default(), &ceilings);
+    let defaults = match is_untrusted {
+        true => EffectiveLimits::untrusted(),
+        false => EffectiveLimits::default(),
+    };
+    let lowered = lowered(defaults, &ceilings);
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
     let server_memory = resolver.server_memory(&configs);
     let secret_files = resolver.secret_files(&configs);
     resolver.own_secrets = resolver.secrets(&configs);
+    resolver.approve_default = resolver.approve_default(&configs);
+    let approve_classes = resolver.approve_classes(&configs);
     let network = resolver.network(&configs);
     let audit = resolver.audit(&configs);
+    let output = resolver.output(&configs);
     let secret_store = resolver.secret_store(&configs, sources);
     let private = private(sources, &secret_store);
     resolver.guard = Guard::new(GuardedPaths {
@@ -120,6 +142,9 @@ pub(crate) fn resolve(
         ..component.clone()
     });
     let mut tools = resolver.tools(&configs, &found, component, named_script.as_ref(), &limits);
+    if is_untrusted {
+        resolver.list_untrusted(&named, &mut tools, &limits);
+    }
     if let Some(call) = &sources.call_grants {
         resolver.call_grants(&mut tools, call);
     }
@@ -130,7 +155,11 @@ pub(crate) fn resolve(
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
+    let approve_default = resolver.approve_default;
     let warnings = resolver.warnings;
+    if warnings.iter().any(|it| matches!(it.problem, Problem::UntrustedTopic { .. })) {
+        workspace_trust.leave_out();
+    }
     let limits = limits.under(&overrides.limits);
     let ceiling = EffectiveLimits::default().under(&ceilings);
     let protected = sources.protected.clone();
@@ -139,6 +168,8 @@ pub(crate) fn resolve(
         has_workspace: exists,
         ignored,
         trust,
+        workspace_trust,
+        content,
         warnings,
         unmatched,
         state: sources.state.clone(),
@@ -148,6 +179,9 @@ pub(crate) fn resolve(
         deny,
         network,
         audit,
+        approve_default,
+        approve_classes,
+        output,
         limits,
         secret_files,
         secrets,
@@ -157,6 +191,7 @@ pub(crate) fn resolve(
         toolsets,
         tools,
         topics,
+        own_file: sources.own_file().map(Path::to_owned),
         private,
         protected,
         tool_links,

@@ -121,10 +121,11 @@ impl Resolver<'_> {
         let path = self.bases.absolute(at.value)?;
         let shown = shown_path(&path).to_string();
         let opened = open_own(&path, self.bases.home);
-        let pem = opened.and_then(file::read).map_err(|problem| {
+        let mut pem = opened.and_then(file::read).map_err(|problem| {
             let (path, problem) = (shown.clone(), problem.to_string());
             NetworkProblem::Unreadable { path, problem }
         })?;
+        file::take_mark(&mut pem);
         let mut count = 0;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             count += 1;

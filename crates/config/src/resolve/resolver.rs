@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
-use kitbag_policy::SecretName;
 use kitbag_policy::http::Deny;
+use kitbag_policy::{ApprovalRule, SecretName};
 
 use super::toolsets::Switches;
 use crate::config::Secret;
 use crate::config::ToolGrants;
-use crate::discover::FoundScript;
+use crate::discover::{FoundScript, Locks};
 use crate::error::{Diagnostic, Report};
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
@@ -20,6 +20,7 @@ use crate::limit_set::KnownLimits;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
 use crate::sources::{BuiltinTool, Variables};
+use crate::workspace_trust::WorkspaceTrust;
 use crate::written::{At, Span};
 
 /// What resolving needs to know, and what it has found out so far.
@@ -31,12 +32,18 @@ pub(super) struct Resolver<'a> {
     pub(super) files: &'a [SourceFile],
     /// The scripts of the workspace, by the names of their files.
     pub(super) scripts: &'a BTreeMap<ToolName, FoundScript>,
+    /// What was recorded of tools.
+    pub(super) locks: &'a Locks,
     pub(super) invalid: &'a InvalidKeys,
     /// What variables and flags say of limits.
     pub(super) overrides: &'a KnownLimits,
     pub(super) ceilings: &'a KnownLimits,
-    /// What a workspace can grant at most.
+    /// What the user's own file says that a workspace can grant at most.
     pub(super) grant_ceiling: &'a ToolGrants,
+    /// The same, or nothing of any kind where the workspace is not trusted.
+    pub(super) workspace_ceiling: &'a ToolGrants,
+    /// Whether the files of the workspace count.
+    pub(super) trust: &'a WorkspaceTrust,
     /// What no tool may ask for over HTTP.
     pub(super) deny: &'a Sourced<Arc<Deny>>,
     /// The variables of the environment that can be granted.
@@ -57,6 +64,8 @@ pub(super) struct Resolver<'a> {
     pub(super) linked: Vec<Linked>,
     /// The secrets of the user's own file.
     pub(super) own_secrets: BTreeMap<SecretName, Secret>,
+    /// Before which calls of all tools the user's own file has a person asked.
+    pub(super) approve_default: Option<Sourced<ApprovalRule>>,
     pub(super) switches: Switches,
     /// What is most likely a mistake and changes nothing else.
     pub(super) warnings: Vec<Diagnostic>,
@@ -64,6 +73,11 @@ pub(super) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// Whether of the files of the workspace counts what narrows alone.
+    pub(super) fn is_untrusted(&self) -> bool {
+        self.trust.untrusted().is_some()
+    }
+
     /// The absolute path that was meant at a place. Where another user decides what
     /// lies in the workspace, a path relative to it is none.
     pub(super) fn path(&mut self, at: At<'_, String>) -> Option<PathBuf> {

@@ -173,11 +173,12 @@ fn is_own(at: &At<'_, String>) -> bool {
 
 /// Takes out of a header what any tool may say of itself.
 pub(crate) fn said(script: &mut ScriptConfig) -> ToolConfig {
-    let ScriptConfig { title, description, parameters, output: _, grants: _ } = script;
+    let ScriptConfig { title, description, parameters, output: _, grants: _, approve } = script;
     ToolConfig {
         title: title.take(),
         description: description.take(),
         parameters: parameters.take(),
+        approve: approve.take(),
         ..ToolConfig::default()
     }
 }

@@ -66,7 +66,7 @@ impl<'a> Resolver<'a> {
         }
         let mut tools = BTreeMap::new();
         let taken = self.taken_scripts(tables.iter());
-        for (name, found) in found {
+        for (name, found) in self.listed_components(found).collect::<Vec<_>>() {
             let tables = tables.remove(name).unwrap_or_default();
             self.check_no_script(name, &tables, "it is a component in `.kitbag/tools`");
             let is_unused = self.is_unused(name, &found.shown, Some(&found.wasm), &tables);
@@ -74,7 +74,7 @@ impl<'a> Resolver<'a> {
             let candidate = Candidate::new(name, found, Script::None, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
-        for (name, script) in self.scripts {
+        for (name, script) in self.listed_scripts(self.scripts, found).collect::<Vec<_>>() {
             let own = tables.remove(name);
             if own.is_none() && taken.contains(&name) {
                 continue;
@@ -101,6 +101,9 @@ impl<'a> Resolver<'a> {
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for (name, tables) in tables {
+            if is_built_elsewhere(&tables) {
+                continue;
+            }
             let script = self.named_script(&tables);
             let candidate = Candidate::new(&name, None, script, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
@@ -113,11 +116,12 @@ impl<'a> Resolver<'a> {
         }
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
-            let local = ToolSource::Local(LocalTool { wasm, replaces: None, parameters: None });
+            let local = ToolSource::Local(LocalTool::new(wasm, None, None));
             let source = Sourced { value: local, origin: Origin::Caller };
             let grants = self.grants(&name, Vec::new(), true, None, Code::Own);
             let tool = Tool::of_caller(name.clone(), source, limits.clone().under(self.overrides));
-            tools.insert(name, Tool { grants, ..tool });
+            let approve = self.approve(&[]);
+            tools.insert(name, Tool { grants, approve, ..tool });
         }
         if let Some((name, script)) = named_script {
             let script = Script::Found(script);
@@ -185,7 +189,8 @@ impl<'a> Resolver<'a> {
                 let toolset = Some(builtin.toolset.to_owned());
                 let limits = self.under(limits, Some(builtin)).under(self.overrides);
                 let tool = Tool::of_caller(name, source, limits);
-                vacant.insert(Tool { toolset, disabled, grants, ..tool });
+                let approve = self.approve(&[]);
+                vacant.insert(Tool { toolset, disabled, grants, approve, ..tool });
             }
         }
     }
@@ -196,6 +201,7 @@ impl<'a> Resolver<'a> {
         let path = tools.key(name.as_str());
 
         self.check_manifest(candidate);
+        self.check_dev(candidate);
         let enable = copied(parts, |tool| tool.enable.as_ref());
         let is_named =
             matches!(candidate.script, Script::Found(FoundScript { is_named: true, .. }));
@@ -228,6 +234,11 @@ impl<'a> Resolver<'a> {
             .then(|| self.named(PYTHON));
         let grants: Vec<_> = all(parts, |tool| tool.grants.as_ref()).collect();
         let disabled = match (builtin, &enable) {
+            (Some(builtin), enable) if self.is_untrusted() => {
+                let is_own = |at: &&At<'_, _>| at.file.layer() == Layer::User;
+                let own: Vec<_> = grants.iter().filter(is_own).copied().collect();
+                self.disabled(builtin, enable.as_ref(), &own)
+            }
             (Some(builtin), enable) => self.disabled(builtin, enable.as_ref(), &grants),
             (None, Some(Sourced { value: false, origin })) => {
                 Some(Disabled::Tool { origin: origin.clone() })
@@ -247,7 +258,9 @@ impl<'a> Resolver<'a> {
             }
             _ => Code::Own,
         };
+        let is_untrusted = self.is_untrusted() && code == Code::Workspace && builtin.is_none();
         let asks = builtin.or(python.flatten());
+        let grants = if is_untrusted { Vec::new() } else { grants };
         let grants = self.grants(name, grants, disabled.is_none(), asks, code);
         let layers: Vec<_> = parts
             .iter()
@@ -256,9 +269,10 @@ impl<'a> Resolver<'a> {
         let limits = self.under(limits, asks);
         let limits = self.limits(&path.key("limits"), &layers, &limits);
         let rate = self.rate(parts);
+        let approve = self.approve(parts);
         let counted = |rates| ToolRate { rates, counted_as: (*name).clone() };
         let answers = self.answers(parts);
-        Some(Tool {
+        let tool = Tool {
             name: (*name).clone(),
             source: source?,
             enable: enable.unwrap_or(Sourced::default(true)),
@@ -269,8 +283,10 @@ impl<'a> Resolver<'a> {
             grants,
             limits: limits.under(self.overrides),
             rates: rate.map(counted).into_iter().collect(),
+            approve,
             answers,
-        })
+        };
+        Some(if is_untrusted { Self::untrusted(tool) } else { tool })
     }
 
     /// Whether a component or a script of the workspace has a name that stands for another tool
@@ -311,6 +327,16 @@ impl<'a> Resolver<'a> {
         for (key, span) in source_keys(at.value) {
             let problem = Problem::NotInManifest { tool: candidate.name.to_string(), key };
             self.report.span(at.file, span, problem, None);
+        }
+    }
+
+    /// Refuses a file of a workspace that says of a tool that the user builds it.
+    fn check_dev(&mut self, candidate: &Candidate<'_>) {
+        for at in all(&candidate.parts, |tool| tool.dev.as_ref()) {
+            if at.file.layer() != Layer::User {
+                let (key, file) = ("dev", self.own_file.map(Arc::from));
+                self.report.at(at, Problem::NotOwnFile { key, file });
+            }
         }
     }
 
@@ -356,6 +382,7 @@ impl<'a> Resolver<'a> {
         let said = candidate.said_of_kind();
         self.fixed(&said, "parameters", candidate, |tool| tool.parameters.as_ref());
         self.fixed(&said, "wasm", candidate, |tool| tool.wasm.as_ref());
+        self.fixed(&said, "dev", candidate, |tool| tool.dev.as_ref());
         for at in all(&said, |tool| tool.replaces.as_ref()) {
             self.report.at(at, Problem::ReplacesNothing { tool: name.to_string() });
         }
@@ -456,7 +483,21 @@ impl<'a> Resolver<'a> {
         let wasm = self.wasm(candidate, path);
         let replaces = self.replaces(parts);
         let parameters = self.component_parameters(parts, path);
-        Some(LocalTool { wasm: wasm?, replaces, parameters })
+        let mut local = LocalTool::new(wasm?, replaces, parameters);
+        if let Some(dev) = last(&candidate.tables, |tool| tool.dev.as_ref()) {
+            local.dev = dev.sourced(*dev.value);
+        }
+        let lock = match candidate.is_of_workspace() {
+            true => {
+                local.layer = Layer::Workspace;
+                &self.locks.workspace
+            }
+            false => &self.locks.user,
+        };
+        if let Some(recorded) = lock.recorded(name) {
+            local.record(name, recorded);
+        }
+        Some(local)
     }
 
     /// The built-in that a local tool or a script replaces on purpose.
@@ -619,6 +660,19 @@ impl<'a> Candidate<'a> {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
+}
+
+/// Whether the user's own file says no more of a tool than that they build it, and it is a tool
+/// of another workspace.
+fn is_built_elsewhere(tables: &[Part<'_, ToolConfig>]) -> bool {
+    let is_dev = |part: &Part<'_, ToolConfig>| {
+        let tool = part.at.value;
+        part.at.file.layer() == Layer::User
+            && tool.dev.is_some()
+            && tool.script.is_none()
+            && source_keys(tool).next().is_none()
+    };
+    tables.iter().all(is_dev)
 }
 
 /// The keys that say where the component of a tool is, as far as they are written.

@@ -1,20 +1,24 @@
 //! The topics of the team's knowledge.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
 use kitbag_contract::ToolName;
 use kitbag_contract::text::{is_hidden, nearest};
+use kitbag_files::canonical;
 use kitbag_glob::Glob;
 
 use super::resolver::Resolver;
 use crate::config::{Tool, Topic};
 use crate::error::Diagnostic;
-use crate::file::SourceFile;
+use crate::file::{Layer, SourceFile};
 use crate::format::{ConfigFile, TopicConfig};
 use crate::key::KeyPath;
 use crate::origin::Sourced;
+use crate::path::is_fixed;
 use crate::problem::Problem;
 use crate::text::did_you_mean;
+use crate::workspace_trust::{TrustedBy, WorkspaceTrust};
 use crate::written::{At, Part, Written, all, copied, last, merge};
 
 /// The longest id, in characters.
@@ -33,6 +37,9 @@ impl Resolver<'_> {
         for parts in merge(tables) {
             let key = parts[0].key;
             let Some(topic) = self.topic(&parts) else { continue };
+            if self.leads_out(&topic, &parts) {
+                continue;
+            }
             // A topic that is taken away leaves its names to others.
             if topic.enable.value {
                 let title = last(&parts, |topic| topic.title.as_ref());
@@ -85,9 +92,12 @@ impl Resolver<'_> {
                 None
             }
         };
+        let subjects = subjects?;
+        let within = self.within(&subjects.value, last(parts, |topic| topic.subjects.as_ref()));
         Some(Topic {
             id: id.to_owned(),
-            subjects: subjects?,
+            subjects,
+            within,
             enable: copied(parts, |topic| topic.enable.as_ref()).unwrap_or(Sourced::default(true)),
             title: title.unwrap_or_else(|| Sourced::default(id.to_owned())),
             introduction: copied(parts, |topic| topic.introduction.as_ref()),
@@ -99,6 +109,42 @@ impl Resolver<'_> {
                 .chain(entries("disabled", last(parts, |topic| topic.disabled.as_ref())))
                 .collect(),
         })
+    }
+
+    /// Where the documents of a topic have to lie when they are read. Links of a workspace lead
+    /// out of it only where a person has said so.
+    fn within(&self, subjects: &Path, at: Option<At<'_, String>>) -> Option<PathBuf> {
+        let is_of_user = at.is_some_and(|at| at.file.layer() == Layer::User && is_fixed(at.value));
+        if is_of_user {
+            return None;
+        }
+        let root = self.canonical_root.to_owned();
+        match self.trust {
+            WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => Some(root),
+            WorkspaceTrust::Trusted(TrustedBy::Record(_)) => {
+                let place = canonical(subjects);
+                // The record has each place outside.
+                Some(if place.starts_with(&root) { root } else { place })
+            }
+            WorkspaceTrust::Trusted(_) => None,
+        }
+    }
+
+    /// Whether a topic of a workspace that is not trusted lies outside of it: a warning says so.
+    fn leads_out(&mut self, topic: &Topic, parts: &[Part<'_, TopicConfig>]) -> bool {
+        let subjects = last(parts, |topic| topic.subjects.as_ref());
+        let is_of_user = subjects.is_none_or(|at| at.file.layer() == Layer::User);
+        if !self.is_untrusted() || is_of_user {
+            return false;
+        }
+        let path = canonical(&topic.subjects.value);
+        let leads_out = !path.starts_with(self.canonical_root);
+        if leads_out {
+            let problem = Problem::UntrustedTopic { topic: topic.id.clone(), path };
+            let origin = topic.subjects.origin.clone();
+            self.warnings.push(Diagnostic { origin, problem, excerpt: None, hint: None });
+        }
+        leads_out
     }
 
     fn strings<'a>(

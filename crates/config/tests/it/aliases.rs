@@ -181,5 +181,8 @@ fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
         )
     };
     assert_eq!(grants(user), beyond(" (/t/h/config.toml:4:7)"));
-    assert_eq!(grants("[ceiling.grants]\nhttp = []\n"), beyond(""));
+    // A ceiling of another kind does not limit it.
+    let fixture = Fixture::new(&format!("{alias}grants.env = [\"CI\"]\n"));
+    let config = fixture.user("[ceiling.grants]\nhttp = []\n").load();
+    assert_eq!(config.tools["study"].grants.value.variables.len(), 1);
 }

@@ -98,7 +98,9 @@ fn a_built_in_that_asks_for_its_callers_tools_has_them_and_two_hundred_calls() {
     check("", &own("grants]\ntools = {}"), ("", 200));
     check(&own("grants]\ntools = { note = \"notes\" }"), "", ("tool note → notes", 200));
     // What a workspace grants counts as for any tool.
-    check("", &own("grants]\ntools = { note = \"notes\" }"), ("", 200));
+    let note = own("grants]\ntools = { note = \"notes\" }");
+    check("", &note, ("tool note → notes", 200));
+    check("[ceiling.grants]\ntools = []\n", &note, ("", 200));
     let above = Fixture::new(&own("limits]\ntool_calls = 201"));
     let errors = load(&Sources { builtins: &builtins, ..above.sources() }).unwrap_err();
     assert!(errors.to_string().contains("above the ceiling of `200`"), "{errors}");
@@ -221,17 +223,17 @@ fn a_workspace_lets_tools_be_called_within_the_ceiling_alone() {
     const PLACE: &str = " (/t/h/config.toml:5:9)";
     let alias = of_workspace("{ page = \"fetch\" }");
     let line = "tool page → fetch # .kitbag/config.toml:2:11";
-    check(FETCH, &alias, &[&beyond("11", "", "[\"fetch\"]")]);
+    check(FETCH, &alias, &[line]);
     // What the caller may call need not be this.
     for other in ["[\"notes\"]", "[]", "\"caller\""] {
         check(&ceiling(other), &alias, &[&beyond("11", PLACE, "[\"fetch\"]")]);
     }
     check(&ceiling("[\"notes\", \"fetch\"]"), &alias, &[line]);
     let caller = of_workspace("\"caller\"");
-    check(FETCH, &caller, &[&beyond("9", "", "\"caller\"")]);
     check(&ceiling("[\"notes\", \"fetch\"]"), &caller, &[&beyond("9", PLACE, "\"caller\"")]);
     let line = "tools → whatever its caller may call # .kitbag/config.toml:2:9";
     check(&ceiling("\"caller\""), &caller, &[line]);
+    check(FETCH, &caller, &[line]);
     check_rows(
         &Fixture::new("").user(&ceiling("[\"notes\"]")),
         "ceiling.grants",
@@ -266,8 +268,9 @@ fn a_workspace_narrows_which_tools_the_user_lets_be_called() {
            # .kitbag/config.toml:2:11"],
     );
     check(&user, &of_workspace("{}"), &[]);
-    let wider =
-        granted(&Fixture::new(&of_workspace("{ page = \"fetch\", note = \"notes\" }")).user(&user));
+    let bound = |user: &str| format!("{user}[ceiling.grants]\ntools = []\n");
+    let wider = of_workspace("{ page = \"fetch\", note = \"notes\" }");
+    let wider = granted(&Fixture::new(&wider).user(&bound(&user)));
     assert_eq!(wider[0], "tool note → notes # .kitbag/config.toml:2:27");
     assert!(wider[1].contains("this grant does not count"), "{wider:?}");
     assert_eq!(
@@ -282,7 +285,7 @@ fn a_workspace_narrows_which_tools_the_user_lets_be_called() {
     let same = of_workspace("{ page = { tool = \"fetch\", rate = \"1/h, 1/d\" } }");
     check(&user, &same, &["tool page → fetch, at most 1/h, 1/d # .kitbag/config.toml:2:11"]);
     let other = of_workspace("{ more = { tool = \"fetch\", rate = \"1/h\" } }");
-    let found = granted(&Fixture::new(&other).user(&user));
+    let found = granted(&Fixture::new(&other).user(&bound(&user)));
     assert!(found[0].contains("this grant does not count"), "{found:?}");
 }
 
@@ -295,8 +298,9 @@ fn a_component_of_the_workspace_calls_nothing_that_the_user_grants_its_name() {
         config.tools["count"].grants.value.tools.lines()
     };
     let same = "[tools.count.grants]\ntools = { page = \"fetch\" }\n";
+    assert_eq!(tools("", ""), [""; 0]);
     for workspace in ["", same] {
-        assert_eq!(tools("", workspace), [""; 0]);
+        assert_eq!(tools("[ceiling.grants]\ntools = []\n", workspace), [""; 0]);
         let ceiling = "[ceiling.grants]\ntools = [\"fetch\"]\n";
         assert_eq!(tools(ceiling, workspace), ["tool page → fetch"]);
     }

@@ -89,7 +89,7 @@ fn a_mark_stays_below_its_place_after_an_escaped_character() {
   3 | \"\\u{200b}y\" = 1
     | ^^^^^^^^^^^
   known keys: `source`, `builtin`, `replaces`, `wasm`, `script`, `title`, `description`, `enable`, `parameters`, `grants`, \
-         `limits`, `rate`, `answers`",
+         `limits`, `rate`, `dev`, `answers`",
     );
 }
 
@@ -177,7 +177,7 @@ b = { subjects = "b", learned = ["a", 1], disabled = "b", intro = "x" }
             "C:15:26: missing key `guest` in `tools.count.grants.filesystem[0]`",
             "C:15:42: `tools.count.grants.filesystem[1]` takes a table, not the integer `3`",
             "C:15:80: `tools.count.grants.filesystem[2].mode` takes `ro` or `rw`, not the integer `1`",
-            "C:15:86: unknown key `udp` in `tools.count.grants`; known keys: `filesystem`, `http`, `env`, `config`, \
+            "C:15:86: unknown key `udp` in `tools.count.grants`; known keys: `filesystem`, `http`, `deny`, `env`, `config`, \
              `secrets`, `storage`, `tools`",
             "C:16:11: `tools.count.answers` takes a table, not the integer `3`",
             "C:19:5: `knowledge.a` takes a table, not the integer `3`",
@@ -234,8 +234,10 @@ grants.filesystem = [{ hots = ".", guest = "/a" }]
 fn grants_that_are_not_enforced_do_not_exist() {
     check_problems(
         "[tools.a]\nsource = \"local\"\nwasm = \"a.wasm\"\n[tools.a.grants]\nhttp = []\ntelepathy = true\n",
-        &["C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, \
-             `env`, `config`, `secrets`, `storage`, `tools`"],
+        &[
+            "C:6:1: unknown key `telepathy` in `tools.a.grants`; known keys: `filesystem`, `http`, `deny`, \
+             `env`, `config`, `secrets`, `storage`, `tools`",
+        ],
     );
 }
 

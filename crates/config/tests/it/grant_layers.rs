@@ -93,11 +93,18 @@ fn a_workspace_narrows_the_users_own_grants_without_a_ceiling() {
 #[test]
 fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
     let beyond = |place: &str, setting: &str| {
+        let column = if setting.starts_with("secrets") { 11 } else { 7 };
+        let column = if setting.starts_with("http") { 8 } else { column };
         format!(
             ".kitbag/config.toml:{place}: this grant does not count: what the files and components \
-             of a workspace are granted counts only within `[ceiling.grants]` of your own file; to \
-             allow it, put `{setting}` under `[ceiling.grants]` in your own `/t/h/config.toml`"
+             of a workspace are granted counts only within `[ceiling.grants]` of your own file \
+             (/t/h/config.toml:8:{column}); to allow it, put `{setting}` under `[ceiling.grants]` in \
+             your own `/t/h/config.toml`"
         )
+    };
+    let bounded = |kind: &str, user: &str, workspace: &str, expected: &[&str]| {
+        let user = format!("{user}\n[ceiling.grants]\n{kind} = []");
+        check(kind, &user, workspace, expected);
     };
     let instead = |place: &str, kind: &str| {
         format!(
@@ -113,13 +120,13 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
             }
         )
     };
-    check(
+    bounded(
         "http",
         "[\"https://a.example.com\"]",
         "[\"https://b.example.com\"]",
         &[&beyond("2:9", "http = [\"https://b.example.com/**\"]"), &instead("2:8", "http")],
     );
-    check(
+    bounded(
         "http",
         "[\"https://a.example.com\"]",
         "[{ url = \"https://a.example.com\", methods = \"*\" }, \"https://a.example.com/x\"]",
@@ -129,20 +136,24 @@ fn what_a_workspace_does_not_get_says_what_it_takes_the_place_of() {
             &instead("2:8", "http"),
         ],
     );
-    check(
+    bounded(
         "env",
         "[\"LANG\"]",
         "[\"CI\"]",
         &[&beyond("2:8", "env = [\"CI\"]"), &instead("2:7", "env")],
     );
-    check(
+    bounded(
         "secrets",
         "{ github = { to = [\"https://api.github.com/repos/**\"] } }",
         "{ github = {} }",
         &[&beyond("2:13", "secrets = [\"github\"]"), &instead("2:11", "secrets")],
     );
     // A file without grants of its own is not spoken of.
-    check("env", "", "[\"CI\"]", &[&beyond("2:8", "env = [\"CI\"]")]);
+    let found = granted(
+        "[tools.learn.grants]\nenv = [\"CI\"]\n",
+        &format!("{SECRETS}# one\n# two\n[ceiling.grants]\nenv = []\n"),
+    );
+    assert_eq!(found, [beyond("2:8", "env = [\"CI\"]")]);
 }
 
 #[test]
@@ -187,7 +198,10 @@ fn allowed(own: &Lists, ceiling: &Lists, workspace: &Lists) -> Vec<bool> {
         list("http", http, |at| PATTERNS[at].to_owned())
             + &list("env", env, |at| format!("\"{}\"", VARIABLES[at]))
     };
-    let user = format!("[tools.learn.grants]\n{}[ceiling.grants]\n{}", text(own), text(ceiling));
+    // A kind that the ceiling does not name is not limited.
+    let (http, env) = ceiling.clone();
+    let ceiling = (Some(http.unwrap_or_default()), Some(env.unwrap_or_default()));
+    let user = format!("[tools.learn.grants]\n{}[ceiling.grants]\n{}", text(own), text(&ceiling));
     let workspace = format!("[tools.learn.grants]\n{}", text(workspace));
     let config = Fixture::new(&workspace).user(&user).load();
     let grants = &config.tools["learn"].grants.value;

@@ -166,10 +166,11 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     let beyond_a = beyond(".kitbag/config.toml:2:9", "http = [\"https://a.example/x/**\"]");
     let setting = "http = [{ url = \"https://b.example/**\", methods = [\"POST\"] }]";
     let beyond_b = beyond(".kitbag/config.toml:2:35", setting);
-    check(&Fixture::new(config).user(""), &[&beyond_a, &beyond_b]);
     let [beyond_a, beyond_b] = [beyond_a, beyond_b].map(|it| beyond_at("2:8", &it));
     check(&with("[ceiling.grants]\nhttp = []\n"), &[&beyond_a, &beyond_b]);
     let a = "GET, HEAD  https://a.example/x/** ← .kitbag/config.toml:2:9";
+    let b = "POST  https://b.example/** ← .kitbag/config.toml:2:35";
+    check(&with(""), &[a, b]);
     let ceiling = "[ceiling.grants]\nhttp = [\"https://*.example\", \"https://a.example\"]\n";
     check_problems_of(
         &with(ceiling),
@@ -181,7 +182,6 @@ fn a_workspaces_grants_count_within_the_ceiling_alone() {
     check(&with("[ceiling.grants]\nhttp = [\"https://*\"]\n"), &[a, &beyond_b]);
     // The line of the message allows it.
     let ceiling = format!("[ceiling.grants]\n{setting}\n");
-    let b = "POST  https://b.example/** ← .kitbag/config.toml:2:35";
     check(&with(&ceiling), &[b, &beyond_a]);
     let ceiling = "[ceiling.grants]\nhttp = [{ url = \"https://*\", methods = \"*\" }]\n";
     check(&with(ceiling), &[a, b]);

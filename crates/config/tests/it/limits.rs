@@ -239,7 +239,7 @@ fn a_variable_that_means_nothing_is_a_warning_with_the_nearest() {
             "environment KITBAG_LOG: unknown variable; known variables: `KITBAG_LIMITS_MEMORY`, \
              `KITBAG_LIMITS_TIME`, `KITBAG_LIMITS_OUTPUT`, `KITBAG_LIMITS_WRITTEN`, `KITBAG_LIMITS_REQUESTS`, `KITBAG_LIMITS_TOOL_CALLS`, \
              `KITBAG_LIMITS_FUEL`, `KITBAG_LIMITS_COMPILE`, \
-             `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`, `KITBAG_STATE_DIR`, \
+             `KITBAG_WORKSPACE`, `KITBAG_CONFIG`, `KITBAG_CACHE_DIR`, `KITBAG_STATE_DIR`, `KITBAG_TRUST_WORKSPACE`, \
              `KITBAG_PASSPHRASE`",
         ],
     );

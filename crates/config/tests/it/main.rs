@@ -1,6 +1,7 @@
 //! Everything through [`kitbag_config::load`], on directories that exist.
 
 mod aliases;
+mod approve;
 mod audit;
 mod callable_tools;
 mod ceilings;

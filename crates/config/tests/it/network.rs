@@ -52,7 +52,7 @@ fn own_roots_are_files_of_certificates_that_no_tool_changes() {
     let roots: Vec<_> = config.network.roots.iter().map(|roots| &*roots.value.pem).collect();
     assert_eq!(roots, [AUTHORITY.as_bytes(), two.as_bytes()]);
     let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
-    let table = config.guard().table(&[Writable::new(fixture.path("h"), id("h"))]);
+    let table = config.guard().table(&[kitbag_files::Writable::new(fixture.path("h"), id("h"))]);
     let forbids =
         |name: &str| table.forbids(id("h"), name, Some(id(&format!("h/{name}"))), Change::Put);
     assert!(forbids("ca.pem") && forbids("two.pem") && !forbids("other.pem"));

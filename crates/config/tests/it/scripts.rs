@@ -154,9 +154,11 @@ fn what_is_the_users_it_gets_within_the_ceilings_only() {
         let grants = &config.tools["words"].grants;
         (grants.value.variables.len(), grants.warnings.len())
     };
-    assert_eq!(variables(""), (0, 1));
+    let bound = "[ceiling.grants]\nenv = []\n";
+    assert_eq!(variables(""), (1, 0));
+    assert_eq!(variables(bound), (0, 1));
     // What the user grants a tool of the name is not for code of the workspace.
-    assert_eq!(variables("[tools.words]\ngrants.env = [\"LANG\"]\n"), (0, 1));
+    assert_eq!(variables(&format!("{bound}[tools.words]\ngrants.env = [\"LANG\"]\n")), (0, 1));
     assert_eq!(variables("[ceiling.grants]\nenv = [\"LANG\"]\n"), (1, 0));
 }
 

@@ -178,7 +178,8 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
              `/t/h/config.toml`"
         )
     };
-    let fixture = Fixture::new(workspace).user(OWN);
+    let bound = format!("{OWN}[ceiling.grants]\nsecrets = []\n");
+    let fixture = Fixture::new(workspace).user(&bound);
     let found = granted(&fixture);
     assert_eq!(found.len(), 2, "{found:?}");
     for (found, place) in found.iter().zip(["2:13", "3:8"]) {
@@ -313,7 +314,8 @@ fn the_programs_that_keep_secrets_are_not_changed_by_tools() {
     );
     let fixture = fixture.user(&user);
     let id = |path: &str| locate(&fixture.path(path)).unwrap().id();
-    let table = fixture.load().guard().table(&[Writable::new(fixture.path("w"), id("w"))]);
+    let table =
+        fixture.load().guard().table(&[kitbag_files::Writable::new(fixture.path("w"), id("w"))]);
     let check = |parent: &str, name: &str, expected: [bool; 3]| {
         let found = Some(id(&format!("{parent}/{name}")));
         let changes = [Change::Put, Change::Remove, Change::Content];

@@ -94,8 +94,9 @@ fn a_workspace_grants_the_default_and_only_the_users_own_file_more() {
     let shown_small = "storage 1 MiB, 10000 keys";
     check("true", "", "", DEFAULT, "");
     check(small, "", "", shown_small, "");
-    check(large, "", "", "", "storage = { quota = \"1 GiB\" }");
-    check("{ keys = 10_001 }", "", "", "", "storage = { keys = 10001 }");
+    check(large, "", "", shown_large, "");
+    check(large, "", "true", "", "storage = { quota = \"1 GiB\" }");
+    check("{ keys = 10_001 }", "", "true", "", "storage = { keys = 10001 }");
     check(large, "", large, shown_large, "");
     check(small, "", large, shown_small, "");
     // A lower ceiling binds what would be the default, too.
@@ -106,7 +107,7 @@ fn a_workspace_grants_the_default_and_only_the_users_own_file_more() {
     check(large, large, small, shown_large, "");
     check(small, large, "false", shown_small, "");
     check("false", large, "", "", "");
-    check("{ quota = \"2GiB\" }", large, "", "", "storage = { quota = \"2 GiB\" }");
+    check("{ quota = \"2GiB\" }", large, "true", "", "storage = { quota = \"2 GiB\" }");
 }
 
 #[test]

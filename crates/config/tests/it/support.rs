@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use kitbag_config::{BuiltinTool, Config, ConfigErrors, Sources, Variables, load};
+use kitbag_config::{
+    BuiltinTool, Config, ConfigErrors, Origin, Sourced, Sources, TrustSource, Variables, load,
+};
 use tempfile::TempDir;
 
 /// The built-in tools of every test: one that is given a directory by each call, and one
@@ -105,6 +107,7 @@ impl Fixture {
             home: self.has_home.then(|| self.path("h")),
             environment: self.environment.clone(),
             variables: Some(&self.variables),
+            trust: TrustSource::Said(Sourced { value: true, origin: Origin::Caller }),
             builtins: &*BUILTINS,
             ..Sources::default()
         }

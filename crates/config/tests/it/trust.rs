@@ -229,7 +229,7 @@ fn what_is_trusted_has_a_path_that_is_the_same_everywhere() {
             "/t/h/config.toml:2:21: `` is relative, and this file is for all workspaces; write an \
              absolute path, or one that starts with `~/`",
             "/t/h/config.toml:2:32: `trust.directories[3]` takes a string, not the integer `1`",
-            "/t/h/config.toml:3:1: unknown key `x` in `trust`; known keys: `directories`",
+            "/t/h/config.toml:3:1: unknown key `x` in `trust`; known keys: `directories`, `workspaces`",
         ],
     );
 }

@@ -14,7 +14,7 @@ pub(super) const EXTENSION: &str = ".kitbag";
 
 /// What tells a component from every other one: the digest of its content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Digest(pub(super) [u8; 32]);
+pub(crate) struct Digest(pub(crate) [u8; 32]);
 
 /// What names an entry: a component under one engine.
 #[derive(Clone, Copy, PartialEq, Eq)]

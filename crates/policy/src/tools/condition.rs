@@ -7,7 +7,7 @@ use std::str::FromStr;
 use kitbag_contract::text::shown;
 use serde_json::{Map, Number, Value};
 
-use super::pattern::{Misfit, TextPattern, TextPatternError};
+use super::pattern::{Misfit, TextPattern, TextPatternError, check_written};
 
 /// Which argument a condition is about: a top-level name, or a JSON pointer to what is in
 /// one.
@@ -98,7 +98,7 @@ impl ArgumentPath {
     }
 
     /// The value that arguments have there.
-    pub(super) fn find<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a Value> {
+    pub(crate) fn find<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a Value> {
         let Some(pointer) = self.0.strip_prefix('/') else { return arguments.get(&self.0) };
         let end = pointer.find('/').unwrap_or(pointer.len());
         let (name, rest) = pointer.split_at(end);
@@ -144,6 +144,71 @@ impl Condition {
         let value = path.find(arguments).ok_or((Misfit::Absent, None))?;
         let mut left = Self::ARRAY_BYTES;
         self.fits(value, &mut left).map_err(|(misfit, at)| (misfit, Some(at)))
+    }
+
+    /// Whether what arguments have somewhere may be meant: the opposite of [`check`](Self::check)
+    /// in what it does where that cannot be told. One element of an array that fits is enough, and
+    /// so is what cannot be compared: what is absent, null, an object, an empty array or too long,
+    /// and a text with segments `.` or `..` or control characters. A path is compared in each form
+    /// that it has below `root`, a guest path: with it, without it, and with single slashes.
+    pub fn may_hold(
+        &self,
+        path: &ArgumentPath,
+        arguments: &Map<String, Value>,
+        root: &str,
+    ) -> bool {
+        let mut left = Self::ARRAY_BYTES;
+        path.find(arguments).is_none_or(|value| self.may_be(value, root, &mut left))
+    }
+
+    fn may_be(&self, value: &Value, root: &str, left: &mut usize) -> bool {
+        match value {
+            Value::Array(elements) => {
+                elements.is_empty()
+                    || elements.iter().any(|element| self.may_be(element, root, left))
+            }
+            Value::String(text) => match left.checked_sub(text.len()) {
+                Some(rest) => {
+                    *left = rest;
+                    self.may_be_text(text, root)
+                }
+                None => true,
+            },
+            Value::Object(_) | Value::Null => true,
+            Value::Bool(value) => self.0.contains(&Expected::Bool(*value)),
+            Value::Number(value) => self.0.iter().any(|one| one.is_number(value)),
+        }
+    }
+
+    fn may_be_text(&self, text: &str, root: &str) -> bool {
+        let patterns = || {
+            self.0.iter().filter_map(|one| match one {
+                Expected::Text(pattern) => Some(pattern),
+                Expected::Bool(_) | Expected::Number(_) => None,
+            })
+        };
+        // A number or a boolean is not a text, whatever that is.
+        if patterns().next().is_none() {
+            return false;
+        }
+        if text.len() > TextPattern::TEXT_BYTES || check_written(text, false).is_err() {
+            return true;
+        }
+        let root = root.trim_end_matches('/');
+        let mut plain = String::with_capacity(text.len());
+        for c in text.chars() {
+            if c != '/' || !plain.ends_with('/') {
+                plain.push(c);
+            }
+        }
+        let plain = if plain.len() > 1 { plain.trim_end_matches('/') } else { &*plain };
+        let below = plain.strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
+        let above = (!plain.starts_with('/')).then(|| format!("{root}/{plain}"));
+        let forms = [Some(text), Some(plain), below, above.as_deref()];
+        patterns().any(|pattern| {
+            let fits = |form: &str| !matches!(pattern.check(form), Err(Misfit::Differs));
+            forms.into_iter().flatten().any(fits)
+        })
     }
 
     /// Whether a value fits, each element of an array by itself. `left` is how much text is
@@ -306,6 +371,7 @@ impl fmt::Display for Condition {
 
 #[cfg(test)]
 mod tests {
+    use kitbag_contract::WORKSPACE_GUEST_PATH;
     use serde_json::json;
 
     use super::*;
@@ -366,6 +432,51 @@ mod tests {
         check(json!("a*"), "x", json!({ "x": long }), Ok(()));
         let longer = [long, vec!["a".to_owned()]].concat();
         check(json!("a*"), "x", json!({ "x": longer }), Err(Misfit::Long));
+    }
+
+    #[test]
+    fn what_cannot_be_told_from_what_is_meant_may_be_it() {
+        let check = |condition: Value, arguments: Value, expected: bool| {
+            let condition = Condition::new(&condition).unwrap();
+            let path = ArgumentPath::new("path").unwrap();
+            let found =
+                condition.may_hold(&path, arguments.as_object().unwrap(), WORKSPACE_GUEST_PATH);
+            assert_eq!(found, expected, "{condition} {arguments}");
+        };
+        for pattern in ["secrets/**", "secrets/key", "/workspace/secrets/*", "**/key"] {
+            for text in [
+                "secrets/key",
+                "/workspace/secrets/key",
+                "secrets//key",
+                "//workspace///secrets/key",
+                "./secrets/key",
+                "a/../secrets/key",
+                "secrets/%2e%2e/key",
+                "a/..",
+                ".",
+                "secrets/\u{0}key",
+            ] {
+                check(json!(pattern), json!({ "path": text }), true);
+            }
+            check(json!(pattern), json!({ "path": "public/a" }), false);
+            check(json!(pattern), json!({ "path": "/workspace/public/a" }), false);
+            check(json!(pattern), json!({ "path": ["public/a", "secrets/key"] }), true);
+            check(json!(pattern), json!({ "path": ["public/a", ["b"]] }), false);
+            check(json!(pattern), json!({ "path": [] }), true);
+            check(json!(pattern), json!({ "path": {} }), true);
+            check(json!(pattern), json!({ "path": null }), true);
+            check(json!(pattern), json!({}), true);
+            check(json!(pattern), json!({ "path": 1 }), false);
+            check(json!(pattern), json!({ "path": "a".repeat(TextPattern::TEXT_BYTES + 1) }), true);
+        }
+        check(json!("secrets/**"), json!({ "path": "secrets/" }), true);
+        check(json!("secrets/**"), json!({ "path": "secrets" }), true);
+        check(json!(true), json!({ "path": true }), true);
+        check(json!(true), json!({ "path": false }), false);
+        check(json!(true), json!({ "path": "true" }), false);
+        check(json!(true), json!({}), true);
+        check(json!([1, "a"]), json!({ "path": 1.0 }), true);
+        check(json!([1, "a"]), json!({ "path": 2 }), false);
     }
 
     #[test]

@@ -319,7 +319,7 @@ fn without_tail(text: &str) -> (&str, Option<&str>) {
 }
 
 /// Refuses a text that could be read as another one than is written.
-fn check_written(text: &str, is_url: bool) -> Result<(), Misfit> {
+pub(super) fn check_written(text: &str, is_url: bool) -> Result<(), Misfit> {
     let decoded = decode_wholly(text.bytes());
     let Ok(decoded) = str::from_utf8(&decoded) else { return Err(Misfit::Control) };
     if text.contains(char::is_control) || decoded.contains(char::is_control) {

@@ -1,8 +1,11 @@
 //! `[ceiling.grants]` of the user's own file: what a workspace can grant at most.
 //!
-//! A kind that opens nothing outside of the workspace, such as `filesystem` and `config`,
-//! has no ceiling; that of `storage` is its default where nothing is said.
+//! A kind that is not named there is not limited, once the workspace is trusted. `filesystem`
+//! and `config` have no ceiling: what a person trusts shows the directories outside of the
+//! workspace.
 
+use kitbag_policy::HttpGrants;
+use kitbag_policy::tools::ToolGrants as CallableTools;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,27 +22,27 @@ use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, Written};
 
-/// What the files and components of a workspace can be granted, at most. Default: nothing but
-/// the default of `storage`.
+/// What the files and components of a trusted workspace can be granted, at most. A kind that is
+/// not named is not limited.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Ceilings of the grants")]
 pub(crate) struct CeilingGrantsConfig {
     /// Requests over HTTP: a grant of a workspace counts where one of these has all of it.
-    #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
+    #[schemars(extend("examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
     /// Variables of your environment, by exact name.
-    #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
+    #[schemars(extend("examples" = [["LANG", "CI"]]))]
     pub(crate) env: Option<Written<Vec<Written<String>>>>,
     /// Your secrets, by name.
-    #[schemars(extend("default" = [], "examples" = [["github"]]))]
+    #[schemars(extend("examples" = [["github"]]))]
     pub(crate) secrets: Option<Written<Vec<Written<String>>>>,
     /// What a tool may keep between its calls: `true` for 16 MiB and 10,000 keys, or a table.
-    #[schemars(extend("default" = true, "examples" = [{ "quota": "1GiB" }, false]))]
+    #[schemars(extend("examples" = [{ "quota": "1GiB" }, false]))]
     pub(crate) storage: Option<Written<StorageConfig>>,
     /// Other tools that a tool may call, by name: a list, or `"caller"`, which lets a
     /// workspace grant what the caller may call.
-    #[schemars(extend("default" = [], "examples" = [["search_files"], "caller"]))]
+    #[schemars(extend("examples" = [["search_files"], "caller"]))]
     pub(crate) tools: Option<Written<ToolsCeilingConfig>>,
 }
 
@@ -100,10 +103,24 @@ pub(super) fn replaces<T, U>(
     Some(effective.sourced(Problem::ReplacesOwnGrants { kind, own }))
 }
 
+impl ToolGrants {
+    /// A ceiling that names every kind, and lets nothing be granted.
+    pub(in crate::resolve) fn nothing() -> Self {
+        let mut nothing = Self::default();
+        nothing.set(|grants| &mut grants.http, Sourced::default(HttpGrants::default()));
+        nothing.set(|grants| &mut grants.variables, Sourced::default(Vec::new()));
+        nothing.set(|grants| &mut grants.secrets, Sourced::default(Vec::new()));
+        nothing.set(|grants| &mut grants.storage, Sourced::default(None));
+        nothing.set(|grants| &mut grants.tools, Sourced::default(CallableTools::None));
+        nothing
+    }
+}
+
 impl Resolver<'_> {
     /// Why an entry of a tool's grants does not count, if so: a workspace has written it, or
     /// the component that would get it, and it is within neither the ceiling nor what the
-    /// user's own file grants the tool.
+    /// user's own file grants the tool. Without a ceiling of its kind, what a workspace has
+    /// written counts where that is trusted.
     ///
     /// `kind` is the key of its kind, and `setting` what allows it under `[ceiling.grants]`, in
     /// TOML.
@@ -115,11 +132,17 @@ impl Resolver<'_> {
         (kind, setting): (&str, String),
     ) -> Option<Sourced<Problem>> {
         let is_own = entry.file.layer() == Layer::User && code == Code::Own;
-        (!is_own && !is_within).then(|| {
-            let file = self.own_file.map(Into::into);
-            let has_ceiling = self.grant_ceiling.has(kind);
-            let ceiling = has_ceiling.then(|| Box::new(self.grant_ceiling.origin_of(kind).clone()));
-            entry.sourced(Problem::BeyondGrantCeiling { ceiling, setting, file })
-        })
+        let has_ceiling = self.workspace_ceiling.has(kind);
+        // What the user grants a name of their own is not for the code of a workspace.
+        let is_trusted = self.trust.is_trusted() && entry.file.layer() != Layer::User;
+        if is_own || is_within || (is_trusted && !has_ceiling) {
+            return None;
+        }
+        if self.is_untrusted() {
+            return Some(entry.sourced(Problem::UntrustedGrant));
+        }
+        let file = self.own_file.map(Into::into);
+        let ceiling = has_ceiling.then(|| Box::new(self.grant_ceiling.origin_of(kind).clone()));
+        Some(entry.sourced(Problem::BeyondGrantCeiling { ceiling, setting, file }))
     }
 }

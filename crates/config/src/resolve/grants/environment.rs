@@ -78,7 +78,7 @@ impl Resolver<'_> {
                 }
                 continue;
             }
-            let ceiling = &self.grant_ceiling.value.variables;
+            let ceiling = &self.workspace_ceiling.value.variables;
             let is_within = is_own(entry) || ceiling.iter().any(|variable| variable.name == name);
             let setting = format!("env = [\"{name}\"]");
             if let Some(beyond) =

@@ -11,7 +11,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::config::{Tool, workspace_grant, writable};
+use crate::file::Layer;
 use crate::origin::{Origin, Sourced};
+use crate::path::is_fixed;
 use crate::problem::Problem;
 use crate::resolve::resolver::{Linked, Resolver};
 use crate::sources::BuiltinTool;
@@ -28,7 +30,8 @@ const MAX_GRANTS: usize = 64;
 #[schemars(inline, title = "Directory")]
 pub(crate) struct DirectoryGrantConfig {
     /// The directory: a path, relative to the workspace. It starts with `~/`
-    /// where it is in your home directory.
+    /// where it is in your home directory. `$TEMP` is a directory that each run has for itself,
+    /// empty and writable, and that is gone after it.
     #[schemars(extend("examples" = ["."]))]
     pub(crate) host: Written<String>,
     /// Where the tool finds it: an absolute path.
@@ -197,6 +200,12 @@ impl Resolver<'_> {
             let grants = access.map(|access| self.workspace_grant(access)).into_iter().collect();
             return Sourced { value: grants, origin: Origin::Tool };
         };
+        if self.is_untrusted() && effective.file.layer() == Layer::Workspace {
+            let held = self.directories(layers, is_enabled, builtin);
+            let own = builtin.map(|builtin| given_by_call(builtin).collect::<Vec<_>>());
+            let granted = self.narrowed(effective, &held.value, &own.unwrap_or_default());
+            return effective.sourced(granted);
+        }
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             for grant in weaker.value {
@@ -226,6 +235,34 @@ impl Resolver<'_> {
             }
         }
         effective.sourced(grants.into_iter().filter_map(Grant::finish).collect())
+    }
+
+    /// Of the directories that a workspace names which is not trusted, those that lie in what
+    /// the tool has without it: to read, and without files that look like secrets. `given` is
+    /// where calls are given others.
+    fn narrowed(
+        &mut self,
+        list: At<'_, Vec<Written<DirectoryGrantConfig>>>,
+        held: &[DirectoryGrant],
+        given: &[GuestPath],
+    ) -> Vec<DirectoryGrant> {
+        let mut granted: Vec<DirectoryGrant> = Vec::new();
+        for grant in list.value.iter().take(MAX_GRANTS) {
+            let DirectoryGrantConfig { host, guest, mode: _, include: _, protected: _ } =
+                &grant.value;
+            let Ok(path) = self.bases.absolute(&host.value) else { continue };
+            let Ok(directory) = self.directory(&path) else { continue };
+            let Ok(guest) = GuestPath::new(guest.value.as_str()) else { continue };
+            let is_held = held.iter().any(|held| directory.path.starts_with(&held.host));
+            let is_free = given.iter().all(|given| !given.overlaps(&guest))
+                && granted.iter().all(|other| other.guest != guest);
+            if is_held && is_free {
+                let (host, identity) = (directory.path, Some(directory.identity));
+                let grant = workspace_grant(host, identity);
+                granted.push(DirectoryGrant { guest, ..grant });
+            }
+        }
+        granted
     }
 
     /// Refuses grants where a built-in finds what its calls are given.
@@ -313,6 +350,21 @@ impl Resolver<'_> {
         let include = self.include(at);
         let protected = self.protected(at);
         let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
+        if at.value.host.value == DirectoryGrant::TEMPORARY {
+            let host = Some(DirectoryGrant::TEMPORARY.into());
+            // Nothing that another program runs lies there.
+            let (access, include, protected) = (Access::ReadWrite, Vec::new(), Some(Vec::new()));
+            return Grant {
+                at,
+                host,
+                identity: None,
+                guest,
+                access,
+                include,
+                protected,
+                is_enabled,
+            };
+        }
         let mut identity = None;
         let host = at.inner(|grant| Some(&grant.host)).and_then(|host| {
             let path = self.path(host)?;
@@ -327,6 +379,17 @@ impl Resolver<'_> {
                 }
             };
             let canonical = directory.path;
+            if !self.trust.is_trusted()
+                && !is_fixed(host.value)
+                && !canonical.starts_with(self.canonical_root)
+            {
+                let reason = format!(
+                    "a link leads out of the workspace, to `{}`, and the workspace is not trusted",
+                    shown_path(&canonical)
+                );
+                self.report.at(host, DirectoryProblem::NoDirectory { host: path, reason });
+                return None;
+            }
             if let Some(private) = self.guard.private_above(&canonical) {
                 let problem = DirectoryProblem::NeverReadable { host: canonical, private };
                 self.report.at(host, problem);

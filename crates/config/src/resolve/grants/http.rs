@@ -141,6 +141,25 @@ pub(in crate::resolve) fn deny(
 }
 
 impl Resolver<'_> {
+    /// What a tool must not ask for, besides what no tool may: each layer can only add to it.
+    pub(super) fn tool_denies(
+        &mut self,
+        layers: Vec<At<'_, Vec<Written<String>>>>,
+        tool: &mut ToolGrants,
+    ) {
+        let mut patterns = Vec::new();
+        for entry in layers.iter().flat_map(|list| list.value.iter().map(|it| it.at(list.file))) {
+            match UrlPattern::parse_denied(entry.value) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(error) => self.report.at(entry, HttpProblem::from(error)),
+            }
+        }
+        if !patterns.is_empty() {
+            let all = self.deny.value.patterns().iter().cloned().chain(patterns);
+            tool.value.http.deny = Arc::new(Deny::new(all.collect()));
+        }
+    }
+
     /// What a tool may ask of servers. What a workspace grants beyond the ceiling and the
     /// user's own grants is left out.
     pub(super) fn http(
@@ -153,7 +172,7 @@ impl Resolver<'_> {
         tool.value.http.deny = Arc::clone(&self.deny.value);
         let Some(effective) = layers.pop() else { return };
         let own = own_of(&layers, code);
-        let mut bound = self.grant_ceiling.value.http.grants.clone();
+        let mut bound = self.workspace_ceiling.value.http.grants.clone();
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             let weaker_grants = grants(weaker, self.report).into_iter();

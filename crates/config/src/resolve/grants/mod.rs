@@ -23,6 +23,7 @@ use self::filesystem::DirectoryGrantConfig;
 use self::http::HttpConfig;
 use self::secrets::SecretGrantConfig;
 use self::storage::StorageConfig;
+pub(super) use self::tools::ConditionConfig;
 use self::tools::ToolsConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
@@ -44,6 +45,10 @@ pub(crate) struct GrantsConfig {
     /// of a workspace's file count within `[ceiling.grants]` of your own.
     #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
     pub(crate) http: Option<Written<HttpConfig>>,
+    /// What the tool must not ask for over HTTP, whatever it is granted: patterns as in `http`,
+    /// which are read widely. Those of every file count.
+    #[schemars(extend("default" = [], "examples" = [["https://internal.example.com"]]))]
+    pub(crate) deny: Option<Written<Vec<Written<String>>>>,
     /// Variables of your environment, by exact name: the tool finds them in its own. One that
     /// is not set is left out. `{ name = "GITHUB_TOKEN", secret = "github" }` holds a
     /// placeholder of a secret. Those of a workspace's file count within `[ceiling.grants]` of
@@ -95,6 +100,8 @@ impl Resolver<'_> {
         grants.set(|grants| &mut grants.directories, directories);
         let http = of_kind(&layers, |grants| grants.http.as_ref());
         self.http(http, is_enabled, code, &mut grants);
+        let denied = of_kind(&layers, |grants| grants.deny.as_ref());
+        self.tool_denies(denied, &mut grants);
         let variables = of_kind(&layers, |grants| grants.env.as_ref());
         let placeholders = self.variables(variables, is_enabled, code, &mut grants);
         self.config_values(&of_kind(&layers, |grants| grants.config.as_ref()), &mut grants);

@@ -78,7 +78,7 @@ impl Resolver<'_> {
         for (at, named) in
             effective.map_or_else(Vec::new, |effective| self.named_secrets(effective))
         {
-            let ceiling = &self.grant_ceiling.value.secrets;
+            let ceiling = &self.workspace_ceiling.value.secrets;
             let is_within = ceiling.iter().chain(&own_grants).any(|bound| bound.names(&named));
             let SecretGrant { name, within, .. } = named;
             match self.secret_grant(&name, at, code, is_within) {
@@ -96,7 +96,10 @@ impl Resolver<'_> {
                     granted.push(SecretGrant { within, ..grant });
                 }
                 Err(problem) => {
-                    all_count &= !matches!(problem.value, Problem::BeyondGrantCeiling { .. });
+                    all_count &= !matches!(
+                        problem.value,
+                        Problem::BeyondGrantCeiling { .. } | Problem::UntrustedGrant
+                    );
                     grants.warnings.extend(is_enabled.then_some(problem));
                 }
             }
@@ -106,7 +109,7 @@ impl Resolver<'_> {
         }
         let mut origin = effective.map(|effective| effective.origin());
         for (at, Placeholder { variable, secret, is_own }) in placeholders {
-            let ceiling = &self.grant_ceiling.value.secrets;
+            let ceiling = &self.workspace_ceiling.value.secrets;
             let is_within = is_own || ceiling.iter().any(|grant| grant.name == secret);
             match self.secret_grant(&secret, at, code, is_within) {
                 Ok(grant) => {

@@ -39,8 +39,7 @@ pub(super) fn ceiling(
 }
 
 impl ToolGrants {
-    /// What a workspace can let a tool keep, by these ceilings: the default where the user's
-    /// own file says nothing of it, since that opens nothing outside of the sandbox.
+    /// What a tool of a workspace may keep by default, by these ceilings.
     pub(super) fn storage_ceiling(&self) -> Option<StorageGrant> {
         match self.has(StorageGrant::KEY) {
             true => self.value.storage,
@@ -66,7 +65,7 @@ impl Resolver<'_> {
                 return;
             };
             let value = StorageGrant::default();
-            let ceiling = self.grant_ceiling.storage_ceiling();
+            let ceiling = self.workspace_ceiling.storage_ceiling();
             let is_within = ceiling.is_some_and(|ceiling| value.is_within(&ceiling));
             if is_within || self.is_own_choice(builtin) {
                 let granted = Sourced { value: Some(value), origin: Origin::Tool };
@@ -85,7 +84,7 @@ impl Resolver<'_> {
         }
         let Some(mut granted) = grant(effective, self.report) else { return };
         if let Some(wanted) = granted {
-            let bounds = [self.grant_ceiling.storage_ceiling(), own_grant];
+            let bounds = [self.workspace_ceiling.storage_ceiling(), own_grant];
             let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
             let setting = wanted.as_setting();
             if let Some(beyond) =

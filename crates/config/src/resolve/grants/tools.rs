@@ -55,6 +55,13 @@ pub(crate) struct ToolGrantConfig {
 #[serde(transparent)]
 pub(crate) struct ConditionConfig(AnyValue);
 
+impl ConditionConfig {
+    /// As it was written.
+    pub(crate) fn any(&self) -> &toml::Value {
+        &self.0.0
+    }
+}
+
 impl JsonSchema for ConditionConfig {
     fn inline_schema() -> bool {
         true
@@ -187,7 +194,7 @@ impl Resolver<'_> {
             return;
         };
         let own = own_of(&layers, code);
-        let mut bounds = vec![self.grant_ceiling.value.tools.clone()];
+        let mut bounds = vec![self.workspace_ceiling.value.tools.clone()];
         // A weaker layer is overridden, but must be valid all the same.
         for weaker in layers {
             let said = said(weaker, name, self.report);

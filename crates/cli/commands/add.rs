@@ -1,0 +1,385 @@
+//! `kitbag add`.
+
+pub(crate) mod asked;
+pub(crate) mod place;
+pub(crate) mod shown;
+pub(crate) mod source;
+pub(crate) mod table;
+pub(crate) mod trusted;
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use kitbag::Config;
+use kitbag::config::{Layer, LockedTool, ToolSource};
+use kitbag::contract::ToolName;
+use kitbag::host::Described;
+use kitbag::toolbox::DescribedParts;
+use serde_json::json;
+
+use self::asked::{Asked, Bounds};
+use self::place::Place;
+use self::source::Source;
+use self::table::ToolTable;
+use self::trusted::TrustBefore;
+use crate::commands::{Global, Limits};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kitbag add ~/Downloads/weather.wasm
+  kitbag add ~/Downloads/weather --user
+  kitbag add weather.wasm --yes --grant wishes
+
+In a directory, and beside a component, a manifest is read, too: one of kitbag's own, skill.toml,
+manifest.yaml, NAME.capabilities.json or policy.yaml. What it asks for is shown and grants nothing
+by itself.")]
+pub(crate) struct Args {
+    /// The component, or a directory that holds it
+    #[arg(value_name = "FILE.wasm | DIR")]
+    path: PathBuf,
+    /// Call the tool by this name [default: what it calls itself, else the name of its file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<ToolName>,
+    /// Choose this tool, where a component has several
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Add it for all workspaces, beside your own config.toml
+    #[arg(long)]
+    user: bool,
+    /// Add it without asking
+    #[arg(long)]
+    yes: bool,
+    /// What to grant it: nothing, or what it would like [default: you are asked, and nothing
+    /// with --yes]
+    #[arg(long, value_name = "GRANTS")]
+    grant: Option<GrantChoice>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum GrantChoice {
+    /// Nothing
+    None,
+    /// What it would like
+    Wishes,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag(Limits::default())?;
+        let config = kitbag.toolbox().config();
+        let home = Global::home();
+        let source = Source::read(&self.path, home.as_deref())?;
+        let layer = if self.user { Layer::User } else { Layer::Workspace };
+        let place = Place::new(layer, config, &global)?;
+        let limits = config.limits.limits();
+        let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
+        let own = self.chosen(&described)?;
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => own.unwrap_or_else(|| source.name(&described)),
+        };
+        check_known_inside(&described, &name)?;
+        let is_unfinished = check_free(config, &place, &name, &source)?;
+        let bounds = Bounds { config, layer, home: home.as_deref() };
+        let asked = Asked::of(&source, &described, &name, &bounds);
+        let addition = Addition {
+            parts: source.parts(&described, &name),
+            name,
+            source: &source,
+            described: &described,
+            asked: &asked,
+            place: &place,
+            is_unfinished,
+            is_new_workspace: !config.has_workspace,
+        };
+        if global.json && !self.yes {
+            let error = CliError::NotAgreed(ask_with_yes(&addition.name));
+            output::json(&addition.as_value(None))?;
+            output::note(&error.report());
+            return Ok(error.exit());
+        }
+        let is_wished = self.agreed(&addition, global.json)?;
+        addition.write(is_wished, &global)?;
+        addition.report(is_wished, global.json)?;
+        Ok(Exit::Done)
+    }
+
+    /// The tool of a component that is meant. `None`: the component has one at most.
+    fn chosen(&self, described: &Described) -> Result<Option<ToolName>, CliError> {
+        let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let all = || kitbag::contract::text::alternatives(&names);
+        match &self.tool {
+            Some(own) if names.contains(&own.as_str()) => {
+                let name = ToolName::new(own.as_str());
+                name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
+            }
+            Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
+                "the component has no tool `{own}`; its tools are {}",
+                all()
+            ))),
+            None if names.len() > 1 => Err(CliError::Usage(format!(
+                "the component has several tools: choose {} with `--tool`",
+                all()
+            ))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Shows the tool and asks. Whether it gets what it would like.
+    fn agreed(&self, addition: &Addition<'_>, as_json: bool) -> Result<bool, CliError> {
+        let Addition { name, source, described, asked, place, .. } = addition;
+        if !as_json {
+            output::data(&shown::tool(name, source, described, asked))?;
+        }
+        let wished = self.grant == Some(GrantChoice::Wishes);
+        if self.yes {
+            return Ok(wished);
+        }
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(CliError::NotAgreed(ask_with_yes(name)));
+        }
+        let path = place.component(name.as_str());
+        // A directory that is no workspace yet is made one.
+        let into = match addition.is_new_workspace {
+            true => path.display().to_string(),
+            false => place.shown(&path),
+        };
+        let (question, wishes): (_, &[&str]) = match self.grant {
+            Some(GrantChoice::None) => ("with no grants? [yes, no]", &[]),
+            Some(GrantChoice::Wishes) => ("with all that it would like? [yes, no]", &["y", "yes"]),
+            None => {
+                ("? [wishes: grant what it would like, none: grant nothing, no]", &["w", "wishes"])
+            }
+        };
+        let plain: &[&str] = match self.grant {
+            Some(GrantChoice::None) => &["y", "yes"],
+            Some(GrantChoice::Wishes) => &[],
+            None => &["none"],
+        };
+        let gap = if question.starts_with('?') { "" } else { " " };
+        let answer = ask(&format!("Add it as {into}{gap}{question}: "))?;
+        match &*answer {
+            answer if wishes.contains(&answer) => Ok(true),
+            answer if plain.contains(&answer) => Ok(false),
+            _ => Err(CliError::NotAgreed(format!("`{name}` was not added"))),
+        }
+    }
+}
+
+/// A component that has several tools knows them by their own names.
+fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliError> {
+    let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+    match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
+        true => Err(CliError::Usage(format!(
+            "the component has several tools and knows them by their own names, and `{name}` is none \
+             of them; leave out `--name`"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What is said where there is nobody to ask.
+fn ask_with_yes(name: &ToolName) -> String {
+    format!(
+        "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
+         add it with `--yes --grant none` or `--yes --grant wishes`"
+    )
+}
+
+/// Reads a line from the terminal.
+pub(crate) fn ask(question: &str) -> Result<String, CliError> {
+    let mut line = String::new();
+    output::ask(question)
+        .and_then(|()| io::stdin().lock().read_line(&mut line))
+        .map_err(|source| CliError::Read { path: "standard input".into(), source })?;
+    Ok(line.trim().to_lowercase())
+}
+
+/// Refuses a name that another tool has, and says where. Whether the tool was added halfway
+/// before.
+fn check_free(
+    config: &Config,
+    place: &Place,
+    name: &ToolName,
+    source: &Source,
+) -> Result<bool, CliError> {
+    let Some(tool) = config.tools.get(name.as_str()) else {
+        let path = place.component(name.as_str());
+        return match path.symlink_metadata() {
+            Ok(_) => Err(taken(name, &format!("`{}`", place.shown(&path)))),
+            Err(_) => Ok(false),
+        };
+    };
+    let holder = match &tool.source.value {
+        ToolSource::Builtin { .. } => "a built-in tool".to_owned(),
+        ToolSource::Local(local) => {
+            let path = &local.wasm.value;
+            let recorded =
+                local.recorded.as_ref().filter(|_| *path == place.component(name.as_str()));
+            match recorded {
+                Some(_) if path.symlink_metadata().is_err() => return Ok(true),
+                Some(recorded) if recorded.tool.component == source.component.digest => {
+                    return Err(CliError::Usage(format!(
+                        "`{name}` is this component already ({})",
+                        recorded.place
+                    )));
+                }
+                Some(recorded) => {
+                    return Err(CliError::Usage(format!(
+                        "the name `{name}` is taken by `{}` ({}); replace it with `kitbag update {name} \
+                         FILE`, or give this one another name with `--name`",
+                        place.shown(path),
+                        recorded.place
+                    )));
+                }
+                None => format!("`{}`", place.shown(path)),
+            }
+        }
+        ToolSource::Script(script) => format!("the script `{}`", place.shown(&script.path.value)),
+        ToolSource::Bytes(_) | ToolSource::Native => "another tool".to_owned(),
+    };
+    Err(taken(name, &holder))
+}
+
+fn taken(name: &ToolName, holder: &str) -> CliError {
+    CliError::Usage(format!(
+        "the name `{name}` is taken by {holder}; give this one another name with `--name`"
+    ))
+}
+
+/// A tool that is added.
+struct Addition<'a> {
+    name: ToolName,
+    source: &'a Source,
+    described: &'a Described,
+    parts: DescribedParts,
+    asked: &'a Asked,
+    place: &'a Place,
+    /// It was added halfway before.
+    is_unfinished: bool,
+    /// Nothing makes the directory a workspace yet.
+    is_new_workspace: bool,
+}
+
+impl Addition<'_> {
+    /// What is recorded of it.
+    fn record(&self) -> LockedTool {
+        recorded(self.source, self.parts.clone())
+    }
+
+    /// Writes what is recorded, the table, and at last the component: before that is there,
+    /// nothing of the name runs.
+    fn write(&self, is_wished: bool, global: &Global) -> Result<(), CliError> {
+        let mut locked = self.place.lock()?;
+        let trusted = TrustBefore::now(global)?;
+        let path = self.place.component(self.name.as_str());
+        if path.symlink_metadata().is_ok() {
+            return Err(taken(&self.name, &format!("`{}`", self.place.shown(&path))));
+        }
+        let table = ToolTable {
+            name: self.name.to_string(),
+            origin: self.source.origin.clone(),
+            wasm: self.place.written(&path),
+            keys: self.asked.keys.clone(),
+            grants: self.asked.written(is_wished),
+        };
+        let config = self.place.config.display();
+        let text = table.add_to(locked.config_text()?, self.is_unfinished).map_err(|error| {
+            CliError::Usage(format!(
+                "`{config}` is left as it is: {error}; write the table of the tool yourself, or make \
+                 room for it"
+            ))
+        })?;
+        let staged = locked.stage(&path, &self.source.component.bytes)?;
+        let before = (locked.recorded.clone(), locked.config_text()?.to_owned());
+        locked.recorded.tools.insert(self.name.clone(), self.record());
+        let written = locked.write_lock().and_then(|()| locked.write_config(&text));
+        let written = written.and_then(|()| locked.put(staged, &path, true));
+        let is_put = written.is_ok();
+        let checked = written.and_then(|()| match global.builder().single_call().build() {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let hint = "nothing was added: the configuration with it would be wrong".to_owned();
+                Err(CliError::Hinted { error: Box::new(error.into()), hint })
+            }
+        });
+        if let Err(error) = checked {
+            if is_put {
+                let failed = |source| CliError::Save { path: path.display().to_string(), source };
+                fs::remove_file(&path).map_err(failed)?;
+            }
+            locked.recorded = before.0;
+            locked.write_config(&before.1)?;
+            locked.write_lock()?;
+            return Err(error);
+        }
+        if self.place.layer == Layer::User {
+            return Ok(());
+        }
+        let changed = locked.changed(Some((&path, Some(self.source.component.digest))));
+        trusted.extend(global, &self.name, &changed)
+    }
+
+    /// What it is, for a program. `is_wished`: whether it got what it would like, once it was
+    /// added.
+    fn as_value(&self, is_wished: Option<bool>) -> serde_json::Value {
+        let (place, name) = (self.place, &self.name);
+        let inspection = &self.source.component.inspection;
+        let unexplained = shown::unexplained(inspection, self.asked).into_iter();
+        let wishes = self.asked.grants.iter();
+        json!({
+            "name": name,
+            "added": is_wished.is_some(),
+            "granted": is_wished.map(|is_wished| if is_wished { "wishes" } else { "none" }),
+            "wasm": place.component(name.as_str()),
+            "config": place.config,
+            "lock": place.lock,
+            "component": self.source.component.digest,
+            "version": self.source.version(),
+            "wishes": wishes.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
+                .collect::<Vec<_>>(),
+            "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
+            "notes": self.asked.notes,
+        })
+    }
+
+    fn report(&self, is_wished: bool, as_json: bool) -> Result<(), CliError> {
+        let (place, name) = (self.place, &self.name);
+        let path = place.component(name.as_str());
+        if as_json {
+            return output::json(&self.as_value(Some(is_wished)));
+        }
+        let granted = if is_wished { "what it would like" } else { "nothing" };
+        output::data(&format!(
+            "Added {name} as {}, and granted it {granted} in {}.\nCall it with `kitbag run {name}`; \
+             `kitbag describe {name}` shows its arguments.",
+            place.shown(&path),
+            place.shown(&place.config),
+        ))
+    }
+}
+
+/// What is recorded of a component.
+pub(crate) fn recorded(source: &Source, parts: DescribedParts) -> LockedTool {
+    let DescribedParts { description, schema, wishes } = parts;
+    LockedTool {
+        version: source.version(),
+        origin: Some(source.origin.clone()),
+        component: source.component.digest,
+        description,
+        schema,
+        wishes,
+        imports: source.imports(),
+    }
+}
+
+/// Whether a file lies right in a directory.
+pub(crate) fn is_in(directory: &Path, path: &Path) -> bool {
+    path.parent() == Some(directory)
+}

@@ -1,0 +1,218 @@
+//! Where tools are added: the files of a workspace, or the user's own.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kitbag::Config;
+use kitbag::config::{Layer, Lock};
+use kitbag::contract::ContentDigest;
+use kitbag::trust::digest_of;
+use tempfile::NamedTempFile;
+
+use super::trusted::Changed;
+use crate::commands::Global;
+use crate::error::CliError;
+use crate::replace::Original;
+use crate::{new_file, output};
+
+/// The files that adding a tool changes.
+pub(crate) struct Place {
+    /// The root of the workspace.
+    root: PathBuf,
+    /// The directory that holds the files.
+    directory: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) lock: PathBuf,
+    pub(crate) tools: PathBuf,
+    pub(crate) layer: Layer,
+    home: Option<PathBuf>,
+}
+
+/// The same while no other command changes them.
+pub(crate) struct LockedPlace<'a> {
+    place: &'a Place,
+    pub(crate) config: Original,
+    lock: Original,
+    /// What was recorded of tools.
+    pub(crate) recorded: Lock,
+    /// Locked until it is closed.
+    _directory: File,
+}
+
+impl Place {
+    /// The files of the workspace, or the user's own.
+    pub(crate) fn new(layer: Layer, config: &Config, global: &Global) -> Result<Self, CliError> {
+        let root = config.root.value.clone();
+        let own = global.own_file();
+        let home = Global::home();
+        Ok(match layer {
+            Layer::User => {
+                let config = own.ok_or_else(|| {
+                    let why = "it is not known where your own config.toml is: set `HOME` or \
+                               `KITBAG_CONFIG`";
+                    CliError::Usage(why.to_owned())
+                })?;
+                let directory = config.parent().unwrap_or(Path::new("/")).to_owned();
+                let (lock, tools) = (Lock::path_beside(&config), directory.join("tools"));
+                Self { root, directory, config, lock, tools, layer, home }
+            }
+            Layer::Workspace | Layer::Manifest => {
+                if let Some(ignored) = &config.ignored {
+                    return Err(CliError::Usage(ignored.to_string()));
+                }
+                let directory = root.join(".kitbag");
+                let (config, tools) = (directory.join("config.toml"), directory.join("tools"));
+                let lock = Lock::path_in(&root);
+                let place = Self { root, directory, config, lock, tools, layer, home };
+                place.refuse_links()?;
+                place
+            }
+        })
+    }
+
+    /// A link in a workspace could have what is added written anywhere.
+    fn refuse_links(&self) -> Result<(), CliError> {
+        let paths = [&self.directory, &self.config, &self.lock, &self.tools];
+        match paths.into_iter().find(|path| path.is_symlink()) {
+            None => Ok(()),
+            Some(link) => Err(CliError::Usage(format!(
+                "`{}` is a symbolic link, and what is added is written into the workspace itself; \
+                 put a {} there",
+                link.display(),
+                if link.is_dir() { "directory" } else { "file" }
+            ))),
+        }
+    }
+
+    /// The path of a component that is added.
+    pub(crate) fn component(&self, name: &str) -> PathBuf {
+        self.tools.join(format!("{name}.wasm"))
+    }
+
+    /// A path as the configuration has it: relative to the workspace, or for all of them.
+    pub(crate) fn written(&self, path: &Path) -> String {
+        let home = || self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        match (self.layer, path.strip_prefix(&self.root)) {
+            (Layer::Workspace | Layer::Manifest, Ok(below)) => below.display().to_string(),
+            _ => match home() {
+                Some(below) => format!("~/{}", below.display()),
+                None => path.display().to_string(),
+            },
+        }
+    }
+
+    /// A path as a person reads it.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        let below = path.strip_prefix(&self.root).ok().filter(|below| *below != Path::new(""));
+        below.map_or_else(|| self.written(path), |below| below.display().to_string())
+    }
+
+    /// Waits until no other command changes the files, and reads them.
+    pub(crate) fn lock(&self) -> Result<LockedPlace<'_>, CliError> {
+        let failed =
+            |path: &Path, source| CliError::Save { path: path.display().to_string(), source };
+        fs::create_dir_all(&self.tools).map_err(|source| failed(&self.tools, source))?;
+        if self.layer != Layer::User {
+            self.refuse_links()?;
+        }
+        let directory = lock(&self.directory).map_err(|source| failed(&self.directory, source))?;
+        let read = |path: &Path| {
+            let unreadable = |source| CliError::Read { path: path.display().to_string(), source };
+            Original::read(path).map_err(unreadable)
+        };
+        let (config, lock) = (read(&self.config)?, read(&self.lock)?);
+        let recorded = match lock.content() {
+            [] => Lock::default(),
+            content => Lock::read(&String::from_utf8_lossy(content), &self.lock, &self.root)?,
+        };
+        Ok(LockedPlace { place: self, config, lock, recorded, _directory: directory })
+    }
+}
+
+impl LockedPlace<'_> {
+    /// The text of the configuration.
+    pub(crate) fn config_text(&self) -> Result<&str, CliError> {
+        str::from_utf8(self.config.content())
+            .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.place.config.display())))
+    }
+
+    /// The files of the workspace as they were written here, by their paths in it. Nothing, where
+    /// they are the user's own.
+    pub(crate) fn changed(&self, component: Option<(&Path, Option<ContentDigest>)>) -> Changed {
+        let place = self.place;
+        if place.layer == Layer::User {
+            return Changed::new();
+        }
+        let name = |path: &Path| {
+            let inside = path.strip_prefix(&place.root).unwrap_or(path);
+            inside.to_string_lossy().into_owned()
+        };
+        let files = [(&place.config, &self.config), (&place.lock, &self.lock)];
+        let files = files
+            .into_iter()
+            .filter_map(|(path, file)| Some((name(path), Some(digest_of(file.written()?)))));
+        files.chain(component.map(|(path, digest)| (name(path), digest))).collect()
+    }
+
+    /// Puts this in place of the configuration.
+    pub(crate) fn write_config(&mut self, text: &str) -> Result<(), CliError> {
+        if text.as_bytes() == self.config.content() {
+            return Ok(());
+        }
+        self.config.replace(text.as_bytes()).map_err(|source| CliError::Save {
+            path: self.place.config.display().to_string(),
+            source,
+        })
+    }
+
+    /// Writes what is recorded now.
+    pub(crate) fn write_lock(&mut self) -> Result<(), CliError> {
+        let text = self.recorded.to_string();
+        if text.as_bytes() == self.lock.content() {
+            return Ok(());
+        }
+        self.lock.replace(text.as_bytes()).map_err(|source| CliError::Save {
+            path: self.place.lock.display().to_string(),
+            source,
+        })
+    }
+
+    /// Writes a component beside where it goes, under a name that no tool has.
+    pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, CliError> {
+        let failed = |source| CliError::Save { path: path.display().to_string(), source };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        new_file::write(directory, bytes, None).map_err(failed)
+    }
+
+    /// Puts a component in its place; `is_new`: nothing may be there.
+    pub(crate) fn put(
+        &self,
+        file: NamedTempFile,
+        path: &Path,
+        is_new: bool,
+    ) -> Result<(), CliError> {
+        let failed = |source| CliError::Save { path: path.display().to_string(), source };
+        if is_new {
+            return match new_file::persist(file, [path.to_owned()]).map_err(failed)? {
+                Some(_) => Ok(()),
+                None => Err(CliError::Usage(format!("`{}` exists already", path.display()))),
+            };
+        }
+        file.persist(path).map(drop).map_err(|error| failed(error.error))
+    }
+}
+
+/// Locks a directory, whose files are replaced.
+fn lock(directory: &Path) -> io::Result<File> {
+    let directory = File::open(fs::canonicalize(directory)?)?;
+    match directory.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            output::note("waiting for another command that changes the configuration");
+            directory.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    Ok(directory)
+}

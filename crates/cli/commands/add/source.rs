@@ -1,0 +1,291 @@
+//! What is added: a component, and a manifest beside it.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use kitbag::contract::ToolName;
+use kitbag::host::{
+    ComponentBytes, ComponentSource, Described, Host, Limits, ReadComponent, RunContext,
+    read_component,
+};
+use kitbag::toolbox::DescribedParts;
+use kitbag_manifests::{Format, Manifest};
+use toml_edit::DocumentMut;
+
+use crate::error::CliError;
+use crate::listener::Screen;
+
+/// The largest manifest that is read, in bytes; one that is larger is noted where it is
+/// translated.
+const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// The most entries of a directory that are looked at.
+const MOST_ENTRIES: usize = 10_000;
+
+/// What is added.
+pub(crate) struct Source {
+    /// The component's file, as it was found.
+    pub(crate) path: PathBuf,
+    /// Where it came from, as the lock file has it.
+    pub(crate) origin: String,
+    pub(crate) component: ReadComponent,
+    pub(crate) manifest: Option<SourceManifest>,
+}
+
+/// A manifest beside a component.
+pub(crate) struct SourceManifest {
+    /// The name of its file.
+    pub(crate) file: String,
+    pub(crate) content: ManifestContent,
+}
+
+pub(crate) enum ManifestContent {
+    /// One in kitbag's own form: the table of a tool.
+    Own(Box<DocumentMut>),
+    /// One of another host.
+    Foreign(Box<Manifest>),
+}
+
+impl Source {
+    /// Finds and reads the component, and the manifest where there is one. Nothing runs.
+    pub(crate) fn read(named: &Path, home: Option<&Path>) -> Result<Self, CliError> {
+        let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
+        let absolute = std::path::absolute(named).map_err(unreadable)?;
+        let (path, directory) = match fs::metadata(named).map_err(unreadable)?.is_dir() {
+            true => (None, absolute),
+            false => {
+                let directory = absolute.parent().unwrap_or(Path::new("/")).to_owned();
+                (Some(absolute), directory)
+            }
+        };
+        let entries = Entries::read(&directory, path.as_deref()).map_err(unreadable)?;
+        let manifest = entries.manifest(&directory, path.as_deref())?;
+        let path = match path {
+            Some(path) => path,
+            None => entries.component(&directory, manifest.as_ref())?,
+        };
+        let component = read_component(&path).map_err(CliError::Component)?;
+        let origin = match home.and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) => format!("~/{}", below.display()),
+            None => path.display().to_string(),
+        };
+        Ok(Self { path, origin, component, manifest })
+    }
+
+    /// What the tool says it is called, in its section or manifest; else what its file is.
+    pub(crate) fn name(&self, described: &Described) -> ToolName {
+        let foreign = self.foreign().and_then(|manifest| manifest.name.clone());
+        let own = described.description().and_then(|description| match &description.tools[..] {
+            [only] => Some(only.name.clone()),
+            _ => None,
+        });
+        let said = foreign.or(own).and_then(|name| ToolName::new(name).ok());
+        said.unwrap_or_else(|| super::super::name_of(&self.path))
+    }
+
+    /// The manifest, where it is one of another host.
+    pub(crate) fn foreign(&self) -> Option<&Manifest> {
+        match &self.manifest.as_ref()?.content {
+            ManifestContent::Foreign(manifest) => Some(manifest),
+            ManifestContent::Own(_) => None,
+        }
+    }
+
+    /// The version, as the manifest or the component has it.
+    pub(crate) fn version(&self) -> Option<String> {
+        let foreign = self.foreign().and_then(|manifest| manifest.version.clone());
+        let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
+        foreign.filter(fits).or_else(|| self.component.version.clone())
+    }
+
+    /// What the component says of itself: in its section, else when it is asked, in the sandbox
+    /// and without any grant.
+    pub(crate) fn described(
+        &self,
+        host: &Host,
+        limits: &Limits,
+        as_json: bool,
+    ) -> Result<Described, CliError> {
+        let inspection = &self.component.inspection;
+        if let Some(section) = &inspection.section {
+            return Ok(section.clone());
+        }
+        if !inspection.describes() {
+            return Ok(Described::Nothing);
+        }
+        let name = self.path.display().to_string();
+        let bytes = ComponentBytes::new(name, self.component.bytes.clone());
+        let source = ComponentSource::Bytes(bytes);
+        let asked = Screen::during(as_json, |events| {
+            let context = RunContext { events, ..RunContext::default() };
+            host.component(&source, limits, &context)
+        });
+        Ok(asked.map_err(CliError::Component)?.described().clone())
+    }
+
+    /// What of it is recorded, for the tool of a name.
+    pub(crate) fn parts(&self, described: &Described, name: &ToolName) -> DescribedParts {
+        DescribedParts::of(described, name.as_str())
+    }
+
+    /// What it imports, sorted.
+    pub(crate) fn imports(&self) -> Vec<String> {
+        let imports = self.component.inspection.imports.iter();
+        // A bare name is a type that the world uses.
+        let named = imports.filter(|import| import.name.contains(':'));
+        let mut names: Vec<_> = named.map(|import| import.name.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// The names of the files of a directory that may be part of a tool.
+struct Entries {
+    components: Vec<String>,
+    manifests: Vec<(String, Option<Format>)>,
+}
+
+impl Entries {
+    /// Looks for manifests, and for components where none was named.
+    fn read(directory: &Path, component: Option<&Path>) -> std::io::Result<Self> {
+        let mut entries = Self { components: Vec::new(), manifests: Vec::new() };
+        let stem = component.and_then(|path| path.file_stem()?.to_str());
+        for entry in fs::read_dir(directory)?.take(MOST_ENTRIES) {
+            let Ok(name) = entry?.file_name().into_string() else { continue };
+            if name.starts_with('.') {
+                continue;
+            }
+            if let Some(format) = Format::of_file(&name) {
+                // That of another tool beside it is no manifest of this one.
+                let own = Format::tool_of_file(&name);
+                if own.is_none_or(|own| stem.is_none_or(|stem| own == stem)) {
+                    entries.manifests.push((name, Some(format)));
+                }
+            } else if let Some(tool) = name.strip_suffix(".toml") {
+                // kitbag's own has the name of the component.
+                let is_own = match stem {
+                    Some(stem) => tool == stem,
+                    None => directory.join(format!("{tool}.wasm")).exists(),
+                };
+                if is_own {
+                    entries.manifests.push((name, None));
+                }
+            } else if name.ends_with(".wasm") {
+                entries.components.push(name);
+            }
+        }
+        entries.components.sort_unstable();
+        entries.manifests.sort_unstable();
+        Ok(entries)
+    }
+
+    /// The manifest of a directory.
+    fn manifest(
+        &self,
+        directory: &Path,
+        component: Option<&Path>,
+    ) -> Result<Option<SourceManifest>, CliError> {
+        let (file, format) = match &self.manifests[..] {
+            [] => return Ok(None),
+            [only] => only,
+            [(first, _), (second, _), ..] => {
+                return Err(CliError::Usage(format!(
+                    "`{}` has two manifests, `{first}` and `{second}`; remove the one that is not \
+                     meant",
+                    directory.display()
+                )));
+            }
+        };
+        let path = directory.join(file);
+        let text = read_manifest(&path)?;
+        let content = match format {
+            Some(format) => {
+                let manifest = Manifest::translate(*format, &text, directory);
+                ManifestContent::Foreign(Box::new(manifest))
+            }
+            None => {
+                let document = text.parse::<DocumentMut>().map_err(|error| {
+                    let place = path.display();
+                    CliError::Usage(format!("the manifest `{place}` is not TOML: {error}"))
+                })?;
+                ManifestContent::Own(Box::new(document))
+            }
+        };
+        // One that means another component says nothing of this one.
+        if let (Some(component), ManifestContent::Foreign(foreign)) = (component, &content)
+            && let Some(other) = &foreign.component
+            && component.file_name() != Path::new(other).file_name()
+        {
+            return Ok(None);
+        }
+        Ok(Some(SourceManifest { file: file.clone(), content }))
+    }
+
+    /// The component of a directory: that of its manifest, else the only one.
+    fn component(
+        &self,
+        directory: &Path,
+        manifest: Option<&SourceManifest>,
+    ) -> Result<PathBuf, CliError> {
+        let place = directory.display();
+        let named = manifest.and_then(|manifest| match &manifest.content {
+            ManifestContent::Foreign(foreign) => foreign.component.as_deref(),
+            ManifestContent::Own(_) => None,
+        });
+        let name = match (named, &self.components[..]) {
+            (Some(named), _) => {
+                let is_inside = Path::new(named).components().all(|part| {
+                    matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)
+                });
+                if !is_inside {
+                    return Err(CliError::Usage(format!(
+                        "the manifest in `{place}` names the component `{named}`, which lies outside"
+                    )));
+                }
+                named
+            }
+            (None, [only]) => only,
+            (None, []) => {
+                return Err(CliError::Usage(format!(
+                    "`{place}` has no component: no file in it ends in `.wasm`"
+                )));
+            }
+            (None, several) => {
+                let names = kitbag::contract::text::alternatives(several);
+                return Err(CliError::Usage(format!(
+                    "`{place}` has several components: name {names}"
+                )));
+            }
+        };
+        let path = directory.join(name);
+        refuse_link(&path)?;
+        Ok(path)
+    }
+}
+
+/// A link in a directory that somebody else made may lead anywhere.
+fn refuse_link(path: &Path) -> Result<(), CliError> {
+    match path.is_symlink() {
+        false => Ok(()),
+        true => Err(CliError::Usage(format!(
+            "`{}` is a symbolic link, which is not followed; name the file that it leads to",
+            path.display()
+        ))),
+    }
+}
+
+fn read_manifest(path: &Path) -> Result<String, CliError> {
+    refuse_link(path)?;
+    let unreadable = |source| CliError::Read { path: path.display().to_string(), source };
+    let metadata = path.symlink_metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        let place = path.display();
+        return Err(CliError::Usage(format!("the manifest `{place}` is not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MANIFEST_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,220 @@
+//! The table of a tool in a configuration, added and removed without touching the rest.
+
+use kitbag::contract::text::shown;
+use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
+
+/// What begins the comment above a table that was added.
+const MARK: &str = "# Added by `kitbag add`";
+
+/// After the position of every table that is there: a file has fewer bytes.
+const END: isize = 1 << 30;
+
+/// A table that is added.
+pub(crate) struct ToolTable {
+    /// The tool.
+    pub(crate) name: String,
+    /// Where its component came from.
+    pub(crate) origin: String,
+    /// Its component, as the configuration has it.
+    pub(crate) wasm: String,
+    /// Further keys: what a manifest says besides its wishes.
+    pub(crate) keys: Vec<(String, Item)>,
+    /// What it is granted, by the keys of `grants`.
+    pub(crate) grants: Vec<(String, Value)>,
+}
+
+/// Why a configuration cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TableError {
+    /// It is not TOML.
+    #[error("{0}")]
+    Syntax(#[from] toml_edit::TomlError),
+    /// Something else stands where a table should.
+    #[error("`{0}` in it is no table")]
+    Form(String),
+    /// A table of the name is there.
+    #[error("it has a table `[tools.{0}]` already")]
+    Taken(String),
+}
+
+impl ToolTable {
+    /// The configuration with this table at its end. `replace`: one that is there gives way.
+    pub(crate) fn add_to(&self, text: &str, replace: bool) -> Result<String, TableError> {
+        let text = match replace {
+            true => without(text, &self.name)?.unwrap_or_else(|| text.to_owned()),
+            false => text.to_owned(),
+        };
+        let mut document: DocumentMut = text.parse()?;
+        let end = document.trailing().as_str().unwrap_or_default().to_owned();
+        let is_empty = document.as_table().is_empty() && end.trim().is_empty();
+        // The comments at the end of a file stay above what is added.
+        document.set_trailing("");
+        let tools = tools(&mut document)?;
+        if tools.contains_key(&self.name) {
+            return Err(TableError::Taken(self.name.clone()));
+        }
+        let mut table = Table::new();
+        table.set_position(Some(END));
+        let gap = if is_empty { "" } else { "\n" };
+        let origin = shown(&self.origin);
+        let name = &self.name;
+        table.decor_mut().set_prefix(format!(
+            "{end}{gap}{MARK} from {origin}; change it with `kitbag update {name}` and `kitbag \
+             remove {name}`.\n"
+        ));
+        table.insert("source", value("local"));
+        table.insert("wasm", value(self.wasm.as_str()));
+        let (tables, keys): (Vec<_>, Vec<_>) =
+            self.keys.iter().cloned().partition(|(_, item)| item.is_table());
+        keys.into_iter().for_each(|(key, item)| drop(table.insert(&key, item)));
+        let mut grants = Table::new();
+        grants.set_position(Some(END + 1));
+        for (key, grant) in &self.grants {
+            grants.insert(key, Item::Value(grant.clone()));
+        }
+        table.insert("grants", Item::Table(grants));
+        let mut position = END + 2;
+        for (key, item) in tables {
+            table.insert(&key, placed(item, &mut position));
+        }
+        tools.insert(name, Item::Table(table));
+        Ok(document.to_string())
+    }
+}
+
+/// The configuration without the table of a tool. `None`: it has none. Comments above it that
+/// `kitbag add` has not written stay, at the end.
+pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, TableError> {
+    let mut document: DocumentMut = text.parse()?;
+    if document.get("tools").is_none() {
+        return Ok(None);
+    }
+    let tools = tools(&mut document)?;
+    let Some(removed) = tools.remove(name) else { return Ok(None) };
+    let is_left_over = tools.is_empty();
+    if is_left_over && document["tools"].as_table().is_some_and(Table::is_implicit) {
+        document.remove("tools");
+    }
+    let prefix = removed.as_table().and_then(|table| table.decor().prefix()?.as_str());
+    let lines = prefix.unwrap_or_default().lines();
+    let kept: Vec<_> = lines.filter(|line| !line.trim_start().starts_with(MARK)).collect();
+    if kept.iter().any(|line| line.trim_start().starts_with('#')) {
+        let end = document.trailing().as_str().unwrap_or_default().to_owned();
+        document.set_trailing(format!("{}\n{end}", kept.join("\n")));
+    }
+    Ok(Some(document.to_string()))
+}
+
+fn tools(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TableError> {
+    let item = document.as_table_mut().entry("tools").or_insert_with(|| {
+        let mut tools = Table::new();
+        tools.set_implicit(true);
+        Item::Table(tools)
+    });
+    match item.as_table_like_mut() {
+        // A line can hold no table with a heading of its own.
+        Some(tools) if !tools.is_dotted() => Ok(tools),
+        _ => Err(TableError::Form("tools".to_owned())),
+    }
+}
+
+/// A value with nothing around it.
+fn value(text: &str) -> Item {
+    Item::Value(Value::String(Formatted::new(text.to_owned())))
+}
+
+/// A table of another document, and those in it, in the order that they have there.
+fn placed(item: Item, position: &mut isize) -> Item {
+    let Item::Table(mut table) = item else { return item };
+    table.set_position(Some(*position));
+    *position += 1;
+    for (_, inner) in table.iter_mut() {
+        *inner = placed(std::mem::take(inner), position);
+    }
+    Item::Table(table)
+}
+
+/// A list in lines, or in one where it is short.
+pub(crate) fn list(entries: Vec<Value>) -> Value {
+    let mut list: Array = entries.into_iter().collect();
+    if list.len() > 1 {
+        for entry in list.iter_mut() {
+            entry.decor_mut().set_prefix("\n    ");
+            entry.decor_mut().set_suffix("");
+        }
+        list.set_trailing("\n");
+        list.set_trailing_comma(true);
+    } else {
+        list.fmt();
+    }
+    Value::Array(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> ToolTable {
+        ToolTable {
+            name: "weather".into(),
+            origin: "~/weather.wasm".into(),
+            wasm: ".kitbag/tools/weather.wasm".into(),
+            keys: vec![("rate".into(), value("60/min"))],
+            grants: vec![
+                ("filesystem".into(), list(Vec::new())),
+                ("http".into(), list(vec!["https://a.example".into(), "https://b.example".into()])),
+            ],
+        }
+    }
+
+    const ADDED: &str = "\
+# Added by `kitbag add` from ~/weather.wasm; change it with `kitbag update weather` and `kitbag remove weather`.
+[tools.weather]
+source = \"local\"
+wasm = \".kitbag/tools/weather.wasm\"
+rate = \"60/min\"
+
+[tools.weather.grants]
+filesystem = []
+http = [
+    \"https://a.example\",
+    \"https://b.example\",
+]
+";
+
+    #[test]
+    fn a_table_is_added_at_the_end_and_removed_again() {
+        assert_eq!(table().add_to("", false).unwrap(), ADDED);
+        for text in [
+            "# mine\n[limits]\ntime = \"5s\" # short\n",
+            "[tools.a]\nenable = false\n\n[limits]\nmemory = \"8MiB\"\n# the end\n",
+            "[tools]\n# none yet\n",
+        ] {
+            let added = table().add_to(text, false).unwrap();
+            assert_eq!(added, format!("{text}\n{ADDED}"));
+            assert_eq!(table().add_to(&added, true).unwrap().matches("[tools.weather]").count(), 1);
+            let again = without(&added, "weather").unwrap().unwrap();
+            assert_eq!(again.trim_end(), text.trim_end());
+        }
+        assert_eq!(without("[limits]\n", "weather").unwrap(), None);
+        assert_eq!(without("[tools.a]\n", "weather").unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_left_as_it_is() {
+        let error = |text: &str| table().add_to(text, false).unwrap_err().to_string();
+        assert_eq!(error("tools = 1"), "`tools` in it is no table");
+        assert_eq!(error("tools.a.enable = false"), "`tools` in it is no table");
+        assert_eq!(error("[tools.weather]\n"), "it has a table `[tools.weather]` already");
+        assert!(error("[tools").contains("TOML parse error"));
+    }
+
+    #[test]
+    fn comments_that_a_person_wrote_above_a_table_stay() {
+        let text = format!("# Ours, for the team.\n\n{ADDED}\n[limits]\ntime = \"5s\"\n");
+        let left = without(&text, "weather").unwrap().unwrap();
+        assert!(left.contains("# Ours, for the team."), "{left}");
+        assert!(!left.contains("kitbag add"), "{left}");
+        assert!(left.contains("[limits]\ntime = \"5s\"\n"), "{left}");
+    }
+}

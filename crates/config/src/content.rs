@@ -1,0 +1,117 @@
+//! What configures a workspace, and whether it counts: it does where a person trusts exactly
+//! that content, or has said so of the workspace.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_trust::{TrustRecord, TrustStore};
+
+use crate::config::{Config, Trust};
+use crate::file::SourceFile;
+use crate::origin::{Origin, Sourced};
+use crate::path::holds;
+use crate::sources::{Sources, TRUST_VARIABLE, TrustSource};
+use crate::workspace_trust::{
+    TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspaceTrust,
+};
+
+/// What configures a workspace, of which nothing was digested yet.
+pub(crate) struct OwnContent<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) files: Vec<(String, &'a SourceFile)>,
+    pub(crate) components: Vec<String>,
+}
+
+/// Whether the state directory lies in a workspace, which could then hold any record. A home
+/// directory that is a workspace has it in it, and is the user's own.
+fn lies_in(state: &Path, root: &Path, home: Option<&Path>) -> bool {
+    kitbag_files::canonical(state).starts_with(root) && !holds(root, home)
+}
+
+impl Config {
+    /// The records of the workspaces that the user trusts. `None`: there is no state directory.
+    pub fn trust_store(&self) -> Option<TrustStore> {
+        self.state.as_ref().map(|state| TrustStore::new(&state.value))
+    }
+
+    /// The state directory, where it lies in the workspace of this canonical path, which could
+    /// then hold any record.
+    pub fn state_inside(&self, root: &Path) -> Option<&Path> {
+        let state = &self.state.as_ref()?.value;
+        lies_in(state, root, self.home.as_deref()).then_some(state.as_path())
+    }
+}
+
+impl<'a> OwnContent<'a> {
+    /// That of a workspace which nothing configures.
+    pub(crate) fn empty(root: &'a Path) -> Self {
+        Self { root, files: Vec::new(), components: Vec::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.components.is_empty()
+    }
+
+    /// The content with its digests.
+    pub(crate) fn digested(&self) -> WorkspaceContent {
+        let digest = |(path, file): &(String, &SourceFile)| (path.clone(), file.digest());
+        WorkspaceContent {
+            root: self.root.to_owned(),
+            files: self.files.iter().map(digest).collect(),
+            components: self.components.clone(),
+        }
+    }
+
+    /// Whether it counts. `root` is the workspace as it was found.
+    pub(crate) fn trust(
+        &self,
+        root: &Path,
+        trust: &Trust,
+        sources: &Sources<'_>,
+    ) -> WorkspaceTrust {
+        let untrusted = |reason| {
+            let root = root.to_owned();
+            WorkspaceTrust::Untrusted(Box::new(UntrustedWorkspace {
+                root,
+                reason,
+                leaves_out: false,
+            }))
+        };
+        let by = match &sources.trust {
+            TrustSource::Asked => TrustedBy::Question,
+            TrustSource::Said(Sourced { value: true, origin }) => TrustedBy::Caller(origin.clone()),
+            TrustSource::Said(Sourced { value: false, .. }) if self.is_empty() => {
+                return WorkspaceTrust::Nothing;
+            }
+            TrustSource::Said(Sourced { value: false, origin }) => {
+                return untrusted(UntrustedReason::Caller(origin.clone()));
+            }
+            TrustSource::Recorded if sources.variable_trusts() => {
+                TrustedBy::Caller(Origin::environment(TRUST_VARIABLE))
+            }
+            TrustSource::Recorded => match trust.pattern(self.root) {
+                Some(origin) => TrustedBy::Pattern(origin.clone()),
+                None if self.is_empty() => return WorkspaceTrust::Nothing,
+                None => match self.record(sources) {
+                    Ok(record) => TrustedBy::Record(Arc::new(record)),
+                    Err(reason) => return untrusted(reason),
+                },
+            },
+        };
+        WorkspaceTrust::Trusted(by)
+    }
+
+    /// The record by which it is trusted.
+    fn record(&self, sources: &Sources<'_>) -> Result<TrustRecord, UntrustedReason> {
+        let Some(state) = &sources.state else { return Err(UntrustedReason::NoState) };
+        let state = &state.value;
+        if lies_in(state, self.root, sources.home.as_deref()) {
+            return Err(UntrustedReason::StateInside(state.clone()));
+        }
+        let found = TrustStore::new(state).find(self.root);
+        let found = found.map_err(|error| UntrustedReason::Record(error.to_string()))?;
+        let record = found.ok_or(UntrustedReason::New)?;
+        let changes = self.digested().changes(&record);
+        if changes.is_empty() { Ok(record) } else { Err(UntrustedReason::Changed(changes)) }
+    }
+}

@@ -1,0 +1,278 @@
+//! `kitbag.lock`: what was recorded of each tool when a person agreed to it.
+//!
+//! The file of a workspace lies in `.kitbag`, the user's own beside their `config.toml`.
+//! `kitbag add` and `kitbag update` write it; here it is read, and given the form that it is
+//! written in.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use kitbag_contract::{ContentDigest, ToolName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::LOCK;
+use crate::error::{ConfigErrors, Report};
+use crate::file::{Layer, SourceFile};
+use crate::invalid_keys::InvalidKeys;
+use crate::key::KeyPath;
+use crate::origin::Origin;
+use crate::parse::{Form, parse};
+use crate::problem::Problem;
+use crate::schema::lock_schema;
+use crate::written::{Span, Table, Written};
+
+/// The version of the form that this build reads and writes.
+const VERSION: u64 = 1;
+
+/// What stands at the start of the file.
+const HEADER: &str = "\
+# What `kitbag add` and `kitbag update` recorded of tools, for a team to review. A tool whose
+# component, description or schema is another one does not run until `kitbag update NAME` has shown
+# the difference.
+";
+
+/// What was recorded of tools, by their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lock {
+    /// The tools.
+    pub tools: BTreeMap<ToolName, LockedTool>,
+    /// Where the digest of each component stands.
+    places: BTreeMap<ToolName, Origin>,
+}
+
+/// What was recorded of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockedTool {
+    /// Its version, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where its component came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The digest of the bytes of its component.
+    pub component: ContentDigest,
+    /// The digest of what it says of itself. `None`: it said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<ContentDigest>,
+    /// The digest of its schemas. `None`: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<ContentDigest>,
+    /// What it would like to be granted, a line for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wishes: Vec<String>,
+    /// What it imports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<String>,
+}
+
+/// What was recorded of a tool, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// What was recorded.
+    pub tool: LockedTool,
+    /// Where the digest of its component stands.
+    pub place: Origin,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "What was recorded of the tools of kitbag")]
+pub(crate) struct LockFile {
+    /// The version of this form. Required.
+    version: Option<Written<NonZeroU64>>,
+    /// The tools, by name.
+    tools: Option<Table<LockedToolConfig>>,
+}
+
+/// What was recorded of a tool.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Tool")]
+struct LockedToolConfig {
+    /// Its version.
+    version: Option<Written<String>>,
+    /// Where its component came from.
+    origin: Option<Written<String>>,
+    /// The BLAKE3 digest of its component.
+    component: Written<String>,
+    /// The BLAKE3 digest of what it says of itself.
+    description: Option<Written<String>>,
+    /// The BLAKE3 digest of its schemas.
+    schema: Option<Written<String>>,
+    /// What it would like to be granted.
+    wishes: Option<Written<Vec<Written<String>>>>,
+    /// What it imports.
+    imports: Option<Written<Vec<Written<String>>>>,
+}
+
+impl Lock {
+    /// The path of the file of a workspace.
+    pub fn path_in(root: &Path) -> PathBuf {
+        root.join(crate::config::DIRECTORY).join(LOCK)
+    }
+
+    /// The path of the user's own file, beside their `config.toml`.
+    pub fn path_beside(user_file: &Path) -> PathBuf {
+        user_file.with_file_name(LOCK)
+    }
+
+    /// Reads the text of a file. Messages name it by its path relative to `root`, where it lies
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it.
+    pub fn read(text: &str, path: &Path, root: &Path) -> Result<Self, ConfigErrors> {
+        let file = SourceFile::new(path.to_owned(), root, Layer::Workspace, text.to_owned());
+        let mut report = Report::default();
+        let lock = Self::of_file(&file, &mut report, &mut InvalidKeys::default());
+        report.finish()?;
+        Ok(lock.unwrap_or_default())
+    }
+
+    /// Reads a file. `None`, where it cannot be understood.
+    pub(crate) fn of_file(
+        file: &SourceFile,
+        report: &mut Report,
+        invalid: &mut InvalidKeys,
+    ) -> Option<Self> {
+        let form = Form { base: &KeyPath::ROOT, schema: lock_schema, misplaced: Vec::new() };
+        let LockFile { version, tools } = parse(file, &form, report, invalid)?;
+        let Some(version) = version else {
+            let (key, table) = ("version".to_owned(), String::new());
+            report.span(file, Span::default(), Problem::MissingKey { key, table }, None);
+            return None;
+        };
+        if version.value.get() != VERSION {
+            let problem = Problem::LockVersion { found: version.value.get(), known: VERSION };
+            report.at(version.at(file), problem);
+            return None;
+        }
+        let mut lock = Self::default();
+        for part in tools.iter().flat_map(|tools| tools.parts(file)) {
+            let mut digest = |written: &Written<String>| match written.value.parse() {
+                Ok(digest) => Some(digest),
+                Err(error) => {
+                    report.at(written.at(file), Problem::Digest(error));
+                    None
+                }
+            };
+            let LockedToolConfig { version, origin, component, description, schema, .. } =
+                part.at.value;
+            let place = component.at(file).origin();
+            let component = digest(component);
+            let description = description.as_ref().and_then(&mut digest);
+            let schema = schema.as_ref().and_then(digest);
+            let text = |written: &Option<Written<String>>| Some(written.as_ref()?.value.clone());
+            let list = |written: &Option<Written<Vec<Written<String>>>>| {
+                let texts = written.iter().flat_map(|list| &list.value);
+                texts.map(|text| text.value.clone()).collect()
+            };
+            let name = match ToolName::new(part.key.value) {
+                Ok(name) => name,
+                Err(error) => {
+                    report.at(part.key, error);
+                    continue;
+                }
+            };
+            let tool = LockedTool {
+                version: text(version),
+                origin: text(origin),
+                component: component?,
+                description,
+                schema,
+                wishes: list(&part.at.value.wishes),
+                imports: list(&part.at.value.imports),
+            };
+            lock.places.insert(name.clone(), place);
+            lock.tools.insert(name, tool);
+        }
+        Some(lock)
+    }
+
+    /// What was recorded of a tool, and where.
+    pub fn recorded(&self, name: &ToolName) -> Option<Recorded> {
+        let tool = self.tools.get(name)?.clone();
+        let place = self.places.get(name).cloned().unwrap_or_default();
+        Some(Recorded { tool, place })
+    }
+}
+
+/// The text of the file: the tools by name, each with its keys in the same order.
+impl std::fmt::Display for Lock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{HEADER}version = {VERSION}")?;
+        for (name, tool) in &self.tools {
+            let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
+            write!(f, "\n[tools.{name}]\n{keys}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(byte: u8) -> ContentDigest {
+        ContentDigest([byte; 32])
+    }
+
+    fn read(text: &str) -> Result<Lock, String> {
+        let read = Lock::read(text, Path::new("/w/.kitbag/kitbag.lock"), Path::new("/w"));
+        read.map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let bare = LockedTool {
+            version: None,
+            origin: None,
+            component: digest(1),
+            description: None,
+            schema: None,
+            wishes: Vec::new(),
+            imports: Vec::new(),
+        };
+        let whole = LockedTool {
+            version: Some("1.2.0".into()),
+            origin: Some("~/Downloads/\"weather\".wasm".into()),
+            description: Some(digest(2)),
+            schema: Some(digest(3)),
+            wishes: vec!["http GET https://a.example/**".into()],
+            imports: vec!["wasi:cli/environment@0.2.6".into(), "wasi:io/streams@0.2.6".into()],
+            ..bare.clone()
+        };
+        let tools = [("z-tool", bare), ("a_tool", whole)];
+        let tools = tools.map(|(name, tool)| (ToolName::new(name).unwrap(), tool));
+        let lock = Lock { tools: tools.into_iter().collect(), places: BTreeMap::new() };
+        let text = lock.to_string();
+        let again = read(&text).unwrap();
+        assert_eq!(again.tools, lock.tools);
+        assert_eq!(again.to_string(), text);
+        assert!(text.find("a_tool").unwrap() < text.find("z-tool").unwrap(), "{text}");
+        let recorded = again.recorded(&ToolName::new("z-tool").unwrap()).unwrap();
+        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:19:13");
+        assert_eq!(read("version = 1\n").unwrap().tools, BTreeMap::new());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let check = |text: &str, expected: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("", "kitbag.lock:1:1: missing key `version`");
+        check("version = 2\n", "kitbag.lock:1:11: this file has version 2, and this kitbag reads");
+        check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
+        let component = "version = 1\n[tools.a]\ncomponent = ";
+        check(&format!("{component}\"ab\"\n"), "kitbag.lock:3:13: a digest has 64 hexadecimal");
+        check(&format!("{component}1\n"), "`tools.a.component`");
+        check(&format!("version = 1\n[tools.\"a b\"]\ncomponent = \"{}\"\n", digest(1)), "`a b`");
+        check("version = 1\nnews = 1\n", "unknown key `news`");
+        check("version = 1\nversion = 1\n", "duplicate key");
+    }
+}

@@ -1,0 +1,154 @@
+//! Before which calls a person is asked.
+
+use std::borrow::Cow;
+
+use kitbag_contract::is_class;
+use kitbag_policy::{ApprovalRule, ApprovalRuleError, ClassRule};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::Map;
+
+use super::grants::ConditionConfig;
+use super::resolver::Resolver;
+use super::value::json;
+use crate::config::ToolApproval;
+use crate::file::{Layer, SourceFile};
+use crate::format::{ConfigFile, ToolConfig};
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::written::{At, Part, StringOr, Table, Written, all};
+
+/// Before which calls you are asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Approval")]
+pub(crate) struct ApproveTable {
+    /// What counts for a tool of which your own file says nothing else.
+    #[schemars(extend("default" = "never"))]
+    pub(crate) default: Option<Written<ApproveConfig>>,
+    /// What becomes of questions that tools ask under a class, such as `db:drop`, or under one
+    /// that begins like `db:*`: `deny` ends the call, and `ask` asks a person whatever answers
+    /// are set.
+    #[schemars(extend("examples" = [{ "db:drop": "deny" }]))]
+    pub(crate) classes: Option<Table<ClassConfig>>,
+}
+
+/// What becomes of questions of a class.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum ClassConfig {
+    /// A person is asked, and no preset answers for them.
+    Ask,
+    /// The call ends, and nobody is asked.
+    Deny,
+}
+
+/// Before which calls a person is asked, as a file has it.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ApproveConfig(StringOr<WhenConfig>);
+
+/// With which arguments a person is asked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Conditions")]
+pub(crate) struct WhenConfig {
+    /// What arguments are, by name or JSON pointer: patterns and values as in `where` of a
+    /// grant. A person is asked where all of them may fit: where an argument is absent, has
+    /// segments `..` or cannot be compared otherwise, it may.
+    #[schemars(extend("examples" = [{ "path": "secrets/**" }]))]
+    when: Written<Table<ConditionConfig>>,
+}
+
+impl JsonSchema for ApproveConfig {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Approve".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let words = ApprovalRule::WORDS.map(|(word, _)| word);
+        let when = WhenConfig::json_schema(generator);
+        json_schema!({ "anyOf": [{ "type": "string", "enum": words }, when] })
+    }
+}
+
+impl Resolver<'_> {
+    /// What counts for tools of which the user's own file says nothing else. Other files have
+    /// no such table.
+    pub(super) fn approve_default(
+        &mut self,
+        layers: &[(&SourceFile, &ConfigFile)],
+    ) -> Option<Sourced<ApprovalRule>> {
+        let mut tables =
+            layers.iter().filter_map(|(file, layer)| Some((*file, layer.approve.as_ref()?)));
+        let (file, table) = tables.next()?;
+        let at = table.default.as_ref()?.at(file);
+        Some(at.sourced(self.approval_rule(at)?))
+    }
+
+    /// What becomes of questions of a class, as the user's own file says.
+    pub(super) fn approve_classes(
+        &mut self,
+        layers: &[(&SourceFile, &ConfigFile)],
+    ) -> Vec<(String, Sourced<ClassRule>)> {
+        let own = layers
+            .iter()
+            .find_map(|(file, layer)| Some((*file, layer.approve.as_ref()?.classes.as_ref()?)));
+        let mut classes = Vec::new();
+        for part in own.into_iter().flat_map(|(file, table)| table.parts(file)) {
+            let pattern = part.key.value;
+            let start = pattern.strip_suffix('*').unwrap_or(pattern);
+            if pattern != "*" && !is_class(start) {
+                self.report.at(part.key, Problem::NotAClass { name: pattern.to_owned() });
+                continue;
+            }
+            let rule = match part.at.value {
+                ClassConfig::Ask => ClassRule::Ask,
+                ClassConfig::Deny => ClassRule::Deny,
+            };
+            classes.push((pattern.to_owned(), part.at.sourced(rule)));
+        }
+        classes
+    }
+
+    /// The rules of every layer. A workspace can only add to what the user says.
+    pub(super) fn approve(&mut self, parts: &[Part<'_, ToolConfig>]) -> ToolApproval {
+        let mut approval = ToolApproval::default();
+        let mut is_said_by_user = false;
+        for at in all(parts, |tool| tool.approve.as_ref()) {
+            let is_own = at.file.layer() == Layer::User;
+            is_said_by_user |= is_own;
+            match self.approval_rule(at) {
+                Some(ApprovalRule::Never) if is_own => approval.never = Some(at.origin()),
+                // The files of a workspace take nothing away.
+                Some(ApprovalRule::Never) | None => {}
+                Some(rule) => approval.rules.push(at.sourced(rule)),
+            }
+        }
+        if !is_said_by_user {
+            approval.add_default(self.approve_default.as_ref());
+        }
+        approval
+    }
+
+    fn approval_rule(&mut self, at: At<'_, ApproveConfig>) -> Option<ApprovalRule> {
+        let rule = match &at.value.0 {
+            StringOr::String(word) => ApprovalRule::of_word(word).map_err(Problem::from),
+            StringOr::Other(WhenConfig { when }) => conditions(when),
+        };
+        rule.map_err(|problem| self.report.at(at, problem)).ok()
+    }
+}
+
+fn conditions(when: &Written<Table<ConditionConfig>>) -> Result<ApprovalRule, Problem> {
+    let entries = when.value.iter();
+    let entries =
+        entries.map(|entry| Ok((entry.key.value.clone(), json(entry.value.value.any())?)));
+    let conditions = entries.collect::<Result<Map<_, _>, Problem>>()?;
+    ApprovalRule::of_conditions(&conditions).map_err(|error: ApprovalRuleError| error.into())
+}

@@ -1,0 +1,83 @@
+//! What becomes of answers before a model reads them.
+
+use kitbag_contract::text::nearest;
+use kitbag_screening::{Screen, Severity};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::resolver::Resolver;
+use crate::config::{Output, ScreenAction, Screening};
+use crate::file::SourceFile;
+use crate::format::ConfigFile;
+use crate::origin::Sourced;
+use crate::problem::Problem;
+use crate::text::did_you_mean;
+use crate::written::Written;
+
+/// What becomes of answers before a model reads them.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Answers")]
+pub(crate) struct OutputConfig {
+    /// `true` puts the answers of tools that reach the network or run foreign code between marks
+    /// that say so.
+    #[schemars(extend("default" = false))]
+    pub(crate) fence: Option<Written<bool>>,
+    /// What becomes of answers that look like instructions to a model. Default: nobody looks.
+    pub(crate) screen: Option<ScreenConfig>,
+}
+
+/// What becomes of answers that look like instructions to a model, by how sure that is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Answers that look like instructions")]
+pub(crate) struct ScreenConfig {
+    /// Of what many honest texts have, too: `pass`, `mark` for the client, `fence` in marks, or
+    /// `block`.
+    #[schemars(extend("default" = "pass"))]
+    pub(crate) low: Option<Written<ScreenAction>>,
+    /// Of what some have.
+    #[schemars(extend("default" = "mark"))]
+    pub(crate) medium: Option<Written<ScreenAction>>,
+    /// Of what hardly anything else has.
+    #[schemars(extend("default" = "fence"))]
+    pub(crate) high: Option<Written<ScreenAction>>,
+    /// The names of rules that are not looked for.
+    #[schemars(extend("default" = [], "examples" = [["chat-markup"]]))]
+    pub(crate) except: Option<Written<Vec<Written<String>>>>,
+}
+
+impl Resolver<'_> {
+    /// What the user's own file says of answers. Other files have no such table.
+    pub(super) fn output(&mut self, layers: &[(&SourceFile, &ConfigFile)]) -> Output {
+        let own = layers.iter().find_map(|(file, layer)| Some((*file, layer.output.as_ref()?)));
+        let Some((file, table)) = own else { return Output::default() };
+        let fence = table.fence.as_ref().map(|it| it.at(file).sourced(it.value));
+        let screen = table.screen.as_ref().map(|screen| {
+            let action = |written: &Option<Written<ScreenAction>>, default| match written {
+                Some(written) => written.at(file).sourced(written.value),
+                None => Sourced::default(default),
+            };
+            let mut except = Vec::new();
+            for name in screen.except.iter().flat_map(|names| &names.value) {
+                let names = Screen::names();
+                if names.contains(&name.value) {
+                    except.push(name.value.clone());
+                    continue;
+                }
+                let hint = did_you_mean(nearest(&name.value, names.iter().map(String::as_str)));
+                let problem = Problem::UnknownScreenRule { name: name.value.clone() };
+                self.report.at_with(name.at(file), problem, hint);
+            }
+            Screening {
+                actions: [
+                    (Severity::Low, action(&screen.low, ScreenAction::Pass)),
+                    (Severity::Medium, action(&screen.medium, ScreenAction::Mark)),
+                    (Severity::High, action(&screen.high, ScreenAction::Fence)),
+                ],
+                except,
+            }
+        });
+        Output { fence: fence.unwrap_or_default(), screen }
+    }
+}

@@ -1,0 +1,91 @@
+//! Tools of a workspace that is not trusted: they are listed, and do not run.
+
+use std::collections::BTreeMap;
+
+use kitbag_contract::ToolName;
+
+use super::resolver::Resolver;
+use crate::config::{LocalTool, Tool, ToolGrants, ToolSource};
+use crate::discover::{FoundScript, FoundTool};
+use crate::limit_set::EffectiveLimits;
+use crate::origin::Sourced;
+use crate::toolsets::Disabled;
+use crate::untrusted::{NamedSource, NamedTool};
+
+impl Resolver<'_> {
+    /// The components of the workspace, without those whose names are those of other tools,
+    /// where it is not trusted: it takes no tool away.
+    pub(super) fn listed_components<'b>(
+        &self,
+        found: &'b BTreeMap<ToolName, FoundTool>,
+    ) -> impl Iterator<Item = (&'b ToolName, &'b FoundTool)> {
+        found.iter().filter(|(name, _)| !self.is_taken(name))
+    }
+
+    /// The same, of the scripts.
+    pub(super) fn listed_scripts<'b>(
+        &self,
+        scripts: &'b BTreeMap<ToolName, FoundScript>,
+        found: &BTreeMap<ToolName, FoundTool>,
+    ) -> impl Iterator<Item = (&'b ToolName, &'b FoundScript)> {
+        let is_twice = |name: &ToolName| self.is_untrusted() && found.contains_key(name);
+        scripts.iter().filter(move |(name, _)| !self.is_taken(name) && !is_twice(name))
+    }
+
+    fn is_taken(&self, name: &ToolName) -> bool {
+        let is_other = self.named(name.as_str()).is_some() || self.bytes_tools.contains(name);
+        self.is_untrusted() && is_other
+    }
+
+    /// A tool whose code is that of a workspace which is not trusted, of which nothing counts
+    /// but its name.
+    pub(super) fn untrusted(tool: Tool) -> Tool {
+        let mut source = tool.source;
+        match &mut source.value {
+            ToolSource::Local(local) => (local.replaces, local.parameters) = (None, None),
+            ToolSource::Script(script) => script.replaces = None,
+            ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {}
+        }
+        Tool {
+            source,
+            disabled: Some(Disabled::Untrusted),
+            title: None,
+            description: None,
+            grants: ToolGrants::default(),
+            answers: BTreeMap::new(),
+            ..tool
+        }
+    }
+
+    /// Lists the tools that the file of a workspace names which is not trusted.
+    pub(super) fn list_untrusted(
+        &self,
+        named: &[(usize, NamedTool)],
+        tools: &mut BTreeMap<ToolName, Tool>,
+        limits: &EffectiveLimits,
+    ) {
+        for (file, NamedTool { name, span, source }) in named {
+            if tools.contains_key(name) {
+                continue;
+            }
+            let origin = self.files[*file].origin(span.start);
+            let value = match source {
+                NamedSource::Builtin(own) => {
+                    let name = Sourced { value: own.clone(), origin: origin.clone() };
+                    if self.named(own).is_none() {
+                        continue;
+                    }
+                    ToolSource::Builtin { name }
+                }
+                NamedSource::Component(wasm) => {
+                    let Ok(path) = self.bases.absolute(wasm) else { continue };
+                    let wasm = Sourced { value: path, origin: origin.clone() };
+                    ToolSource::Local(LocalTool::new(wasm, None, None))
+                }
+            };
+            let source = Sourced { value, origin };
+            let tool = Tool::of_caller(name.clone(), source, limits.clone());
+            tools.insert(name.clone(), Self::untrusted(tool));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What a person is asked before the files of a workspace count, and what their yes records.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use kitbag_audit::{AuditError, AuditEvent, TrustEvent};
+use kitbag_config::{Config, IgnoredWorkspace, WorkspaceContent};
+use kitbag_contract::ContentDigest;
+use kitbag_contract::text::shown;
+use kitbag_files::{OpenError, OwnerError, Owners};
+use kitbag_host::COMPONENT_BYTES;
+use kitbag_toolbox::Caller;
+use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of};
+
+use crate::Kitbag;
+use crate::asks::asks;
+
+/// What a workspace asks, and what was trusted before.
+///
+/// It holds what was read: [`give`](Self::give) trusts that and nothing else, whatever has become
+/// of the files meanwhile.
+pub struct TrustQuestion<'a> {
+    kitbag: &'a Kitbag,
+    store: TrustStore,
+    /// What would be trusted.
+    pub record: TrustRecord,
+    /// What it asks, and the texts of its files.
+    pub shown: Shown,
+    /// What was trusted before, and what was shown then.
+    pub before: Option<(TrustRecord, Shown)>,
+}
+
+/// Why nobody can be asked to trust a workspace, or the answer cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustQuestionError {
+    /// Another user can change its configuration, which is not read therefore.
+    #[error(transparent)]
+    Ignored(Box<IgnoredWorkspace>),
+    /// It was not read to be asked about.
+    #[error("the configuration was not read to show what it asks")]
+    NotAsked,
+    /// Nothing configures it.
+    #[error("`{}` has no configuration and no tools of its own: there is nothing to trust",
+        shown(&root.to_string_lossy()))]
+    Nothing {
+        /// The root of the workspace.
+        root: PathBuf,
+    },
+    /// There is nothing to keep the answer in.
+    #[error("trust cannot be remembered, since neither `HOME` nor `KITBAG_STATE_DIR` is set")]
+    NoState,
+    /// The workspace could write the record itself.
+    #[error(
+        "trust cannot be remembered: the state directory `{}` lies in the workspace; set \
+         `KITBAG_STATE_DIR` to another one",
+        shown(&state.to_string_lossy())
+    )]
+    StateInside {
+        /// The state directory.
+        state: PathBuf,
+    },
+    /// The path of the workspace cannot be written down.
+    #[error("the path of the workspace is not UTF-8, so that no trust in it can be remembered")]
+    NotUtf8,
+    /// A component cannot be read.
+    #[error("the component `{}` cannot be looked at: {reason}", shown(&path.to_string_lossy()))]
+    Component {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The records cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] TrustError),
+    /// It cannot be logged, which the settings require.
+    #[error("nothing was trusted, since `[audit] required` wants it logged: {0}")]
+    Audit(#[source] AuditError),
+}
+
+impl Kitbag {
+    /// What the workspace asks. The configuration was read for that, with
+    /// [`Builder::ask_trust`](crate::Builder::ask_trust).
+    ///
+    /// # Errors
+    ///
+    /// [`TrustQuestionError`] where there is nothing to ask, or nowhere to keep the answer.
+    pub fn trust_question(&self) -> Result<TrustQuestion<'_>, TrustQuestionError> {
+        let config = self.toolbox.config();
+        if let Some(ignored) = &config.ignored {
+            return Err(TrustQuestionError::Ignored(Box::new(ignored.clone())));
+        }
+        let root = || config.root.value.clone();
+        let content = match &config.content {
+            Some(content) if !content.is_empty() => content,
+            Some(_) => return Err(TrustQuestionError::Nothing { root: root() }),
+            None if config.has_workspace => return Err(TrustQuestionError::NotAsked),
+            None => return Err(TrustQuestionError::Nothing { root: root() }),
+        };
+        let store = store(config, content)?;
+        let record = record(config, content)?;
+        let shown = Shown { asks: asks(config), texts: texts(config, content) };
+        // One that cannot be read is as none, and is replaced.
+        let before = store.find(&content.root).ok().flatten();
+        let before = before.map(|record| {
+            let shown = store.shown(&content.root).unwrap_or_default();
+            (record, shown)
+        });
+        Ok(TrustQuestion { kitbag: self, store, record, shown, before })
+    }
+
+    /// Trusts this workspace no longer, by its path without links. Returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustQuestionError`] where the record cannot be removed, or that cannot be logged.
+    pub fn revoke_trust(
+        &self,
+        workspace: &Path,
+        caller: &Caller,
+    ) -> Result<bool, TrustQuestionError> {
+        let store = self.toolbox.config().trust_store().ok_or(TrustQuestionError::NoState)?;
+        let is_trusted = store.is_kept(workspace)?;
+        if is_trusted {
+            self.log_trust(&workspace.to_string_lossy(), caller, None)?;
+            store.revoke(workspace)?;
+        }
+        Ok(is_trusted)
+    }
+
+    /// The workspaces that a person trusts.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustQuestionError`] where the records cannot be read.
+    pub fn trusted_workspaces(&self) -> Result<Vec<TrustRecord>, TrustQuestionError> {
+        let store = self.toolbox.config().trust_store().ok_or(TrustQuestionError::NoState)?;
+        Ok(store.all()?)
+    }
+
+    fn log_trust(
+        &self,
+        workspace: &str,
+        caller: &Caller,
+        digest: Option<ContentDigest>,
+    ) -> Result<(), TrustQuestionError> {
+        let Some(auditor) = self.toolbox.auditor() else { return Ok(()) };
+        auditor.record(&AuditEvent::Trust(TrustEvent {
+            workspace: workspace.to_owned(),
+            caller: caller.to_string(),
+            digest: digest.map(|digest| digest.to_string()),
+        }));
+        match auditor.problem() {
+            Some(problem) if self.toolbox.config().audit.required.value => {
+                Err(TrustQuestionError::Audit(problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TrustQuestion<'_> {
+    /// Whether this is not what is trusted already.
+    pub fn is_news(&self) -> bool {
+        let before = self.before.as_ref().map(|(record, _)| record.digest());
+        before != Some(self.record.digest())
+    }
+
+    /// Trusts what was shown, in the name of who said so: it is logged, and then recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustQuestionError`] where it cannot be logged or recorded; nothing is trusted then.
+    pub fn give(&self, caller: &Caller) -> Result<(), TrustQuestionError> {
+        let record = &self.record;
+        self.kitbag.log_trust(&record.workspace, caller, Some(record.digest()))?;
+        self.store.write(record, &self.shown)?;
+        Ok(())
+    }
+}
+
+/// Where the answer is kept.
+fn store(config: &Config, content: &WorkspaceContent) -> Result<TrustStore, TrustQuestionError> {
+    let store = config.trust_store().ok_or(TrustQuestionError::NoState)?;
+    match config.state_inside(&content.root) {
+        Some(state) => Err(TrustQuestionError::StateInside { state: state.to_owned() }),
+        None => Ok(store),
+    }
+}
+
+/// What would be trusted.
+fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, TrustQuestionError> {
+    let root = content.root.to_str().ok_or(TrustQuestionError::NotUtf8)?;
+    let mut record = TrustRecord::new(root);
+    record.files = content.files.clone();
+    let owners = config.owners();
+    for (name, path) in config.workspace_components() {
+        record.components.insert(name, component(&path, &owners)?);
+    }
+    record.places = config.places_outside();
+    Ok(record)
+}
+
+/// The digest of a component. `None`: there is no such file.
+fn component(path: &Path, owners: &Owners) -> Result<Option<ContentDigest>, TrustQuestionError> {
+    let failed = |reason: String| TrustQuestionError::Component { path: path.to_owned(), reason };
+    let (file, _) = match owners.open_by_links(path) {
+        Err(OwnerError::Open(OpenError::Io(error))) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        opened => opened.map_err(|error| failed(error.to_string()))?,
+    };
+    let most = COMPONENT_BYTES.as_u64();
+    let mut bytes = Vec::new();
+    let read = file.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
+    match bytes.len() as u64 > most {
+        true => Err(failed(format!("it is larger than {COMPONENT_BYTES}"))),
+        false => Ok(Some(digest_of(&bytes))),
+    }
+}
+
+/// The texts of the files, as they were read.
+fn texts(config: &Config, content: &WorkspaceContent) -> BTreeMap<ContentDigest, String> {
+    let is_wanted = |digest: &ContentDigest| content.files.values().any(|wanted| wanted == digest);
+    let files = config.files.iter().map(|file| (file.digest(), file.content().into_owned()));
+    files.filter(|(digest, _)| is_wanted(digest)).collect()
+}

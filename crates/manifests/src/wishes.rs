@@ -1,0 +1,271 @@
+//! What a manifest wishes, in kitbag's own terms, and as TOML.
+
+use std::fmt::Write as _;
+use std::path::{Component, Path};
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::shown;
+use kitbag_policy::http::Methods;
+use kitbag_policy::{GuestPath, SecretName, UrlPattern, VariableName};
+
+use crate::Manifest;
+use crate::fields::Notes;
+
+/// What a manifest would like to be granted. It grants nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Directories.
+    pub directories: Vec<DirectoryWish>,
+    /// Requests over HTTP.
+    pub http: Vec<HttpWish>,
+    /// Patterns of URLs that it must not reach, whatever else it is granted.
+    pub deny: Vec<String>,
+    /// Variables of the environment.
+    pub env: Vec<String>,
+    /// Secrets that the host adds to requests.
+    pub secrets: Vec<SecretWish>,
+    /// Other tools: the alias, and the name of the tool.
+    pub tools: Vec<(String, String)>,
+}
+
+/// A directory that a manifest wishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryWish {
+    /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
+    /// `$TEMP` for one that each run has for itself.
+    pub host: String,
+    /// Where the tool looks for it.
+    pub guest: String,
+    /// Whether the tool writes there.
+    pub is_writable: bool,
+}
+
+/// Requests over HTTP that a manifest wishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpWish {
+    /// A pattern of URLs.
+    pub url: String,
+    /// The methods; sorted. `None`: every one.
+    pub methods: Option<Vec<String>>,
+}
+
+/// A secret that a manifest wishes the host to add to requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretWish {
+    /// Its name.
+    pub name: String,
+    /// Patterns of the URLs that it goes to.
+    pub to: Vec<String>,
+}
+
+/// The pattern of all URLs of a host, as such a manifest names it: `example.com`,
+/// `*.example.com`, with a port or without. Only encrypted requests are meant.
+///
+/// # Errors
+///
+/// Why there is none.
+pub(crate) fn host_pattern(host: &str, path: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._*:[]".contains(c);
+    if host.is_empty() || !host.chars().all(fits) {
+        return Err(format!("`{}` is not the name of a host", shown(host)));
+    }
+    let url = format!("https://{host}{path}");
+    match url.parse::<UrlPattern>() {
+        Ok(pattern) if pattern.is_any_host() => {
+            Err("it means every host, which only your own file may grant".to_owned())
+        }
+        Ok(_) => Ok(url),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The patterns of all URLs whose paths begin like this: a whole number of segments, so that
+/// `/api` is no beginning of `/apis`.
+pub(crate) fn prefix_patterns(host: &str, prefix: &str) -> Result<Vec<String>, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,;=:@/".contains(c);
+    let segments = || prefix.trim_start_matches('/').trim_end_matches('/').split('/');
+    let is_plain = prefix.is_empty()
+        || prefix == "/"
+        || prefix.starts_with('/')
+            && prefix.chars().all(fits)
+            && segments().all(|segment| !matches!(segment, "" | "." | ".."));
+    if !is_plain {
+        return Err(format!("`{}` is not the beginning of a path", shown(prefix)));
+    }
+    match prefix {
+        "" | "/" => Ok(vec![host_pattern(host, "")?]),
+        // `/api/**` has `/api` with it, which does not begin with `/api/`.
+        prefix if prefix.ends_with('/') => Ok(vec![host_pattern(host, &format!("{prefix}*/**"))?]),
+        prefix => Ok(vec![host_pattern(host, &format!("{prefix}/**"))?]),
+    }
+}
+
+/// Methods as they are granted: sorted, each once.
+pub(crate) fn methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, String> {
+    let mut names: Vec<_> = names.into_iter().map(str::to_ascii_uppercase).collect();
+    names.sort_unstable();
+    names.dedup();
+    Methods::new(names.iter().map(String::as_str)).map_err(|error| error.to_string())?;
+    Ok(names)
+}
+
+/// A path of the host as a grant has it: without `..`, globs and variables.
+pub(crate) fn host_path(path: &str) -> Result<String, String> {
+    let shown = || shown(path);
+    if path.is_empty() {
+        return Err("the path is empty".to_owned());
+    }
+    if path.contains(['*', '?', '$', '{', '\0', '\\']) {
+        return Err(format!(
+            "`{}` is a pattern or has a variable, and a directory is granted as a whole",
+            shown()
+        ));
+    }
+    if path.starts_with('~') && !path.starts_with("~/") {
+        return Err(format!("`{}` is in the home directory of another user", shown()));
+    }
+    if Path::new(path).components().any(|part| part == Component::ParentDir) {
+        return Err(format!("`{}` has `..`", shown()));
+    }
+    Ok(path.to_owned())
+}
+
+/// A path of the guest.
+pub(crate) fn guest_path(path: &str) -> Result<String, String> {
+    let trimmed = if path == "/" { path } else { path.trim_end_matches('/') };
+    let guest = GuestPath::new(trimmed).map_err(|error| error.to_string())?;
+    Ok(guest.to_string())
+}
+
+impl Wishes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self { deny: self.deny.clone(), ..Self::default() }
+    }
+
+    /// Wishes a variable.
+    pub(crate) fn variable(&mut self, path: String, name: &str, notes: &mut Notes) {
+        match VariableName::new(name) {
+            Ok(_) if self.env.iter().any(|own| own == name) => {}
+            Ok(_) => self.env.push(name.to_owned()),
+            Err(error) => notes.add(path, error.to_string()),
+        }
+    }
+
+    /// Wishes a secret.
+    pub(crate) fn secret(&mut self, path: String, wish: SecretWish, notes: &mut Notes) {
+        match SecretName::new(wish.name.as_str()) {
+            Ok(_) => match self.secrets.iter_mut().find(|own| own.name == wish.name) {
+                Some(own) => own.to.extend(wish.to),
+                None => self.secrets.push(wish),
+            },
+            Err(error) => notes.add(path, error.to_string()),
+        }
+    }
+
+    /// Wishes another tool.
+    pub(crate) fn tool(&mut self, path: String, alias: &str, tool: &str, notes: &mut Notes) {
+        match (ToolName::new(alias), ToolName::new(tool)) {
+            (Ok(alias), Ok(tool)) => self.tools.push((alias.to_string(), tool.to_string())),
+            (Err(error), _) | (_, Err(error)) => notes.add(path, error.to_string()),
+        }
+    }
+
+    /// Leaves out what a pattern denies as a whole: such a wish could only mislead.
+    pub(crate) fn without_denied(&mut self, notes: &mut Notes) {
+        let Self { http, deny, .. } = self;
+        http.retain(|wish| {
+            let is_denied = deny.contains(&wish.url);
+            if is_denied {
+                notes.add("", format!("`{}` is wished and denied, so that it is denied", wish.url));
+            }
+            !is_denied
+        });
+    }
+
+    /// The keys of `grants`, each with its value in TOML.
+    pub fn grants(&self) -> Vec<(&'static str, String)> {
+        let mut grants = Vec::new();
+        let list = |entries: Vec<String>| match &entries[..] {
+            [] => "[]".to_owned(),
+            [only] => format!("[{only}]"),
+            entries => format!("[\n    {},\n]", entries.join(",\n    ")),
+        };
+        let directory = |wish: &DirectoryWish| {
+            let mode = if wish.is_writable { "rw" } else { "ro" };
+            let (host, guest) = (quoted(&wish.host), quoted(&wish.guest));
+            format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\" }}")
+        };
+        // Without a list a tool reads the workspace.
+        grants.push(("filesystem", list(self.directories.iter().map(directory).collect())));
+        if !self.http.is_empty() {
+            grants.push(("http", list(self.http.iter().map(HttpWish::entry).collect())));
+        }
+        for (key, texts) in [("deny", &self.deny), ("env", &self.env)] {
+            if !texts.is_empty() {
+                grants.push((key, list(texts.iter().map(|text| quoted(text)).collect())));
+            }
+        }
+        let table = |entries: Vec<String>| format!("{{ {} }}", entries.join(", "));
+        if !self.secrets.is_empty() {
+            let entry = |wish: &SecretWish| match wish.to.is_empty() {
+                true => format!("{} = {{}}", wish.name),
+                false => {
+                    let to: Vec<_> = wish.to.iter().map(|url| quoted(url)).collect();
+                    format!("{} = {{ to = [{}] }}", wish.name, to.join(", "))
+                }
+            };
+            grants.push(("secrets", table(self.secrets.iter().map(entry).collect())));
+        }
+        if !self.tools.is_empty() {
+            let entry = |(alias, tool): &(String, String)| format!("{} = {}", alias, quoted(tool));
+            grants.push(("tools", table(self.tools.iter().map(entry).collect())));
+        }
+        grants
+    }
+}
+
+impl HttpWish {
+    /// The entry of a list of grants, in TOML.
+    fn entry(&self) -> String {
+        let url = quoted(&self.url);
+        match &self.methods {
+            None => format!("{{ url = {url}, methods = \"*\" }}"),
+            Some(methods) if matches!(&methods[..], [get] if get == "GET") => url,
+            Some(methods) => {
+                let methods: Vec<_> = methods.iter().map(|method| quoted(method)).collect();
+                format!("{{ url = {url}, methods = [{}] }}", methods.join(", "))
+            }
+        }
+    }
+}
+
+impl Manifest {
+    /// The table of the tool in TOML, as `NAME.toml` beside a component has it. Directories are
+    /// among the grants even where there are none: without a list a tool reads the workspace.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        if let Some(description) = &self.description {
+            let _ = writeln!(text, "description = {}", quoted(description));
+        }
+        if let Some(rate) = &self.rate {
+            let _ = writeln!(text, "rate = {}", quoted(rate));
+        }
+        text.push_str("\n[grants]\n");
+        for (key, value) in self.wishes.grants() {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        if !self.limits.is_empty() {
+            text.push_str("\n[limits]\n");
+            for (key, value) in &self.limits {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        }
+        text.trim_start().to_owned()
+    }
+}
+
+/// A text as TOML has it.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

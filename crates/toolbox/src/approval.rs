@@ -1,0 +1,400 @@
+//! Asking a person before a call: between `authorise` and `run`.
+//!
+//! The question is the host's own. No tool asks it, no preset answers it, and no model does.
+//! Its id holds a number that nobody can guess, so that an answer is one to this question and
+//! to no other. A yes is bound to the caller, the tool, its grants and the arguments that were
+//! shown.
+
+mod bound;
+mod memory;
+mod shown;
+
+use std::sync::Arc;
+
+use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_contract::{AnswerType, ApprovalRequest, Choice, Question, ToolDescription};
+use kitbag_host::Component;
+use kitbag_policy::{ApprovalRule, CallToApprove, ClassRule};
+use serde_json::{Map, Value, json};
+
+use self::bound::{Bound, Held, held};
+use self::memory::{Binding, Standing};
+use crate::context::CallContext;
+use crate::error::{NotApproved, ToolboxError};
+use crate::invocation::Prepared;
+use crate::tool::Tool;
+use crate::{Inner, Toolbox};
+
+pub(crate) use memory::Approvals;
+
+/// Under which key the answers of a suspended call hold its ticket. No question has this id.
+const TICKET: &str = "kitbag/ticket";
+
+/// How far a call is with its approval.
+#[derive(Default)]
+pub(crate) enum Approval {
+    /// Nobody is asked about such a call: it renders another one, or is the host's own.
+    Exempt,
+    /// It was not looked at.
+    #[default]
+    Open,
+    /// A client goes on with the call, and says that it has this ticket.
+    Claimed(String),
+    /// A person is asked.
+    Asked(Box<Asked>),
+    /// It may be made. Where a person has said so, with what the call goes on by.
+    Given(Option<Ticket>),
+}
+
+/// A question that waits for its answer.
+pub(crate) struct Asked {
+    question: Question,
+    ticket: Ticket,
+    /// What a yes until the process ends is bound to. `None`: there is none.
+    remembered: Option<Binding>,
+}
+
+/// What tells one call from all others.
+#[derive(Clone)]
+pub(crate) struct Ticket {
+    id: String,
+    binding: Binding,
+    approvals: Arc<Approvals>,
+}
+
+impl Approval {
+    /// Takes the ticket out of the answers that a suspended call had.
+    pub(crate) fn claimed(answers: &mut Map<String, Value>) -> Self {
+        match answers.remove(TICKET) {
+            Some(Value::String(ticket)) => Self::Claimed(ticket),
+            _ => Self::Open,
+        }
+    }
+
+    /// Adds the ticket to the answers of a call that is suspended, and keeps how far it is.
+    pub(crate) fn add_ticket(&self, answers: &mut Map<String, Value>) {
+        let (ticket, standing) = match self {
+            Self::Asked(asked) => (&asked.ticket, Standing::Asked(asked.question.clone())),
+            Self::Given(Some(ticket)) => (ticket, Standing::Given),
+            Self::Exempt | Self::Open | Self::Claimed(_) | Self::Given(None) => return,
+        };
+        ticket.approvals.keep(&ticket.id, ticket.binding, standing);
+        answers.insert(TICKET.into(), ticket.id.as_str().into());
+    }
+}
+
+/// Whether an id is one that the host keeps to itself.
+pub(crate) fn is_reserved(id: &str) -> bool {
+    id.starts_with(ApprovalRequest::ID_PREFIX)
+}
+
+/// The answer of a person, as it is passed to the call: with who gave it.
+pub(crate) fn answered(answer: &Value, origin: &Origin) -> Value {
+    json!({ "answer": answer, "by": origin.to_string() })
+}
+
+/// The answer where there is nobody to ask.
+pub(crate) fn nobody() -> Value {
+    json!({ "answer": null })
+}
+
+/// Before which calls of a tool a person is asked: what configuration says, and what the tool
+/// says of itself unless the user's own file says `never`. What it says and cannot be read
+/// counts as `always`.
+pub(crate) fn rules(
+    configured: &kitbag_config::ToolApproval,
+    says: Option<&ToolDescription>,
+) -> kitbag_config::ToolApproval {
+    let mut approval = configured.clone();
+    let wish = says.and_then(|says| says.approve.as_ref()).filter(|_| approval.never.is_none());
+    let wish = wish.map(|wish| ApprovalRule::read(wish).unwrap_or(ApprovalRule::Always));
+    if let Some(value) = wish.filter(|wish| *wish != ApprovalRule::Never) {
+        approval.rules.push(Sourced { value, origin: Origin::Tool });
+    }
+    approval
+}
+
+/// What has to happen before a call is made.
+pub(crate) enum Settled {
+    /// Nothing.
+    Approved,
+    /// This question has to be answered.
+    Asked(Question),
+    /// A person has to be asked with [`ask`].
+    Unasked(Box<Unasked>),
+}
+
+/// A call about which a person has to be asked.
+pub(crate) struct Unasked {
+    asking: Vec<Sourced<ApprovalRule>>,
+    arguments: Map<String, Value>,
+    held: Held,
+    binding: Binding,
+    remembered: Option<Binding>,
+}
+
+/// Looks whether the call may be made now.
+///
+/// # Errors
+///
+/// [`ToolboxError::NotApproved`].
+pub(crate) fn settle(
+    toolbox: &Toolbox,
+    call: &mut Prepared,
+    component: Option<&Component>,
+    context: &CallContext,
+) -> Result<Settled, ToolboxError> {
+    // What was shown may have become another thing while a person thought about it: its
+    // component is found anew for each run.
+    let binding = |call: &Prepared| {
+        Bound::new(call, component, context).binding(&format!("call {}", call.call.arguments))
+    };
+    let claimed = match std::mem::take(&mut call.approval) {
+        Approval::Exempt => {
+            call.approval = Approval::Exempt;
+            return Ok(Settled::Approved);
+        }
+        Approval::Given(Some(ticket)) if ticket.binding == binding(call) => {
+            call.approval = Approval::Given(Some(ticket));
+            return Ok(Settled::Approved);
+        }
+        Approval::Asked(asked) if asked.ticket.binding == binding(call) => {
+            return answer(toolbox, call, asked, context);
+        }
+        Approval::Claimed(ticket) => Some(ticket),
+        Approval::Open | Approval::Given(_) => None,
+        Approval::Asked(asked) => {
+            call.answers.remove(&asked.question.id);
+            None
+        }
+    };
+    // Where configuration says everything else of a component, it was not asked.
+    let own = match (&call.tool.source, component) {
+        (ToolSource::Local(_) | ToolSource::Bytes(_), Some(component)) => {
+            let says = component.description();
+            says.and_then(|says| says.tool(call.tool.name.as_str()))
+        }
+        _ => None,
+    };
+    let is_known = |rule: &Sourced<ApprovalRule>| rule.origin == Origin::Tool;
+    let merged;
+    let rules = match own.and_then(|own| own.approve.as_ref()) {
+        Some(_) if !call.tool.approve.rules.iter().any(is_known) => {
+            merged = rules(&call.tool.approve, own).rules;
+            &merged
+        }
+        _ => &call.tool.approve.rules,
+    };
+    if rules.is_empty() {
+        call.approval = Approval::Given(None);
+        return Ok(Settled::Approved);
+    }
+    let arguments = arguments(call);
+    let asking: Vec<_> = {
+        let call = CallToApprove {
+            arguments: &arguments,
+            is_read_only: call.tool.annotations.read_only_hint == Some(true),
+            root: call.call.grants.root(),
+        };
+        rules.iter().filter(|rule| rule.value.asks(&call)).cloned().collect()
+    };
+    if asking.is_empty() {
+        call.approval = Approval::Given(None);
+        return Ok(Settled::Approved);
+    }
+    let bound = Bound::new(call, component, context);
+    let held = held(&call.tool, &asking, &arguments);
+    let remembered = context.approver.as_ref().map(|_| bound.binding(&held.to_string()));
+    let binding = bound.binding(&format!("call {}", call.call.arguments));
+    let approvals = &toolbox.0.approvals;
+    if remembered.is_some_and(|binding| approvals.is_remembered(&binding)) {
+        log(&toolbox.0, call, context, "remembered", None);
+        call.approval = Approval::Given(None);
+        return Ok(Settled::Approved);
+    }
+    let approvals = Arc::clone(approvals);
+    let taken = claimed.and_then(|id| Some((approvals.take(&id, &binding)?, id)));
+    match taken {
+        Some((Standing::Given, id)) => {
+            call.approval = Approval::Given(Some(Ticket { id, binding, approvals }));
+            Ok(Settled::Approved)
+        }
+        Some((Standing::Asked(question), id)) => {
+            let ticket = Ticket { id, binding, approvals };
+            let asked = Asked { question, ticket, remembered };
+            answer(toolbox, call, Box::new(asked), context)
+        }
+        None => {
+            let unasked = Unasked { asking, arguments, held, binding, remembered };
+            Ok(Settled::Unasked(Box::new(unasked)))
+        }
+    }
+}
+
+/// Asks a person: the question has to be answered before the call is made.
+///
+/// # Errors
+///
+/// [`ToolboxError::Random`].
+pub(crate) async fn ask(
+    toolbox: &Toolbox,
+    call: &mut Prepared,
+    component: Option<&Component>,
+    context: &CallContext,
+    unasked: Box<Unasked>,
+) -> Result<Question, ToolboxError> {
+    let id = number()?;
+    let question = question(toolbox, call, component, context, &id, &unasked).await;
+    log(&toolbox.0, call, context, "asked", None);
+    let Unasked { binding, remembered, .. } = *unasked;
+    let ticket = Ticket { id, binding, approvals: Arc::clone(&toolbox.0.approvals) };
+    let asked = Asked { question: question.clone(), ticket, remembered };
+    call.approval = Approval::Asked(Box::new(asked));
+    Ok(question)
+}
+
+/// Takes the answer of a person, where there is one by now.
+fn answer(
+    toolbox: &Toolbox,
+    call: &mut Prepared,
+    asked: Box<Asked>,
+    context: &CallContext,
+) -> Result<Settled, ToolboxError> {
+    let Some(answer) = call.answers.remove(&asked.question.id) else {
+        let question = asked.question.clone();
+        call.approval = Approval::Asked(asked);
+        return Ok(Settled::Asked(question));
+    };
+    let by = answer["by"].as_str().map(str::to_owned);
+    let Asked { question, ticket, remembered } = *asked;
+    let why = match (answer["answer"].as_str(), remembered) {
+        (Some(ApprovalRequest::ONCE), _) => {
+            log(&toolbox.0, call, context, ApprovalRequest::ONCE, by);
+            call.approval = Approval::Given(Some(ticket));
+            return Ok(Settled::Approved);
+        }
+        (Some(ApprovalRequest::PROCESS), Some(binding)) => {
+            log(&toolbox.0, call, context, ApprovalRequest::PROCESS, by);
+            ticket.approvals.remember(binding);
+            call.approval = Approval::Given(Some(ticket));
+            return Ok(Settled::Approved);
+        }
+        (None, _) => {
+            log(&toolbox.0, call, context, "nobody", None);
+            let advice = question.approval.map(|approval| approval.advice);
+            NotApproved::NobodyToAsk { advice: advice.unwrap_or_default() }
+        }
+        (Some(_), _) => {
+            log(&toolbox.0, call, context, ApprovalRequest::NO, by);
+            NotApproved::Declined
+        }
+    };
+    Err(ToolboxError::NotApproved { tool: call.tool.name.to_string(), why })
+}
+
+/// The end of a call that asks under a class which is denied.
+pub(crate) fn denied(
+    call: &Prepared,
+    question: &Question,
+    rule: Option<&Sourced<ClassRule>>,
+) -> ToolboxError {
+    let class = question.class.clone().unwrap_or_default();
+    let origin = rule.map(|rule| rule.origin.clone()).unwrap_or_default();
+    let (tool, why) = (call.tool.name.to_string(), NotApproved::Class { class, origin });
+    ToolboxError::NotApproved { tool, why }
+}
+
+/// The arguments as the caller gave them.
+fn arguments(call: &Prepared) -> Map<String, Value> {
+    let all = match serde_json::from_str(&call.call.arguments) {
+        Ok(Value::Object(all)) => all,
+        _ => Map::new(),
+    };
+    match (&call.tool.source, all.get("inputs")) {
+        (ToolSource::Script(_), Some(Value::Object(inputs))) => inputs.clone(),
+        _ => all,
+    }
+}
+
+async fn question(
+    toolbox: &Toolbox,
+    call: &Prepared,
+    component: Option<&Component>,
+    context: &CallContext,
+    number: &str,
+    unasked: &Unasked,
+) -> Question {
+    let Unasked { asking, arguments, held, .. } = unasked;
+    let tool = &call.tool;
+    let (name, source) = (&tool.name, shown::source(toolbox, tool));
+    let of = source.map(|source| format!(" ({source})")).unwrap_or_default();
+    let by = match &context.owner {
+        Some(owner) if *owner != context.caller => format!("{}, for {owner}", context.caller),
+        _ => context.caller.to_string(),
+    };
+    let rules = asking.iter().map(|rule| format!("`approve = {}` ({})", rule.value, rule.origin));
+    let rules = rules.collect::<Vec<_>>().join(", ");
+    let shown = shown::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
+    let mut text =
+        format!("Allow this call of `{name}`{of}? It has {rules}.\nCalled by {by}.\n{shown}");
+    let mut choices = vec![(ApprovalRequest::ONCE, "this call alone")];
+    if context.approver.is_some() {
+        text.push_str(&format!(
+            "`{}` allows, until kitbag ends, every call of `{name}` with {}.",
+            ApprovalRequest::PROCESS,
+            shown::sentence(held.arguments())
+        ));
+        choices.push((ApprovalRequest::PROCESS, "until kitbag ends"));
+    }
+    choices.push((ApprovalRequest::NO, "do not make this call"));
+    let choice = |(value, _): (&str, &str)| Choice { value: value.into(), title: value.to_owned() };
+    Question {
+        id: format!("{}approve/{number}", ApprovalRequest::ID_PREFIX),
+        text: text.trim_end().to_owned(),
+        answer_type: AnswerType::Select(choices.into_iter().map(choice).collect()),
+        default: None,
+        is_consent: true,
+        class: None,
+        approval: Some(Box::new(ApprovalRequest {
+            tool: name.to_string(),
+            line: shown::line(tool, arguments),
+            advice: advice(&toolbox.0, tool, asking),
+            is_inner: false,
+        })),
+    }
+}
+
+/// What would allow the call without a question: what to change at the place of each rule.
+fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
+    let own = inner.config.own_file.as_deref();
+    let own = own.map_or("your own config.toml".into(), |path| path.to_string_lossy());
+    let name = &tool.name;
+    let line = format!("write `approve = \"never\"` under `[tools.{name}]` in {own}");
+    let mut steps: Vec<String> = Vec::new();
+    for rule in asking {
+        let step = match &rule.origin {
+            Origin::File { path, .. } if path.to_string_lossy() != own => {
+                format!("remove `approve` at {}", rule.origin)
+            }
+            _ => line.clone(),
+        };
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps.join(" and ")
+}
+
+/// A number that nobody can guess.
+pub(crate) fn number() -> Result<String, ToolboxError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| ToolboxError::Random(error.to_string()))?;
+    Ok(format!("{:032x}", u128::from_le_bytes(random)))
+}
+
+/// Has the audit log say what became of the question.
+fn log(inner: &Inner, call: &Prepared, context: &CallContext, answer: &str, by: Option<String>) {
+    if let Some(audited) = &context.audited {
+        audited.approval(inner, context, call, answer, by);
+    }
+}

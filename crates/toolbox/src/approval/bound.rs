@@ -1,0 +1,97 @@
+//! What a yes is bound to.
+
+use std::fmt;
+
+use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_host::Component;
+use kitbag_policy::ApprovalRule;
+use serde_json::{Map, Value};
+
+use super::memory::Binding;
+use super::shown;
+use crate::context::CallContext;
+use crate::invocation::Prepared;
+use crate::tool::Tool;
+
+/// What the answer "until the process ends" holds to: the arguments that the conditions of
+/// configuration name, where it is those alone that ask, else the arguments.
+pub(super) fn held(
+    tool: &Tool,
+    asking: &[Sourced<ApprovalRule>],
+    arguments: &Map<String, Value>,
+) -> Held {
+    let named = asking.iter().map(|rule| match rule.origin {
+        // A tool could name arguments that tell nothing.
+        Origin::Tool => None,
+        _ => rule.value.named_arguments(arguments),
+    });
+    match named.collect::<Option<Vec<_>>>() {
+        Some(named) => Held::Named(named.into_iter().flatten().collect()),
+        None => Held::All(shown::held(tool, arguments)),
+    }
+}
+
+/// The arguments to which an answer holds.
+pub(super) enum Held {
+    /// Those that conditions name.
+    Named(Map<String, Value>),
+    /// All that count.
+    All(Map<String, Value>),
+}
+
+impl Held {
+    pub(super) fn arguments(&self) -> &Map<String, Value> {
+        match self {
+            Self::Named(arguments) | Self::All(arguments) => arguments,
+        }
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Named(_) => "named",
+            Self::All(_) => "all",
+        };
+        write!(f, "{kind} {}", Value::Object(self.arguments().clone()))
+    }
+}
+
+/// What every approval is bound to: who calls and for whom, which tool it is and what it may
+/// reach.
+pub(super) struct Bound(blake3::Hasher);
+
+impl Bound {
+    pub(super) fn new(
+        call: &Prepared,
+        component: Option<&Component>,
+        context: &CallContext,
+    ) -> Self {
+        let mut bound = Self(blake3::Hasher::new());
+        bound.add(&context.caller.storage_name());
+        bound.add(&format!("{:?}", context.owner));
+        bound.add(&format!("{:?}", context.approver));
+        bound.add(&context.depth.to_string());
+        bound.add(call.tool.name.as_str());
+        bound.add(&call.call.name);
+        let component = component.and_then(Component::digest);
+        bound.add(component.as_deref().unwrap_or_default());
+        if let ToolSource::Script(script) = &call.tool.source {
+            bound.add(&script.code);
+        }
+        bound.add(&call.call.grants.lines(&[]).join("\n"));
+        bound
+    }
+
+    /// No part runs into the next one.
+    fn add(&mut self, part: &str) {
+        self.0.update(&(part.len() as u64).to_le_bytes());
+        self.0.update(part.as_bytes());
+    }
+
+    pub(super) fn binding(&self, arguments: &str) -> Binding {
+        let mut bound = Self(self.0.clone());
+        bound.add(arguments);
+        *bound.0.finalize().as_bytes()
+    }
+}

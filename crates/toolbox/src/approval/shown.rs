@@ -1,0 +1,252 @@
+//! What a person sees of a call that waits for approval.
+//!
+//! All of it but the frame is untrusted: of the model that makes the call, of the files that it
+//! is about, of the tool. It is escaped and bounded, and each line of it stands behind a bar, so
+//! that it cannot pass for the frame.
+
+use std::time::Duration;
+
+use kitbag_config::{Origin, ToolSource};
+use kitbag_contract::text::{printable, shown};
+use kitbag_contract::{Action, ByteSize, Limits, Outcome};
+use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext};
+use serde_json::{Map, Value};
+
+use crate::Toolbox;
+use crate::pipeline;
+use crate::tool::Tool;
+
+/// The most that is shown of a call, in bytes.
+const SHOWN_BYTES: usize = 8 << 10;
+
+/// The most lines that are shown of a call.
+const SHOWN_LINES: usize = 150;
+
+/// The most that is shown of what a tool says of its own call.
+const OWN_BYTES: usize = 1 << 10;
+
+/// How long a tool may take to render a call.
+const TIME: Duration = Duration::from_secs(2);
+
+/// The built-ins that say what they would do, without doing it, where the host asks them with
+/// the argument `preview`, which no caller has.
+const PREVIEWED: [&str; 4] = ["write_file", "make_dir", "move_path", "remove_path"];
+
+/// The built-ins whose rendering shows all that the arguments say.
+const RENDERED: [&str; 2] = ["edit_file", "apply_patch"];
+
+/// The call in one line.
+pub(super) fn line(tool: &Tool, arguments: &Map<String, Value>) -> String {
+    const MOST: usize = 100;
+    let line = format!("{} {}", tool.name, Value::Object(arguments.clone()));
+    let line = shown(&line).to_string();
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+/// What the tool is, where that is not part of kitbag.
+pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
+    let relative = |path: &std::path::Path| {
+        let path = path.strip_prefix(&toolbox.0.config.root.value).unwrap_or(path);
+        shown(&path.to_string_lossy()).to_string()
+    };
+    match &tool.source {
+        ToolSource::Builtin { .. } | ToolSource::Native | ToolSource::Bytes(_) => None,
+        ToolSource::Local(local) if local.wasm.origin == Origin::Caller => None,
+        ToolSource::Local(local) => Some(relative(&local.wasm.value)),
+        ToolSource::Script(script) => Some(relative(&script.path.value)),
+    }
+}
+
+/// The call itself, in lines behind bars.
+pub(super) async fn call(
+    toolbox: &Toolbox,
+    tool: &Tool,
+    component: Option<&Component>,
+    call: &Call,
+    arguments: &Map<String, Value>,
+    context: &RunContext,
+) -> String {
+    let builtin = match &tool.source {
+        ToolSource::Builtin { name } => Some(&*name.value),
+        _ => None,
+    };
+    let text = match (builtin, component) {
+        (Some(name), Some(component)) if PREVIEWED.contains(&name) => {
+            let mut previewed = arguments.clone();
+            previewed.insert("preview".into(), true.into());
+            let rendering = Call {
+                arguments: pipeline::text(&previewed),
+                grants: call.grants.read_only(),
+                ..rendering(call, Action::Run)
+            };
+            match run(toolbox, component, &rendering, context).await {
+                Ok(Outcome::Success(text)) => format!("{}{text}", one_liners(arguments)),
+                Ok(Outcome::Error(error)) => {
+                    format!("{}It would fail: {}", block(arguments), error.message)
+                }
+                _ => block(arguments),
+            }
+        }
+        (Some(name), Some(component)) if RENDERED.contains(&name) => {
+            match run(toolbox, component, &rendering(call, Action::FormatArguments), context).await
+            {
+                Ok(Outcome::Success(text)) => text,
+                _ => block(arguments),
+            }
+        }
+        (None, Some(component)) => {
+            let format = rendering(call, Action::FormatArguments);
+            let words = match run(toolbox, component, &format, context).await {
+                Ok(Outcome::Success(text)) => {
+                    format!("The tool itself says: {}", bounded(&text, OWN_BYTES, 10))
+                }
+                Ok(Outcome::Error(_) | Outcome::NeedsInput(_)) => {
+                    "The tool itself says nothing of the call.".to_owned()
+                }
+                Err(CallError::Limit { kind, .. }) => {
+                    format!("The tool ran into the limit `{kind}` when it was to say what it does.")
+                }
+                Err(_) => "The tool broke off when it was to say what it does.".to_owned(),
+            };
+            // The words of the tool stand last, and never in the place of the arguments.
+            return format!("{}{}", barred(&block(arguments)), barred(&words));
+        }
+        _ => block(arguments),
+    };
+    barred(&text)
+}
+
+/// A call that shows another one. It has none of its grants, and less of everything else.
+fn rendering(call: &Call, action: Action) -> Call {
+    let limits = Limits {
+        time: call.limits.time.min(TIME),
+        output: call.limits.output.min(ByteSize::bytes(64 << 10)),
+        ..call.limits
+    };
+    Call {
+        action,
+        answers: "{}".into(),
+        grants: kitbag_policy::Grants::default(),
+        storage: None,
+        limits,
+        tools: None,
+        ..call.clone()
+    }
+}
+
+async fn run(
+    toolbox: &Toolbox,
+    component: &Component,
+    call: &Call,
+    context: &RunContext,
+) -> Result<Outcome, CallError> {
+    let context = RunContext { events: EventSink::default(), ..context.clone() };
+    let Completion { result, .. } = toolbox.host().call(component, call, &context).await;
+    result
+}
+
+/// The arguments, each in a line or, where it has several, in lines of its own.
+fn block(arguments: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for (name, value) in arguments {
+        match value {
+            Value::String(value) if value.contains('\n') => {
+                text.push_str(&format!("{name}:\n"));
+                for line in value.lines() {
+                    text.push_str(&format!("    {line}\n"));
+                }
+            }
+            value => text.push_str(&format!("{name}: {value}\n")),
+        }
+    }
+    if arguments.is_empty() {
+        text.push_str("(no arguments)\n");
+    }
+    text
+}
+
+/// The arguments without those whose value the preview shows.
+fn one_liners(arguments: &Map<String, Value>) -> String {
+    let is_shown = |(name, _): &(&String, &Value)| !CONTENT.contains(&name.as_str());
+    let rest = arguments.iter().filter(is_shown).map(|(name, value)| (name.clone(), value.clone()));
+    block(&rest.collect())
+}
+
+/// What a call of a built-in writes, which a preview shows and which does not tell calls apart
+/// that are allowed together.
+const CONTENT: [&str; 3] = ["content", "edits", "expect"];
+
+/// The arguments that an approval for such calls holds to: of `write_file` and `edit_file` all
+/// but what is written.
+pub(super) fn held(tool: &Tool, arguments: &Map<String, Value>) -> Map<String, Value> {
+    let writes = match &tool.source {
+        ToolSource::Builtin { name } => matches!(&*name.value, "write_file" | "edit_file"),
+        _ => false,
+    };
+    let is_held = |(name, _): &(&String, &Value)| !writes || !CONTENT.contains(&name.as_str());
+    let held = arguments.iter().filter(is_held);
+    held.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Arguments in one sentence.
+pub(super) fn sentence(arguments: &Map<String, Value>) -> String {
+    let one = |(name, value): (&String, &Value)| format!("{name} = {value}");
+    let all: Vec<_> = arguments.iter().map(one).collect();
+    match all.is_empty() {
+        true => "no arguments".to_owned(),
+        false => shown(&all.join(", ")).to_string(),
+    }
+}
+
+/// A text, escaped and cut, with a bar before each line.
+fn barred(text: &str) -> String {
+    let text = bounded(text, SHOWN_BYTES, SHOWN_LINES);
+    text.lines().map(|line| format!("| {line}\n")).collect()
+}
+
+/// A text, escaped and cut.
+fn bounded(text: &str, bytes: usize, lines: usize) -> String {
+    let text = printable(text.trim_end_matches('\n')).to_string();
+    let by_lines = text.match_indices('\n').nth(lines - 1).map_or(text.len(), |(at, _)| at);
+    let mut end = by_lines.min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    match text.len() - end {
+        0 => text,
+        left => format!("{}\n[{left} more bytes are not shown]", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_escaped_cut_and_behind_bars() {
+        let check = |text: &str, expected: &str| assert_eq!(barred(text), expected);
+        check("a\nb", "| a\n| b\n");
+        check("a\r\nMay it? yes\u{1b}[2J", "| a\\r\n| May it? yes\\u{1b}[2J\n");
+        check("a\u{2028}b\u{202e}", "| a\\u{2028}b\\u{202e}\n");
+        let long = barred(&"x".repeat(SHOWN_BYTES + 5));
+        assert!(long.ends_with("x\n| [5 more bytes are not shown]\n"), "{long}");
+        let many = barred(&"x\n".repeat(SHOWN_LINES + 2));
+        assert_eq!(many.lines().count(), SHOWN_LINES + 1);
+        assert!(many.ends_with("| [4 more bytes are not shown]\n"), "{many}");
+        let wide = barred(&"ü".repeat(SHOWN_BYTES));
+        assert!(wide.contains("more bytes are not shown"), "{wide}");
+    }
+
+    #[test]
+    fn arguments_stand_in_lines() {
+        let arguments = json!({ "path": "a", "code": "x = 1\ny", "n": [1] });
+        let text = block(arguments.as_object().unwrap());
+        assert_eq!(text, "path: \"a\"\ncode:\n    x = 1\n    y\nn: [1]\n");
+        assert_eq!(block(&Map::new()), "(no arguments)\n");
+    }
+}

@@ -1,0 +1,47 @@
+//! Directories that a run has for itself: made empty, and gone after it.
+
+use std::io;
+
+use kitbag_host::CallError;
+use kitbag_policy::DirectoryGrant;
+use tempfile::TempDir;
+
+/// The directories of one run, which are removed with this.
+pub(crate) struct Temporary {
+    _directories: Vec<TempDir>,
+    /// The grants as they were.
+    grants: Vec<DirectoryGrant>,
+}
+
+impl Temporary {
+    /// Makes the directories that these grants stand for, where the system has room for such,
+    /// and puts their paths there. `None`: no grant does.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Denied`] where one cannot be made.
+    pub(crate) fn make(grants: &mut [DirectoryGrant]) -> Result<Option<Self>, CallError> {
+        if !grants.iter().any(DirectoryGrant::is_temporary) {
+            return Ok(None);
+        }
+        let (kept, mut directories) = (grants.to_vec(), Vec::new());
+        for grant in grants.iter_mut().filter(|grant| grant.is_temporary()) {
+            let made = tempfile::Builder::new().prefix("kitbag-").tempdir();
+            let made = made.and_then(|made| Ok((made.path().canonicalize()?, made)));
+            let (path, directory) = made.map_err(|error: io::Error| {
+                CallError::Denied(format!(
+                    "a directory for `{}` cannot be made: {error}",
+                    grant.guest
+                ))
+            })?;
+            grant.host = path;
+            directories.push(directory);
+        }
+        Ok(Some(Self { _directories: directories, grants: kept }))
+    }
+
+    /// Removes the directories, and puts the grants back.
+    pub(crate) fn remove(self, grants: &mut Vec<DirectoryGrant>) {
+        *grants = self.grants;
+    }
+}

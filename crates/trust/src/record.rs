@@ -1,0 +1,119 @@
+//! What a person trusts of one workspace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use kitbag_contract::ContentDigest;
+use kitbag_contract::text::shown;
+use serde::{Deserialize, Serialize};
+
+/// The form of the file.
+pub(crate) const VERSION: u32 = 1;
+
+/// What a person trusts of one workspace: exactly this content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustRecord {
+    /// The form of the file.
+    pub(crate) version: u32,
+    /// The canonical path of the workspace.
+    pub workspace: String,
+    /// When it was trusted, in seconds since 1970.
+    pub(crate) seconds: u64,
+    /// The files that configure it, by their paths in the workspace.
+    pub files: BTreeMap<String, ContentDigest>,
+    /// Components, by their paths: in the workspace, or absolute. `None`: there was no such
+    /// file.
+    pub components: BTreeMap<String, Option<ContentDigest>>,
+    /// What the configuration names outside of the workspace.
+    pub places: BTreeSet<Place>,
+}
+
+/// A place outside of the workspace that its configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// What names it: ``topic `keys` ``, or ``tool `backup` ``.
+    pub by: String,
+    /// Its canonical path.
+    pub path: String,
+    /// What is done there: `read`, or `read and write`.
+    pub access: String,
+}
+
+/// A difference between a content and what was trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A file or component was added.
+    Added(String),
+    /// A file has another content.
+    Changed(String),
+    /// A file or component is gone.
+    Removed(String),
+    /// The configuration names other places outside of the workspace.
+    Places,
+}
+
+/// The digest of a content.
+pub fn digest_of(bytes: &[u8]) -> ContentDigest {
+    ContentDigest(blake3::hash(bytes).into())
+}
+
+impl TrustRecord {
+    /// A record of now, with nothing in it.
+    pub fn new(workspace: impl Into<String>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            version: VERSION,
+            workspace: workspace.into(),
+            seconds: now.as_secs(),
+            files: BTreeMap::new(),
+            components: BTreeMap::new(),
+            places: BTreeSet::new(),
+        }
+    }
+
+    /// When it was trusted.
+    pub fn time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.seconds)
+    }
+
+    /// The digest of all that is trusted, whenever that was.
+    pub fn digest(&self) -> ContentDigest {
+        let all = (&self.workspace, &self.files, &self.components, &self.places);
+        digest_of(&serde_json::to_vec(&all).expect("every key is a string"))
+    }
+
+    /// How these files differ from those that are trusted.
+    pub fn changes<'a>(
+        &'a self,
+        files: impl IntoIterator<Item = (&'a str, ContentDigest)>,
+    ) -> Vec<Change> {
+        let mut left: BTreeMap<_, _> =
+            self.files.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();
+        let mut changes = Vec::new();
+        for (path, digest) in files {
+            match left.remove(path) {
+                None => changes.push(Change::Added(path.to_owned())),
+                Some(trusted) if trusted != digest => {
+                    changes.push(Change::Changed(path.to_owned()));
+                }
+                Some(_) => {}
+            }
+        }
+        changes.extend(left.into_keys().map(|path| Change::Removed(path.to_owned())));
+        changes
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added(path) => write!(f, "`{}` was added", shown(path)),
+            Self::Changed(path) => write!(f, "`{}` has changed", shown(path)),
+            Self::Removed(path) => write!(f, "`{}` is gone", shown(path)),
+            Self::Places => f.write_str("it names other places outside of the workspace"),
+        }
+    }
+}

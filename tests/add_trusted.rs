@@ -1,0 +1,86 @@
+//! Trust in a workspace goes on to what is added there with a person's yes, and to nothing else.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::crafted::describing;
+use crate::support::{Run, Workspace};
+
+/// A workspace that nothing makes trusted but a record, with a component to add.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new().untrusted();
+    component(&workspace, "Tells the weather.");
+    workspace
+}
+
+fn component(workspace: &Workspace, description: &str) {
+    let says = json!({ "name": "weather", "description": description });
+    fs::write(workspace.home().join("weather.wasm"), describing(&says.to_string())).unwrap();
+}
+
+fn command(workspace: &Workspace, arguments: &[&str]) -> Run {
+    let path = workspace.home().join("weather.wasm");
+    let path = path.to_str().unwrap();
+    let arguments: Vec<_> =
+        arguments.iter().map(|word| if *word == "FILE" { path } else { word }).collect();
+    workspace.run(&arguments)
+}
+
+fn runs(workspace: &Workspace, tool: &str) -> bool {
+    let run = workspace.run(&["run", tool]);
+    assert!(matches!(run.code, 0 | 2 | 6), "{}", run.shown());
+    run.code == 0
+}
+
+#[test]
+fn a_new_workspace_is_trusted_with_what_is_added_and_with_nothing_else() {
+    let workspace = workspace();
+    command(&workspace, &["add", "FILE", "--yes"]).success();
+    assert!(runs(&workspace, "weather"));
+    command(&workspace, &["add", "FILE", "--yes", "--name", "second"]).success();
+    assert!(runs(&workspace, "weather") && runs(&workspace, "second"));
+    component(&workspace, "Tells more.");
+    command(&workspace, &["update", "second", "FILE", "--yes"]).success();
+    assert!(runs(&workspace, "weather") && runs(&workspace, "second"));
+    command(&workspace, &["remove", "weather"]).success();
+    assert!(runs(&workspace, "second"));
+    // Nobody has agreed to this.
+    let config = workspace.path(".kitbag/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[limits]\ntime = \"5s\"\n")).unwrap();
+    assert!(!runs(&workspace, "second"));
+    let added = command(&workspace, &["add", "FILE", "--yes", "--name", "third"]);
+    assert_eq!(added.code, 0, "{}", added.shown());
+    assert!(added.stderr.contains("the workspace is not trusted"), "{}", added.shown());
+    assert!(!runs(&workspace, "third") && !runs(&workspace, "second"));
+    workspace.run(&["trust", "--yes"]).success();
+    assert!(runs(&workspace, "third") && runs(&workspace, "second"));
+    let logged = workspace.run(&["audit", "--json"]).success();
+    assert!(logged.matches("\"event\":\"trust\"").count() >= 5, "{logged}");
+}
+
+#[test]
+fn adding_a_tool_trusts_nothing_of_a_repository_that_is_not_trusted() {
+    let workspace = workspace();
+    let evil = json!({ "name": "evil" }).to_string();
+    workspace.file(".kitbag/tools/evil.wasm", describing(&evil));
+    workspace.config("[tools.evil.grants]\nfilesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n");
+    let added = command(&workspace, &["add", "FILE", "--yes"]);
+    assert_eq!(added.code, 0, "{}", added.shown());
+    assert!(added.stderr.contains("the workspace is not trusted"), "{}", added.shown());
+    assert!(!runs(&workspace, "evil") && !runs(&workspace, "weather"));
+    command(&workspace, &["remove", "weather"]);
+    assert!(!runs(&workspace, "evil"));
+}
+
+#[test]
+fn what_is_planted_while_a_person_agrees_is_not_trusted_with_it() {
+    let workspace = workspace();
+    command(&workspace, &["add", "FILE", "--yes"]).success();
+    // Beside the component that is added next lies another one by then.
+    let evil = describing(&json!({ "name": "evil" }).to_string());
+    workspace.file(".kitbag/tools/evil.wasm", evil);
+    command(&workspace, &["add", "FILE", "--yes", "--name", "second"]);
+    assert!(!runs(&workspace, "evil") && !runs(&workspace, "second"));
+}

@@ -1,0 +1,302 @@
+//! What is trusted is exactly what was shown: any change is asked about again.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::{assert_untrusted, greedy};
+use crate::support::{Workspace, guest};
+
+/// The files that configure the workspace, and what is written into each to change it.
+const FILES: [(&str, &str); 4] = [
+    (".kitbag/config.toml", "# changed\n"),
+    (".kitbag/kitbag.lock", "# changed\n"),
+    (".kitbag/tools/planted.toml", "# changed\n"),
+    (".kitbag/scripts/steal.py", "# changed\n"),
+];
+
+#[test]
+fn a_changed_byte_of_each_file_is_asked_about_again_and_shown() {
+    let workspace = greedy();
+    workspace.trust();
+    assert!(workspace.runs_planted());
+    for (file, change) in FILES {
+        let path = workspace.path(file);
+        let before = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{before}{change}")).unwrap();
+        assert!(!workspace.runs_planted(), "{file}");
+        let run = workspace.run(&["list"]);
+        let reason = format!("it is not what was trusted (`{file}` has changed)");
+        assert!(run.stderr.contains(&reason), "{file}: {}", run.shown());
+        let asked = workspace.run(&["trust"]);
+        assert_eq!(asked.code, 3, "{file}");
+        let shown = asked.stdout.split_once(&format!("{file} (file that has changed):\n"));
+        let (_, shown) = shown.unwrap_or_else(|| panic!("{file}: {}", asked.shown()));
+        assert!(shown.ends_with("+ # changed\n"), "{file}: {shown}");
+        let marked = shown.lines().filter(|line| !line.starts_with(' '));
+        assert_eq!(marked.collect::<Vec<_>>(), ["+ # changed"], "{file}");
+
+        // A byte order mark is a byte as well.
+        fs::write(&path, format!("\u{feff}{before}")).unwrap();
+        assert!(!workspace.runs_planted(), "{file}");
+        // What was trusted is trusted.
+        fs::write(&path, before).unwrap();
+        assert!(workspace.runs_planted(), "{file}");
+    }
+}
+
+#[test]
+fn what_is_added_and_what_is_removed_is_asked_about_again() {
+    let workspace = greedy();
+    workspace.trust();
+    let planted = guest("probe");
+    let added: [(&str, Vec<u8>); 4] = [
+        (".kitbag/scripts/another.py", b"print(1)\n".to_vec()),
+        (".kitbag/tools/more.wasm", fs::read(planted).unwrap()),
+        (".kitbag/tools/more.toml", b"description = \"more\"\n".to_vec()),
+        (".kitbag/kitbag.lock", b"version = 1\n".to_vec()),
+    ];
+    for (file, content) in added {
+        let path = workspace.path(file);
+        if path.exists() {
+            fs::remove_file(&path).unwrap();
+            let run = workspace.run(&["list"]);
+            assert!(run.stderr.contains(&format!("`{file}` is gone")), "{}", run.shown());
+            assert!(!workspace.runs_planted(), "{file}");
+            fs::write(&path, content).unwrap();
+            assert!(workspace.runs_planted(), "{file}");
+            continue;
+        }
+        fs::write(&path, content).unwrap();
+        let run = workspace.run(&["list"]);
+        // A manifest without a component is a mistake, so that there is one by now.
+        assert!(run.stderr.contains(&format!("`{file}` was added")), "{}", run.shown());
+        assert!(!workspace.runs_planted(), "{file}");
+        let asked = workspace.run(&["trust"]).stdout;
+        assert!(asked.contains(file), "{file}: {asked}");
+        workspace.trust();
+        assert!(workspace.runs_planted(), "{file}");
+    }
+    fs::remove_file(workspace.path(".kitbag/tools/more.toml")).unwrap();
+    assert!(!workspace.runs_planted());
+}
+
+#[test]
+fn a_component_runs_only_as_it_was_trusted() {
+    let workspace = greedy();
+    workspace.trust();
+    for (tool, file) in [("planted", ".kitbag/tools/planted.wasm"), ("greedy", "bin/greedy.wasm")] {
+        let path = workspace.path(file);
+        let call = ["run", tool, "do=echo", "text=here"];
+        assert_eq!(workspace.run(&call).success(), "here\n");
+        let before = fs::read(&path).unwrap();
+        // A section of its own with one byte, which changes nothing of what it does.
+        fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
+        let run = workspace.run(&call);
+        assert_untrusted(&run);
+        assert!(run.stderr.contains("the record of what was trusted"), "{}", run.shown());
+        let asked = workspace.run(&["trust"]);
+        let shown = asked.stdout.lines().find(|line| line.starts_with(&format!("  {file}: ")));
+        assert!(shown.unwrap().contains(", which was "), "{}", asked.shown());
+        assert_eq!(asked.code, 3);
+        fs::write(&path, before).unwrap();
+        assert_eq!(workspace.run(&call).success(), "here\n");
+    }
+}
+
+#[test]
+fn a_component_that_was_not_there_is_asked_about_when_it_is() {
+    let workspace = greedy();
+    let path = workspace.path("bin/greedy.wasm");
+    fs::remove_file(&path).unwrap();
+    let said = workspace.trust();
+    assert!(said.contains("bin/greedy.wasm: no such file yet"), "{said}");
+    fs::copy(guest("probe"), &path).unwrap();
+    let call = ["run", "greedy", "do=echo", "text=here"];
+    assert_untrusted(&workspace.run(&call));
+    workspace.trust();
+    assert_eq!(workspace.run(&call).success(), "here\n");
+}
+
+/// Moves a directory.
+fn rename(from: &Path, to: &Path) {
+    fs::rename(from, to).unwrap();
+}
+
+#[test]
+fn another_workspace_at_a_trusted_path_is_not_trusted() {
+    let trusted = greedy();
+    trusted.trust();
+    let (root, aside) = (trusted.root(), trusted.outside().join("aside"));
+    let evil = trusted.outside().join("evil");
+    // The same tools, and a configuration that asks for more.
+    let copied = std::process::Command::new("cp").arg("-r").arg(&root).arg(&evil).status();
+    assert!(copied.unwrap().success());
+    let config = fs::read_to_string(evil.join(".kitbag/config.toml")).unwrap();
+    fs::write(evil.join(".kitbag/config.toml"), config.replace("\"LANG\"", "\"LANG\", \"CI\""))
+        .unwrap();
+
+    rename(&root, &aside);
+    rename(&evil, &root);
+    assert!(!trusted.runs_planted());
+    rename(&root, &evil);
+    symlink(&evil, &root).unwrap();
+    assert!(!trusted.runs_planted());
+    fs::remove_file(&root).unwrap();
+    rename(&aside, &root);
+    assert!(trusted.runs_planted());
+}
+
+#[test]
+fn a_trusted_workspace_is_not_trusted_at_another_path() {
+    let trusted = greedy();
+    trusted.trust();
+    let other = trusted.outside().join("other");
+    let copied =
+        std::process::Command::new("cp").arg("-r").arg(trusted.root()).arg(&other).status();
+    assert!(copied.unwrap().success());
+    let call = ["run", "planted", "do=echo", "text=here", "--workspace"];
+    let at = |path: &Path| trusted.run(&[&call[..], &[path.to_str().unwrap()]].concat());
+    assert_eq!(at(&trusted.root()).code, 0);
+    assert_untrusted(&at(&other));
+    // A link to what is trusted leads to that, and is no other workspace.
+    let link = trusted.outside().join("link");
+    symlink(trusted.root(), &link).unwrap();
+    assert_eq!(at(&link).code, 0);
+}
+
+#[test]
+fn a_record_in_the_workspace_says_nothing() {
+    let workspace = greedy();
+    workspace.trust();
+    let state = workspace.home().join(".local/state/kitbag");
+    let inside = workspace.path(".kitbag/state");
+    let copied = std::process::Command::new("cp").arg("-r").arg(&state).arg(&inside).status();
+    assert!(copied.unwrap().success());
+    let run = |arguments: &[&str], state: &Path| {
+        workspace.run_with(arguments, "", &[("KITBAG_STATE_DIR", state.to_str().unwrap())])
+    };
+    let call = ["run", "planted", "do=echo", "text=here"];
+    assert_eq!(run(&call, &state).code, 0);
+    // Through a link too.
+    let link = workspace.outside().join("state");
+    symlink(&inside, &link).unwrap();
+    for state in [&inside, &link] {
+        let refused = run(&call, state);
+        assert_untrusted(&refused);
+        assert!(refused.stderr.contains("lies in it, and it could hold"), "{}", refused.shown());
+        let asked = run(&["trust", "--yes"], state);
+        assert_eq!(asked.code, 6, "{}", asked.shown());
+        assert!(asked.stderr.contains("set `KITBAG_STATE_DIR` to another"), "{}", asked.shown());
+    }
+}
+
+#[test]
+fn a_record_that_is_damaged_or_that_others_could_write_trusts_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = greedy();
+    workspace.trust();
+    let record = workspace.record();
+    let whole = fs::read(&record).unwrap();
+    fs::write(&record, &whole[..whole.len() - 1]).unwrap();
+    assert!(!workspace.runs_planted());
+    fs::write(&record, &whole).unwrap();
+    assert!(workspace.runs_planted());
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o622)).unwrap();
+    assert!(!workspace.runs_planted());
+    let run = workspace.run(&["list"]);
+    assert!(run.stderr.contains("it is open to others (mode 622)"), "{}", run.shown());
+    fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
+    // A record of another workspace.
+    let other = String::from_utf8(whole.clone()).unwrap();
+    let root = workspace.root().canonicalize().unwrap();
+    fs::write(&record, other.replace(root.to_str().unwrap(), "/another")).unwrap();
+    assert!(!workspace.runs_planted());
+    // A new yes takes the place of what cannot be read.
+    workspace.trust();
+    assert!(workspace.runs_planted());
+}
+
+#[test]
+fn trust_is_taken_back() {
+    let workspace = greedy();
+    workspace.trust();
+    let listed = workspace.run(&["trust", "--list"]).success();
+    assert!(listed.starts_with("<workspace>  6 files, content "), "{listed}");
+    assert_eq!(listed.lines().count(), 1);
+    assert_eq!(
+        workspace.run(&["trust", "--revoke"]).success(),
+        "`<workspace>` is trusted no longer\n"
+    );
+    assert!(!workspace.runs_planted());
+    let listed = workspace.run(&["trust", "--list"]).success();
+    assert_eq!(listed, "no workspace is trusted by what it holds\n");
+    let again = workspace.run(&["trust", "--revoke"]);
+    assert_eq!(again.code, 2, "{}", again.shown());
+    // Whatever is wrong with its configuration.
+    workspace.trust();
+    workspace.config("[tools");
+    workspace.run(&["trust", "--revoke"]).success();
+    workspace.config(super::CONFIG);
+    assert!(!workspace.runs_planted());
+    // From elsewhere, and where it is gone, by its path.
+    workspace.trust();
+    let root = workspace.root().canonicalize().unwrap();
+    fs::remove_dir_all(&root).unwrap();
+    fs::create_dir(&root).unwrap();
+    workspace.run(&["trust", "--revoke", root.to_str().unwrap()]).success();
+    assert_eq!(workspace.run(&["trust", "--list", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn what_was_trusted_and_by_whom_is_in_the_audit_log() {
+    let workspace = greedy();
+    workspace.trust();
+    workspace.run(&["trust", "--revoke"]).success();
+    let log = workspace.run(&["audit", "--json"]).success();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<_> = lines.iter().filter(|line| line["event"] == "trust").collect();
+    assert_eq!(events.len(), 2, "{log}");
+    let user = format!("user {}", rustix::process::getuid().as_raw());
+    for event in &events {
+        assert_eq!(
+            (&event["workspace"], &event["caller"]),
+            (&"<workspace>".into(), &user.clone().into())
+        );
+    }
+    assert_eq!(events[0]["digest"].as_str().unwrap().len(), 64, "{log}");
+    assert!(events[1]["digest"].is_null(), "{log}");
+    let shown = workspace.run(&["audit"]).success();
+    assert!(shown.contains("  trust  user "), "{shown}");
+    workspace.run(&["audit", "verify"]).success();
+}
+
+#[test]
+fn without_configuration_there_is_nothing_to_trust() {
+    let workspace = Workspace::with_toolsets(&["files"]).untrusted();
+    let run = workspace.run(&["list"]);
+    assert_eq!(run.stderr, "");
+    let asked = workspace.run(&["trust", "--yes"]);
+    assert_eq!(asked.code, 2, "{}", asked.shown());
+    assert!(asked.stderr.contains("there is nothing to trust"), "{}", asked.shown());
+}
+
+#[test]
+fn a_configuration_with_mistakes_is_not_trusted() {
+    let workspace = greedy();
+    workspace.config("[tools.greedy]\nwasm = 1\n");
+    let asked = workspace.run(&["trust", "--yes"]);
+    assert_eq!(asked.code, 4, "{}", asked.shown());
+    assert_eq!(asked.stdout, "");
+}
+
+#[test]
+fn a_check_says_that_what_was_not_trusted_was_not_checked() {
+    let workspace = greedy();
+    let check = workspace.run(&["check"]);
+    assert!(check.stderr.contains("is not trusted: it was never trusted"), "{}", check.shown());
+    workspace.trust();
+    let check = workspace.run(&["check"]);
+    assert!(!check.stderr.contains("not trusted"), "{}", check.shown());
+}

@@ -1,0 +1,55 @@
+//! What `docs/consent.md` shows is what happens.
+
+use std::fs;
+
+use crate::support::{Run, Workspace, repository};
+
+/// The blocks of the page's section on trust, each a command and what it wrote.
+fn blocks() -> Vec<String> {
+    let page = fs::read_to_string(repository().join("docs/consent.md")).unwrap();
+    let mut sections = page.split("\n## ");
+    let section = sections.find(|text| text.starts_with("Trust in a workspace")).unwrap();
+    let blocks = section.split("```console\n").skip(1);
+    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The lines of a diff in the page, as the file has them.
+fn file(block: &str, name: &str) -> String {
+    let (_, rest) = block.split_once(&format!("{name} (new file):\n")).unwrap();
+    let lines = rest.lines().map_while(|line| line.strip_prefix("+ "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_page_on_consent_shows_what_happens() {
+    let workspace = Workspace::with_toolsets(&["python", "fetch"]).untrusted();
+    workspace.own_config("[secrets.weather]\nto = [\"https://api.weather.example/**\"]\n");
+    fs::create_dir(workspace.home().join("notes")).unwrap();
+    let blocks = blocks();
+    let [called, asked, changed, listed] = &*blocks else { panic!("{blocks:?}") };
+    for name in [".kitbag/config.toml", ".kitbag/scripts/report.py"] {
+        workspace.file(name, file(asked, name));
+    }
+    let shown = |run: Run| {
+        let text = format!("{}{}", run.stdout, run.stderr);
+        text.replace("<workspace>", "/home/ada/src/weather").replace("<home>", "/home/ada")
+    };
+    let run = shown(workspace.run(&["run", "report", "city=Rome"]));
+    assert_eq!(format!("$ kitbag run report city=Rome\n{run}"), *called);
+    let trusted = shown(workspace.run(&["trust", "--yes"]));
+    let typed = "Trust this? Type yes or no [no]: yes\n";
+    assert_eq!(format!("$ kitbag trust\n{trusted}"), asked.replace(typed, ""));
+    let config = workspace.path(".kitbag/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("weather = {}", "weather = {}, github = {}")).unwrap();
+    let again = workspace.run(&["trust"]);
+    assert_eq!(
+        format!("$ kitbag trust\n{}", shown(Run { stderr: String::new(), ..again })),
+        *changed
+    );
+    let list = shown(workspace.run(&["trust", "--list"]));
+    assert!(list.starts_with("/home/ada/src/weather  2 files, content "), "{list}");
+    assert!(listed.contains("/home/ada/src/weather  2 files, content "));
+    let revoked = shown(workspace.run(&["trust", "--revoke"]));
+    assert!(listed.contains(&revoked), "{revoked}");
+}
