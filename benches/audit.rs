@@ -41,7 +41,8 @@ fn workspace(is_logged: bool) -> Workspace {
 }
 
 fn open(workspace: &Workspace) -> Kitbag {
-    Kitbag::builder().workspace(workspace.root()).places(workspace.places()).build().unwrap()
+    let builder = Kitbag::builder().workspace(workspace.root()).places(workspace.places());
+    builder.trust_workspace(true).build().unwrap()
 }
 
 /// Whole processes, each with one call.

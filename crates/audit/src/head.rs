@@ -1,6 +1,6 @@
 //! The head: a file beside the log that holds where its chain ends.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -17,6 +17,10 @@ const VERSION: u32 = 1;
 const MOST_BYTES: u64 = 4096;
 
 const NAME: &str = "head.json";
+
+/// The bytes that it takes, with blanks at the end, so that none is shorter than the one before:
+/// in one sector of a disk.
+const LENGTH: usize = 255;
 
 /// Where the chain of a log ends. Kept elsewhere, it shows that nothing before it was changed
 /// since, also where log and head were replaced together.
@@ -61,8 +65,12 @@ impl Head {
         };
         let found = file.metadata().map_err(AuditError::at(&path))?;
         check_file(&found, &path).map_err(|reason| AuditError::unusable(&path, reason))?;
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(2 * LENGTH);
         file.take(MOST_BYTES).read_to_end(&mut text).map_err(AuditError::at(&path))?;
+        if text.is_empty() {
+            // A process was stopped before it wrote the first one.
+            return Ok(None);
+        }
         let head: Self =
             serde_json::from_slice(&text).map_err(|error| AuditError::unusable(&path, error))?;
         match head.version {
@@ -74,22 +82,21 @@ impl Head {
         }
     }
 
-    /// Writes it whole or not at all. The log is locked.
+    /// Writes it over the one before, by one call of the system: no process that is stopped leaves
+    /// a part of it. The log is locked.
+    ///
+    /// A file that takes the place of another one by its name would be brought to the disk at
+    /// once, which takes longer than all else that a call does here.
     pub(crate) fn write(&self, directory: &Path, is_synced: bool) -> Result<(), AuditError> {
-        let (path, partial) = (directory.join(NAME), directory.join(".head.json"));
+        let path = directory.join(NAME);
         let write = || {
-            match fs::remove_file(&partial) {
-                // Left behind by a process that was stopped.
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+            let text = serde_json::to_string(self)?;
+            let mut file = open(&path, OpenOptions::new().write(true).create(true))?;
+            let written = file.write(format!("{text:<LENGTH$}\n").as_bytes())?;
+            if written <= text.len() {
+                return Err(io::ErrorKind::WriteZero.into());
             }
-            let mut file = open(&partial, OpenOptions::new().write(true).create_new(true))?;
-            file.write_all(&serde_json::to_vec(self)?)?;
-            if is_synced {
-                file.sync_data()?;
-            }
-            fs::rename(&partial, &path)
+            if is_synced { file.sync_data() } else { Ok(()) }
         };
         write().map_err(AuditError::at(&path))
     }

@@ -66,7 +66,10 @@ impl AuditLog {
     /// [`AuditError`] where that cannot be read.
     pub fn head(&self) -> Result<Option<Head>, AuditError> {
         match self.directory()? {
-            Some(directory) => Head::read(directory),
+            Some(directory) => {
+                let _lock = Self::lock(directory)?;
+                Head::read(directory)
+            }
             None => Ok(None),
         }
     }

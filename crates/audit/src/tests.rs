@@ -175,6 +175,12 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
     let error = place.log().append(&[Pending::new(&call("d"))], false).unwrap_err();
     assert!(error.to_string().contains("to begin a new log, move the directory away"), "{error}");
+    // A process that was stopped before it wrote the first head has made its file.
+    fs::write(place.state.join("audit/head.json"), "").unwrap();
+    assert!(matches!(place.damage(), Damage::NoHead { .. }));
+    fs::remove_file(place.file(1)).unwrap();
+    append(&place.log(), &["a"]);
+    assert_eq!(tools(&place.log()), ["a"]);
 }
 
 /// A log with so many lines, of which the head knows all but the last two.

@@ -248,7 +248,7 @@ fn mistakes_of_a_header_are_named_with_their_place() {
         &[
             "3:3: unknown key `desciption` in `tools.words`; did you mean `description`?",
             "4:4: unknown key `limits` in `tools.words`; known keys: `title`, `description`, \
-             `parameters`, `output`, `grants`",
+             `parameters`, `output`, `grants`, `approve`",
             "6:3: unknown key `typ` in `tools.words.parameters.a`; did you mean `type`?",
             "8:10: `tools.words.parameters.b.type` takes `string`, `number`, `integer`, `boolean`, \
              `array` or `object`, not `text`",

@@ -278,7 +278,7 @@ fn a_manifest_does_not_say_what_the_file_beside_it_says() {
         "3:11: `builtin` has no place in a manifest: it describes `a.wasm` beside it; remove it";
     let keys = "source = \"local\"\nwasm = \"other.wasm\"\nbuiltin = \"learn\"\n";
     check(keys, &[source, wasm, builtin]);
-    let known = "`replaces`, `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `rate`, `answers`";
+    let known = "`replaces`, `title`, `description`, `enable`, `parameters`, `grants`, `limits`, `rate`, `approve`, `answers`";
     check(
         &format!("{keys}titel = \"A\"\nzzz = 1\nwsam = 1\n"),
         &[
