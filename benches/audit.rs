@@ -1,7 +1,7 @@
-//! What the audit log costs: a start, a warm call, and looking whether 100,000 lines are as they
-//! were written.
+//! What trust by a record and the audit log cost: a start, a warm call, and looking whether
+//! 100,000 lines are as they were written.
 //!
-//! `cargo bench --bench audit` prints medians, with the log and without it in turn; another binary
+//! `cargo bench --bench audit` prints medians, with these and without them in turn; another binary
 //! can be named, as for `cold`. The ratio and the difference are what can be compared.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -9,7 +9,7 @@
 mod support;
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use kitbag::Kitbag;
@@ -47,17 +47,26 @@ fn open(workspace: &Workspace) -> Kitbag {
 
 /// Whole processes, each with one call.
 fn starts(binary: &Path, with: &Workspace, without: &Workspace) {
-    let run = |workspace: &Workspace| {
+    let command = |workspace: &Workspace, arguments: &[&str]| {
         let mut command = workspace.command(binary);
-        command.args(["run", "echo", "text=x"]).stdout(Stdio::null());
-        time(|| assert!(command.status().unwrap().success()))
+        command.args(arguments).stdout(Stdio::null());
+        command
     };
-    run(with);
-    run(without);
-    let times: Vec<_> = (0..STARTS).map(|_| [run(with), run(without)]).collect();
+    let time = |mut command: Command| time(|| assert!(command.status().unwrap().success()));
+    // A variable trusts the other one, for which no record is read.
+    let by_record = |arguments: &[&str]| {
+        let mut command = command(with, arguments);
+        command.env_remove("KITBAG_TRUST_WORKSPACE");
+        command
+    };
+    time(by_record(&["trust", "--yes"]));
+    let call = ["run", "echo", "text=x"];
+    let run = || [time(by_record(&call)), time(command(without, &call))];
+    run();
+    let times: Vec<_> = (0..STARTS).map(|_| run()).collect();
     let [with, without] = medians(&times);
     let ratio = with.as_secs_f64() / without.as_secs_f64();
-    println!("a start with one call: {with:.1?} with the log, {without:.1?} without: {ratio:.3}");
+    println!("a start with one call: {with:.1?} with both, {without:.1?} without: {ratio:.3}");
 }
 
 /// Warm calls in the library.

@@ -146,7 +146,7 @@ impl Kitbag {
         digest: Option<ContentDigest>,
     ) -> Result<(), TrustQuestionError> {
         let Some(auditor) = self.toolbox.auditor() else { return Ok(()) };
-        auditor.record(&AuditEvent::Trust(TrustEvent {
+        auditor.record(AuditEvent::Trust(TrustEvent {
             workspace: workspace.to_owned(),
             caller: caller.to_string(),
             digest: digest.map(|digest| digest.to_string()),

@@ -32,17 +32,23 @@ pub struct AuditLog {
     size: AuditSize,
 }
 
-/// A record that is to be added, as JSON.
+/// An event that is to be added, and when it was.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) time: SystemTime,
-    pub(crate) record: String,
+    time: SystemTime,
+    event: AuditEvent,
 }
 
 impl Pending {
-    pub(crate) fn new(event: &AuditEvent) -> Self {
-        let record = serde_json::to_string(event).expect("every key is a string");
-        Self { time: SystemTime::now(), record }
+    pub(crate) fn new(event: AuditEvent) -> Self {
+        Self { time: SystemTime::now(), event }
+    }
+
+    /// Adds its line to a text. It is written here and not where the event was, so that no call
+    /// waits for that.
+    fn push(&self, end: &mut End, text: &mut String) {
+        let record = serde_json::to_string(&self.event).expect("every key is a string");
+        end.push(text, self.time, &record);
     }
 }
 
@@ -105,9 +111,7 @@ impl AuditLog {
             adopt(directory, &mut file, &mut head)?;
         }
         let (mut end, mut text) = (head.end(), String::new());
-        for Pending { time, record } in records {
-            end.push(&mut text, *time, record);
-        }
+        records.iter().for_each(|record| record.push(&mut end, &mut text));
         let path = file_path(directory, head.file);
         write(&mut file, head.bytes, text.as_bytes(), is_synced).map_err(AuditError::at(&path))?;
         head.bytes += text.len() as u64;
@@ -183,9 +187,9 @@ fn adopt(directory: &Path, file: &mut File, head: &mut Head) -> Result<(), Audit
     }
     if let Some(torn) = torn {
         // What the process was writing stays, and what it is stands behind it.
-        let Pending { time, record } = Pending::new(&AuditEvent::Torn { bytes: torn.len() as u64 });
+        let record = Pending::new(AuditEvent::Torn { bytes: torn.len() as u64 });
         end.hash = ChainHash::of(&torn);
-        end.push(&mut text, time, &record);
+        record.push(&mut end, &mut text);
     }
     write(file, length, text.as_bytes(), false).map_err(AuditError::at(&path))?;
     head.bytes = length + text.len() as u64;

@@ -71,7 +71,7 @@ fn call(tool: &str) -> AuditEvent {
 }
 
 fn append(log: &AuditLog, tools: &[&str]) {
-    let records: Vec<_> = tools.iter().map(|tool| Pending::new(&call(tool))).collect();
+    let records: Vec<_> = tools.iter().map(|tool| Pending::new(call(tool))).collect();
     log.append(&records, false).unwrap();
 }
 
@@ -166,14 +166,14 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     place.replace(&lines[..2]);
     let damage = place.damage();
     assert!(matches!(damage, Damage::Cut { .. }), "{damage}");
-    let error = place.log().append(&[Pending::new(&call("d"))], false).unwrap_err();
+    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
     assert_eq!(error, AuditError::Damaged { damage: Box::new(damage) });
     fs::remove_file(place.file(1)).unwrap();
     assert!(matches!(place.damage(), Damage::Cut { found: 0, .. }));
     place.replace(&lines);
     fs::remove_file(place.state.join("audit/head.json")).unwrap();
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
-    let error = place.log().append(&[Pending::new(&call("d"))], false).unwrap_err();
+    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
     assert!(error.to_string().contains("to begin a new log, move the directory away"), "{error}");
     // A process that was stopped before it wrote the first head has made its file.
     fs::write(place.state.join("audit/head.json"), "").unwrap();
@@ -248,7 +248,7 @@ fn what_stands_behind_the_head_and_is_not_of_the_chain_is_refused() {
     let other = place.lines()[0].clone();
     place.add(&format!("{other}\n"));
     assert!(matches!(place.damage(), Damage::Changed { line: 2, .. }));
-    let error = place.log().append(&[Pending::new(&call("c"))], false).unwrap_err();
+    let error = place.log().append(&[Pending::new(call("c"))], false).unwrap_err();
     assert!(matches!(error, AuditError::Damaged { .. }), "{error}");
 }
 
@@ -292,7 +292,7 @@ fn several_that_write_at_once_mix_no_lines_and_lose_none() {
                 let log = AuditLog::new(state, AuditSize { file: 20_000, files: 100 });
                 let auditor = Auditor::new(log, Syncing::None, Writing::Background);
                 for call_number in 0..250 {
-                    auditor.record(&call(&format!("{writer}-{call_number}")));
+                    auditor.record(call(&format!("{writer}-{call_number}")));
                     if call_number % 50 == 0 {
                         auditor.flush();
                     }
@@ -314,7 +314,7 @@ fn several_that_write_at_once_mix_no_lines_and_lose_none() {
 fn lines_that_cannot_be_written_wait_and_what_has_no_room_is_counted() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::None, Writing::Direct);
-    auditor.record(&call("before"));
+    auditor.record(call("before"));
     assert_eq!(auditor.problem(), None);
     // A directory in the place of the next file stands for a disk that takes nothing.
     let head = place.state.join("audit/head.json");
@@ -324,8 +324,8 @@ fn lines_that_cannot_be_written_wait_and_what_has_no_room_is_counted() {
     for number in 0..10_005 {
         // Only the first tries to write, so that the test does not try ten thousand times.
         match number {
-            0 => auditor.record(&call("first")),
-            _ => auditor.queue(&call("more")),
+            0 => auditor.record(call("first")),
+            _ => auditor.queue(call("more")),
         }
     }
     let problem = auditor.problem().expect("it cannot be written");
@@ -343,11 +343,11 @@ fn lines_that_cannot_be_written_wait_and_what_has_no_room_is_counted() {
 fn a_line_is_on_the_disk_before_its_call_is_answered_where_each_is_synced() {
     let place = Place::new();
     let auditor = Auditor::new(place.log(), Syncing::Each, Writing::Background);
-    auditor.record(&call("a"));
+    auditor.record(call("a"));
     assert_eq!(tools(&place.log()), ["a"]);
     // A batch is written by its own thread, and at the end.
     let auditor = Auditor::new(place.log(), Syncing::Batch, Writing::Background);
-    auditor.record(&call("b"));
+    auditor.record(call("b"));
     drop(auditor);
     assert_eq!(tools(&place.log()), ["a", "b"]);
 }
@@ -375,11 +375,11 @@ fn what_others_could_change_is_refused() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     fs::set_permissions(place.file(1), fs::Permissions::from_mode(0o622)).unwrap();
-    let error = place.log().append(&[Pending::new(&call("b"))], false).unwrap_err();
+    let error = place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
     assert!(error.to_string().contains("open to others (mode 622)"), "{error}");
     fs::set_permissions(place.file(1), fs::Permissions::from_mode(0o600)).unwrap();
     let elsewhere = place.state.join("elsewhere");
     fs::rename(place.file(1), &elsewhere).unwrap();
     symlink(&elsewhere, place.file(1)).unwrap();
-    place.log().append(&[Pending::new(&call("b"))], false).unwrap_err();
+    place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
 }

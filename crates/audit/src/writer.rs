@@ -100,7 +100,7 @@ impl Auditor {
 
     /// Records an event. What cannot be written waits for the next one, and
     /// [`problem`](Self::problem) says why.
-    pub fn record(&self, event: &AuditEvent) {
+    pub fn record(&self, event: AuditEvent) {
         let record = Pending::new(event);
         let mut waiting = self.shared.waiting();
         waiting.push(record);
@@ -147,7 +147,7 @@ impl Auditor {
 
     /// Records an event without an attempt to write it.
     #[cfg(test)]
-    pub(crate) fn queue(&self, event: &AuditEvent) {
+    pub(crate) fn queue(&self, event: AuditEvent) {
         self.shared.waiting().push(Pending::new(event));
     }
 
@@ -222,7 +222,7 @@ impl Shared {
         let count = records.len();
         if let (1.., Some(problem)) = (lost, problem) {
             let reason = problem.to_string();
-            records.push(Pending::new(&AuditEvent::Lost { lines: lost, reason }));
+            records.push(Pending::new(AuditEvent::Lost { lines: lost, reason }));
         }
         let written = self.log.append(&records, is_synced);
         let mut waiting = self.waiting();

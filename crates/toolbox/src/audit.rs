@@ -127,7 +127,7 @@ impl Audited {
             micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             ..mem::take(&mut *self.known())
         };
-        auditor.record(&AuditEvent::Call(Box::new(event)));
+        auditor.record(AuditEvent::Call(Box::new(event)));
     }
 
     /// Logs what became of the question whether the call may be made.
@@ -154,7 +154,7 @@ impl Audited {
             by: by.map(|origin| format!("{owner} ({origin})")),
         };
         drop(known);
-        auditor.record(&AuditEvent::Approval(Box::new(event)));
+        auditor.record(AuditEvent::Approval(Box::new(event)));
     }
 
     fn known(&self) -> MutexGuard<'_, CallEvent> {
