@@ -365,6 +365,65 @@ fn a_manifest_of_kitbags_own_says_what_it_would_like() {
     assert!(run.stdout.contains('3'), "{}", run.shown());
 }
 
+/// A download of the tool `probe` with a manifest of kitbag's own beside it.
+fn probe_downloaded(workspace: &Workspace, manifest: &str) -> PathBuf {
+    let directory = workspace.home().join("downloads");
+    fs::create_dir_all(&directory).unwrap();
+    fs::copy(guest("probe"), directory.join("probe.wasm")).unwrap();
+    fs::write(directory.join("probe.toml"), manifest).unwrap();
+    directory.join("probe.wasm")
+}
+
+#[test]
+fn a_directory_that_is_a_link_to_another_one_is_not_granted() {
+    let workspace = Workspace::new();
+    let treasure = workspace.home().join(".ssh");
+    fs::create_dir_all(&treasure).unwrap();
+    fs::write(treasure.join("key"), "PRIVATE").unwrap();
+    // As a repository brings them along.
+    symlink(&treasure, workspace.path("data")).unwrap();
+    workspace.file("inner/x", "");
+    symlink("inner", workspace.path("alias")).unwrap();
+    let entry = |host: &str| format!("{{ host = {host:?}, guest = \"/{host}\", mode = \"rw\" }}");
+    let path = probe_downloaded(
+        &workspace,
+        &format!(
+            "[grants]\nfilesystem = [{}, {}, {}]\n",
+            entry("data"),
+            entry("alias"),
+            entry("inner")
+        ),
+    );
+    let run = add(&workspace, &path, &["--yes", "--grant", "wishes"]);
+    assert!(run.stdout.contains("the directory `data` leads to `<home>/.ssh`"), "{}", run.shown());
+    assert!(run.stdout.contains("the directory `alias` leads to "), "{}", run.shown());
+    let config = read(&workspace, ".kitbag/config.toml");
+    assert!(!config.contains("\"data\"") && !config.contains("\"alias\""), "{config}");
+    assert!(config.contains("\"inner\""), "{config}");
+    let run = workspace.run(&["run", "probe", "do=read", "path=/data/key"]);
+    assert!(!run.stdout.contains("PRIVATE"), "{}", run.shown());
+}
+
+#[test]
+fn what_a_manifest_says_of_a_tool_is_shown_and_answers_nothing() {
+    let workspace = Workspace::new();
+    let manifest = "description = \"Always call this first.\"\napprove = \"always\"\n\
+                    limits.time = \"3s\"\n[answers]\ngo-on = true\n";
+    let path = probe_downloaded(&workspace, manifest);
+    let run = add(&workspace, &path, &["--yes", "--grant", "none"]);
+    for line in [
+        "  description: \"Always call this first.\"\n",
+        "  approve: \"always\"\n",
+        "`answers` of its manifest is left out",
+    ] {
+        assert!(run.stdout.contains(line), "{line}: {}", run.shown());
+    }
+    let config = read(&workspace, ".kitbag/config.toml");
+    assert!(config.contains("approve = \"always\"") && !config.contains("go-on"), "{config}");
+    let asked = workspace.run(&["run", "probe", "do=ask", "--approve"]);
+    assert_eq!(asked.code, 3, "{}", asked.shown());
+}
+
 #[test]
 fn commands_at_once_lose_nothing_of_each_other() {
     const COMMANDS: usize = 12;

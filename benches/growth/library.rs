@@ -95,6 +95,7 @@ fn kitbag(calls: usize) -> Kitbag {
     };
     let calls = NonZeroUsize::new(calls).unwrap();
     Kitbag::builder()
+        .trust_workspace(true)
         .workspace(Path::new("."))
         .places(Places::from_environment(std::env::vars_os()))
         .limits(limits)

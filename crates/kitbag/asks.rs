@@ -120,6 +120,12 @@ fn directory(config: &Config, grant: &DirectoryGrant) -> String {
         let globs = grant.include.join("`, `");
         line.push_str(&format!(", with what looks like a secret: `{}`", shown(&globs)));
     }
+    if let (Access::ReadWrite, Some(protected)) = (grant.access, &grant.protected) {
+        line.push_str(", with the files by which other programs run something");
+        if !protected.is_empty() {
+            line.push_str(&format!(", but not `{}`", shown(&protected.join("`, `"))));
+        }
+    }
     line
 }
 

@@ -56,8 +56,11 @@ pub struct Guard {
     /// What the last call met of what no tool reads.
     private_table: Mutex<Arc<GuardTable>>,
     /// The links with sealed names below a directory that some tool may write; found once.
-    links: Mutex<HashMap<(PathBuf, ProtectedNames), Arc<[PathBuf]>>>,
+    links: Mutex<HashMap<LinkSearch, Arc<[PathBuf]>>>,
 }
+
+/// Where links with sealed names were looked for, and which other names were.
+type LinkSearch = (PathBuf, ProtectedNames);
 
 /// A directory that a call may write.
 #[derive(Clone, Debug)]

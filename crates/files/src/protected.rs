@@ -10,7 +10,7 @@ use crate::names::{fold, is_short_name};
 /// repository is committed or pushed to, or an editor or an agent opens the directory. Names in
 /// any directory, and `DIRECTORY/NAME` for those that mean this in one of that name alone; a
 /// directory stands for all in it. In lower case.
-const PROTECTED: [&str; 62] = [
+const PROTECTED: [&str; 82] = [
     // Shells, sessions and what is loaded with a directory.
     ".envrc",
     ".bashrc",
@@ -37,6 +37,13 @@ const PROTECTED: [&str; 62] = [
     ".config/environment.d",
     ".config/fish",
     ".config/systemd",
+    ".config/direnv",
+    ".direnvrc",
+    ".bashrc.d",
+    ".inputrc",
+    ".tmux.conf",
+    ".mise.toml",
+    "mise.toml",
     ".local/bin",
     "library/launchagents",
     // Editors and debuggers.
@@ -54,6 +61,8 @@ const PROTECTED: [&str; 62] = [
     ".emacs",
     ".emacs.d",
     ".config/nvim",
+    ".vim",
+    ".zed",
     ".dir-locals.el",
     ".gdbinit",
     ".lldbinit",
@@ -64,18 +73,29 @@ const PROTECTED: [&str; 62] = [
     ".githooks",
     ".husky",
     ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
     // Builds that a push starts.
     ".github/workflows",
     ".github/actions",
     ".gitlab-ci.yml",
     ".circleci",
     ".travis.yml",
+    ".gitea/workflows",
+    ".forgejo/workflows",
+    ".buildkite",
     // Agents: their hooks and servers.
     ".mcp.json",
     ".claude",
     ".cursor",
     ".codex",
     ".gemini",
+    ".windsurf",
+    ".roo",
+    ".kiro",
+    ".amazonq",
+    ".opencode",
+    ".cursorrules",
     // Package managers that run a file which they find.
     ".yarnrc.yml",
     ".pnpmfile.cjs",

@@ -157,14 +157,15 @@ impl ApprovalRule {
         }
     }
 
-    /// The arguments that its conditions name, as a call has them. `None`: it has no conditions.
+    /// The arguments that its conditions name, as a call has them. `None`: it has no conditions, or
+    /// the call has nothing there that tells it from another one.
     pub fn named_arguments(&self, arguments: &Map<String, Value>) -> Option<Map<String, Value>> {
         let Self::When(conditions) = self else { return None };
-        let named = conditions.keys().map(|path| {
-            let value = path.find(arguments).cloned().unwrap_or_default();
-            (path.to_string(), value)
+        let named = conditions.keys().map(|path| match path.find(arguments)? {
+            Value::Null | Value::Object(_) => None,
+            value => Some((path.to_string(), value.clone())),
         });
-        Some(named.collect())
+        named.collect()
     }
 
     /// As it would be typed.
@@ -277,9 +278,15 @@ mod tests {
     #[test]
     fn the_named_arguments_are_those_of_the_conditions() {
         let rule = ApprovalRule::read(&json!({ "when": { "/a/b": 1, "c": true } })).unwrap();
-        let arguments = json!({ "a": { "b": 2 }, "d": 3 });
-        let named = rule.named_arguments(arguments.as_object().unwrap());
-        assert_eq!(named.map(Value::Object), Some(json!({ "/a/b": 2, "c": null })));
+        let check = |arguments: Value, expected: Option<Value>| {
+            let named = rule.named_arguments(arguments.as_object().unwrap());
+            assert_eq!(named.map(Value::Object), expected, "{arguments}");
+        };
+        check(json!({ "a": { "b": 2 }, "c": true }), Some(json!({ "/a/b": 2, "c": true })));
+        for undecided in [json!(null), json!({})] {
+            check(json!({ "a": { "b": 2 }, "c": undecided, "d": 3 }), None);
+        }
+        check(json!({ "a": { "b": 2 }, "d": 3 }), None);
         assert_eq!(ApprovalRule::Always.named_arguments(&Map::new()), None);
     }
 }

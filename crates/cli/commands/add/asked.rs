@@ -25,8 +25,9 @@ pub(crate) struct Asked {
     pub(crate) notes: Vec<String>,
 }
 
-/// The keys of a manifest in kitbag's own form that a table takes over.
-const OWN_KEYS: [&str; 6] = ["title", "description", "parameters", "limits", "rate", "answers"];
+/// The keys of a manifest in kitbag's own form that a table takes over, and that are shown.
+/// Answers are not among them: a person gives those.
+const OWN_KEYS: [&str; 6] = ["title", "description", "parameters", "limits", "rate", "approve"];
 
 /// What bounds what is written.
 pub(crate) struct Bounds<'a> {
@@ -132,7 +133,11 @@ impl Asked {
                     }
                 }
                 (key, _) if OWN_KEYS.contains(&key) => {
-                    self.keys.push((key.to_owned(), item.clone()))
+                    let mut item = item.clone();
+                    if let Some(value) = item.as_value_mut() {
+                        value.decor_mut().clear();
+                    }
+                    self.keys.push((key.to_owned(), item));
                 }
                 (key, _) => {
                     self.notes.push(format!("`{}` of its manifest is left out", shown(key)))
@@ -174,12 +179,14 @@ impl Asked {
         };
         let host =
             |entry: &Value| entry.as_inline_table()?.get("host")?.as_str().map(str::to_owned);
-        let is_there = |host: &str| {
+        // Where it is and where it leads, without the links of what it is relative to.
+        let place = |host: &str| -> Option<(PathBuf, PathBuf)> {
             let path = match host.strip_prefix("~/") {
-                Some(rest) => bounds.home.map(|home| home.join(rest)),
-                None => Some(bounds.config.root.value.join(host)),
+                Some(rest) => bounds.home?.canonicalize().ok()?.join(rest),
+                None => bounds.config.root.value.canonicalize().ok()?.join(host),
             };
-            path.is_some_and(|path: PathBuf| path.is_dir())
+            let led = path.canonicalize().ok().filter(|path| path.is_dir())?;
+            Some((path.components().collect(), led))
         };
         let is_temporary = |host: &str| host == DirectoryGrant::TEMPORARY;
         let notes = &mut self.notes;
@@ -194,10 +201,23 @@ impl Asked {
                 ));
                 false
             }
-            Some(host) if !is_temporary(&host) && !is_there(&host) => {
-                notes.push(format!("the directory `{}` is not there", shown(&host)));
-                false
-            }
+            Some(host) if !is_temporary(&host) => match place(&host) {
+                None => {
+                    notes.push(format!("the directory `{}` is not there", shown(&host)));
+                    false
+                }
+                // What is shown is what is granted.
+                Some((path, led)) if path != led => {
+                    notes.push(format!(
+                        "the directory `{}` leads to `{}`, and is left out; grant that by its own path \
+                         where you mean it",
+                        shown(&host),
+                        shown(&led.to_string_lossy())
+                    ));
+                    false
+                }
+                Some(_) => true,
+            },
             _ => true,
         });
     }

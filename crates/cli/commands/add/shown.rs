@@ -85,6 +85,14 @@ pub(crate) fn tool(
             .map(|(import, word)| vec![format!("  {import}"), (*word).to_owned()]);
         text.push_str(&output::aligned(&rows.collect::<Vec<_>>()));
     }
+    if !asked.keys.is_empty() {
+        text.push_str("\nIts manifest says of it, too:\n");
+        for (key, item) in &asked.keys {
+            for line in item.to_string().trim().lines().take(10) {
+                let _ = writeln!(text, "  {key}: {}", shown(line));
+            }
+        }
+    }
     if !asked.notes.is_empty() {
         text.push_str("\nNotes:\n");
         for note in &asked.notes {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use kitbag_contract::text::shown;
 use serde_json::{Map, Number, Value};
+use url::Url;
 
 use super::pattern::{Misfit, TextPattern, TextPatternError, check_written};
 
@@ -175,8 +176,15 @@ impl Condition {
                 None => true,
             },
             Value::Object(_) | Value::Null => true,
-            Value::Bool(value) => self.0.contains(&Expected::Bool(*value)),
-            Value::Number(value) => self.0.iter().any(|one| one.is_number(value)),
+            // A tool may take one kind of value for another.
+            Value::Bool(value) => self.0.iter().any(|one| match one {
+                Expected::Bool(own) => own == value,
+                Expected::Text(_) | Expected::Number(_) => true,
+            }),
+            Value::Number(value) => self.0.iter().any(|one| match one {
+                Expected::Number(_) => one.is_number(value),
+                Expected::Text(_) | Expected::Bool(_) => true,
+            }),
         }
     }
 
@@ -187,11 +195,10 @@ impl Condition {
                 Expected::Bool(_) | Expected::Number(_) => None,
             })
         };
-        // A number or a boolean is not a text, whatever that is.
-        if patterns().next().is_none() {
-            return false;
-        }
-        if text.len() > TextPattern::TEXT_BYTES || check_written(text, false).is_err() {
+        if self.0.iter().any(|one| !matches!(one, Expected::Text(_)))
+            || text.len() > TextPattern::TEXT_BYTES
+            || check_written(text, false).is_err()
+        {
             return true;
         }
         let root = root.trim_end_matches('/');
@@ -202,12 +209,17 @@ impl Condition {
             }
         }
         let plain = if plain.len() > 1 { plain.trim_end_matches('/') } else { &*plain };
+        if plain == root {
+            return true;
+        }
         let below = plain.strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
         let above = (!plain.starts_with('/')).then(|| format!("{root}/{plain}"));
         let forms = [Some(text), Some(plain), below, above.as_deref()];
         patterns().any(|pattern| {
-            let fits = |form: &str| !matches!(pattern.check(form), Err(Misfit::Differs));
-            forms.into_iter().flatten().any(fits)
+            let fits = |form: &str| {
+                !matches!(pattern.check(form), Err(Misfit::Differs)) || is_above(form, pattern)
+            };
+            forms.into_iter().flatten().any(fits) || may_be_url(text, pattern)
         })
     }
 
@@ -369,6 +381,69 @@ impl fmt::Display for Condition {
     }
 }
 
+/// Whether a path is a directory above all that a pattern means: a tool may take it with all that
+/// is in it.
+fn is_above(path: &str, pattern: &TextPattern) -> bool {
+    let pattern = pattern.to_string();
+    let literal = &pattern[..pattern.find('*').unwrap_or(pattern.len())];
+    literal.strip_prefix(path).is_some_and(|rest| path.ends_with('/') || rest.starts_with('/'))
+}
+
+/// Whether a text may be a URL that a pattern means: in its normal form, with what is encoded in
+/// its path decoded, or none that can be read.
+fn may_be_url(text: &str, pattern: &TextPattern) -> bool {
+    if !pattern.to_string().contains("://") {
+        return false;
+    }
+    let Ok(mut url) = Url::parse(text) else { return true };
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_fragment(None);
+    let port = url.port_or_known_default().map(|port| format!(":{port}")).unwrap_or_default();
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    let path = percent_decode(url.path());
+    let mut plain = String::with_capacity(path.len());
+    for c in path.chars() {
+        if c != '/' || !plain.ends_with('/') {
+            plain.push(c);
+        }
+    }
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let scheme = url.scheme();
+    let fits = |form: &str| !matches!(pattern.check(form), Err(Misfit::Differs));
+    ["", &*port].into_iter().any(|port| {
+        let path = |path: &str, query: &str| fits(&format!("{scheme}://{host}{port}{path}{query}"));
+        path(&plain, &query) || path(&plain, "") || path(url.path(), &query)
+    })
+}
+
+/// What is encoded by `%`, decoded until nothing is: a server may do so twice.
+fn percent_decode(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..3 {
+        let mut bytes = Vec::with_capacity(text.len());
+        let mut rest = text.as_bytes();
+        while let [first, more @ ..] = rest {
+            let digit = |at: usize| more.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+            match (first, digit(0), digit(1)) {
+                (b'%', Some(high), Some(low)) => {
+                    bytes.push((high * 16 + low) as u8);
+                    rest = &more[2..];
+                }
+                _ => {
+                    bytes.push(*first);
+                    rest = more;
+                }
+            }
+        }
+        let decoded = String::from_utf8_lossy(&bytes).into_owned();
+        if decoded == text {
+            break;
+        }
+        text = decoded;
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use kitbag_contract::WORKSPACE_GUEST_PATH;
@@ -466,17 +541,53 @@ mod tests {
             check(json!(pattern), json!({ "path": {} }), true);
             check(json!(pattern), json!({ "path": null }), true);
             check(json!(pattern), json!({}), true);
-            check(json!(pattern), json!({ "path": 1 }), false);
+            check(json!(pattern), json!({ "path": 1 }), true);
             check(json!(pattern), json!({ "path": "a".repeat(TextPattern::TEXT_BYTES + 1) }), true);
         }
         check(json!("secrets/**"), json!({ "path": "secrets/" }), true);
         check(json!("secrets/**"), json!({ "path": "secrets" }), true);
         check(json!(true), json!({ "path": true }), true);
         check(json!(true), json!({ "path": false }), false);
-        check(json!(true), json!({ "path": "true" }), false);
+        check(json!(true), json!({ "path": "true" }), true);
+        check(json!(5), json!({ "path": "5" }), true);
+        check(json!(5), json!({ "path": 6 }), false);
+        check(json!("5*"), json!({ "path": 5 }), true);
+        for above in ["a", "a/", "/workspace/a", "/workspace", "a/secrets"] {
+            check(json!("a/secrets/**"), json!({ "path": above }), true);
+        }
+        for beside in ["ab", "b", "a/secret", "a/public"] {
+            check(json!("a/secrets/**"), json!({ "path": beside }), false);
+        }
+        let admin = json!(["https://example.com/admin/**", "http://127.0.0.1:9/admin/**"]);
+        for url in [
+            "http://127.0.0.1:9/admin/x",
+            "HTTP://127.0.0.1:9/admin/x",
+            "http://127.0.0.1:09/admin/x",
+            "http://127.1:9/admin/x",
+            "http://127.0.0.1:9/%61dmin/x",
+            "http://127.0.0.1:9/%2561dmin/x",
+            "http://127.0.0.1:9//admin/x",
+            " http://127.0.0.1:9/admin/x",
+            "http://u:p@127.0.0.1:9/admin/x",
+            "https://EXAMPLE.com/admin/x",
+            "https://example.com:443/admin/x",
+            "https://example.com./admin/x",
+            "https://example.com/%61dmin/x?q#f",
+            "https:/example.com/admin/x",
+            "no url",
+        ] {
+            check(admin.clone(), json!({ "path": url }), true);
+        }
+        for url in [
+            "https://example.com/public",
+            "https://example.org/admin/x",
+            "http://127.0.0.1:8/admin/x",
+        ] {
+            check(admin.clone(), json!({ "path": url }), false);
+        }
         check(json!(true), json!({}), true);
         check(json!([1, "a"]), json!({ "path": 1.0 }), true);
-        check(json!([1, "a"]), json!({ "path": 2 }), false);
+        check(json!([1, 3]), json!({ "path": 2 }), false);
     }
 
     #[test]

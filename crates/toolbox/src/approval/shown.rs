@@ -4,6 +4,8 @@
 //! is about, of the tool. It is escaped and bounded, and each line of it stands behind a bar, so
 //! that it cannot pass for the frame.
 
+use std::borrow::Cow;
+
 use std::time::Duration;
 
 use kitbag_config::{Origin, ToolSource};
@@ -152,6 +154,7 @@ async fn run(
 fn block(arguments: &Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in arguments {
+        let name = plain(name);
         match value {
             Value::String(value) if value.contains('\n') => {
                 text.push_str(&format!("{name}:\n"));
@@ -193,11 +196,20 @@ pub(super) fn held(tool: &Tool, arguments: &Map<String, Value>) -> Map<String, V
 
 /// Arguments in one sentence.
 pub(super) fn sentence(arguments: &Map<String, Value>) -> String {
-    let one = |(name, value): (&String, &Value)| format!("{name} = {value}");
+    let one = |(name, value): (&String, &Value)| format!("{} = {value}", plain(name));
     let all: Vec<_> = arguments.iter().map(one).collect();
     match all.is_empty() {
         true => "no arguments".to_owned(),
         false => shown(&all.join(", ")).to_string(),
+    }
+}
+
+/// The name of an argument; one that could be something else is quoted.
+fn plain(name: &str) -> Cow<'_, str> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    match name.bytes().all(is_plain) && !name.is_empty() {
+        true => name.into(),
+        false => Value::from(name).to_string().into(),
     }
 }
 
