@@ -2,6 +2,8 @@
 //! memory that grows.
 
 fn main() {
-    println!("cargo::rustc-link-arg-cdylib=--initial-heap=2097152");
+    if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|target| target == "wasm32") {
+        println!("cargo::rustc-link-arg-cdylib=--initial-heap=2097152");
+    }
     println!("cargo::rerun-if-changed=build.rs");
 }
