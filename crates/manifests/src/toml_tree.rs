@@ -9,10 +9,10 @@ use crate::node::{Budget, DEPTH, Node, Problem, check_size};
 pub(crate) fn read(text: &str) -> Result<Node, Problem> {
     check_size(text)?;
     let table = DeTable::parse(text).map_err(|error| error.message().to_owned())?.into_inner();
-    let mut budget = Budget::default();
-    let read = node(&DeValue::Table(table.clone()), 0, &mut budget);
+    let document = DeValue::Table(table);
+    let read = node(&document, 0, &mut Budget::default());
     // Each bracket and each part of a dotted key may be a level.
-    dismantle(DeValue::Table(table));
+    dismantle(document);
     read
 }
 
