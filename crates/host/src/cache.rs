@@ -21,13 +21,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kitbag_contract::ContentDigest;
 use rustix::fs::{FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use self::compile_lock::CompileLock;
 use self::description::is_description;
 pub(crate) use self::entry::{Entry, Verified};
-pub(crate) use self::key::{Digest, Key};
+pub(crate) use self::key::{Key, digest_of, digest_of_bytes};
 use self::key::{is_entry, names_entry};
 use self::private::{make_private, private, write_whole};
 use crate::described::Described;
@@ -155,7 +156,7 @@ impl DiskCache {
 
     /// What a component said of itself when it was compiled, by whichever version of
     /// kitbag. Nothing where that is not known or cannot be trusted.
-    pub(crate) fn remembered(&self, component: Digest) -> Option<Described> {
+    pub(crate) fn remembered(&self, component: ContentDigest) -> Option<Described> {
         let name = description::file_name(component);
         let problem = |reason| CacheProblem::Entry { name: name.clone(), reason };
         let file = self.open_file(&name, problem).ok()??;
@@ -166,7 +167,7 @@ impl DiskCache {
     /// can be used, is not remembered.
     pub(crate) fn remember(
         &self,
-        component: Digest,
+        component: ContentDigest,
         described: &Described,
     ) -> Result<(), CacheProblem> {
         let Some(content) = description::content(component, described) else { return Ok(()) };

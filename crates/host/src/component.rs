@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kitbag_contract::{ByteSize, Description, Pin};
+use kitbag_contract::{ByteSize, ContentDigest, Description, Pin};
 use wasmtime::Engine;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 
 use crate::artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
 use crate::budget::{MemoryBudget, Reservation};
-use crate::cache::{CacheProblem, Digest, DiskCache, Key};
+use crate::cache::{CacheProblem, DiskCache, Key, digest_of_bytes};
 use crate::compile::{Compiled, compile};
 use crate::component_bytes::ComponentBytes;
 use crate::component_file::{ComponentFile, Opened};
@@ -64,7 +64,7 @@ struct Loaded {
     /// Its code, where that is not part of this binary.
     memory: Option<Reservation>,
     /// That of its bytes, where they are not part of this binary.
-    digest: Option<Digest>,
+    digest: Option<ContentDigest>,
 }
 
 impl Content for Opened<'_> {
@@ -72,7 +72,7 @@ impl Content for Opened<'_> {
         self.path
     }
 
-    fn digest(&mut self) -> Result<Digest, LoadError> {
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
         Self::digest(self)
     }
 
@@ -90,8 +90,8 @@ impl Content for EmbeddedArtifact {
         Path::new(self.name())
     }
 
-    fn digest(&mut self) -> Result<Digest, LoadError> {
-        Ok(Digest::of_bytes(&self.component()))
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
+        Ok(digest_of_bytes(&self.component()))
     }
 
     fn read(&mut self) -> Result<Vec<u8>, LoadError> {
@@ -215,7 +215,7 @@ impl Component {
         }
         let bytes = content.read()?;
         // Of what is compiled: the file may have been written since.
-        let digest = Digest::of_bytes(&bytes);
+        let digest = digest_of_bytes(&bytes);
         check_pins(path, content.pins(), digest)?;
         let content = bytes;
         let wait = compiling.wait(path, content.len() as u64);
@@ -264,7 +264,7 @@ impl Component {
         engines: &Engines<'_>,
         path: &Path,
         cache: &DiskCache,
-        (digest, key): (Digest, Key),
+        (digest, key): (ContentDigest, Key),
         reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
         problems: &mut Vec<CacheProblem>,
     ) -> Result<Option<Self>, LoadError> {

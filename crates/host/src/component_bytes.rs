@@ -5,7 +5,9 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cache::Digest;
+use kitbag_contract::ContentDigest;
+
+use crate::cache::digest_of_bytes;
 use crate::content::{Content, check_size};
 use crate::load_error::LoadError;
 
@@ -16,7 +18,7 @@ use crate::load_error::LoadError;
 pub struct ComponentBytes {
     name: Arc<str>,
     bytes: Arc<[u8]>,
-    digest: Digest,
+    digest: ContentDigest,
 }
 
 impl ComponentBytes {
@@ -26,11 +28,11 @@ impl ComponentBytes {
     /// `name` stands for it in errors and in reports.
     pub fn new(name: impl Into<Arc<str>>, bytes: impl Into<Arc<[u8]>>) -> Self {
         let (name, bytes) = (name.into(), bytes.into());
-        let digest = Digest::of_bytes(&bytes);
+        let digest = digest_of_bytes(&bytes);
         Self { name, bytes, digest }
     }
 
-    pub(crate) fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> ContentDigest {
         self.digest
     }
 
@@ -45,7 +47,7 @@ impl Content for ComponentBytes {
         Path::new(&*self.name)
     }
 
-    fn digest(&mut self) -> Result<Digest, LoadError> {
+    fn digest(&mut self) -> Result<ContentDigest, LoadError> {
         Ok(self.digest)
     }
 

@@ -5,11 +5,11 @@ use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_contract::{FileId, Pin};
+use kitbag_contract::{ContentDigest, FileId, Pin};
 use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
 use rustix::fs::{FileType, Stat};
 
-use crate::cache::Digest;
+use crate::cache::digest_of;
 use crate::content::check_size;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
@@ -103,8 +103,8 @@ impl<'a> Opened<'a> {
 
     /// The digest of its content. The file is read a piece at a time and never
     /// mapped: a build that writes it in place would end this process.
-    pub(crate) fn digest(&mut self) -> Result<Digest, LoadError> {
-        let digest = Digest::of(self.content()?);
+    pub(crate) fn digest(&mut self) -> Result<ContentDigest, LoadError> {
+        let digest = digest_of(self.content()?);
         let (digest, length) = digest.map_err(|error| LoadError::from_io(self.path, &error))?;
         check_size(self.path, length)?;
         Ok(digest)

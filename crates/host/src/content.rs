@@ -4,7 +4,6 @@ use std::path::Path;
 
 use kitbag_contract::{ByteSize, ContentDigest, Pin};
 
-use crate::cache::Digest;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
@@ -14,7 +13,7 @@ pub(crate) trait Content {
     fn path(&self) -> &Path;
 
     /// The digest of the bytes.
-    fn digest(&mut self) -> Result<Digest, LoadError>;
+    fn digest(&mut self) -> Result<ContentDigest, LoadError>;
 
     /// The bytes, which a file may have changed since.
     fn read(&mut self) -> Result<Vec<u8>, LoadError>;
@@ -26,8 +25,7 @@ pub(crate) trait Content {
 }
 
 /// Refuses a component whose digest is another one than those that it is pinned to.
-pub(crate) fn check_pins(path: &Path, pins: &[Pin], found: Digest) -> Result<(), LoadError> {
-    let found = ContentDigest(found.0);
+pub(crate) fn check_pins(path: &Path, pins: &[Pin], found: ContentDigest) -> Result<(), LoadError> {
     match pins.iter().find(|pin| pin.digest != found) {
         None => Ok(()),
         Some(pin) => {

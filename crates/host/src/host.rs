@@ -14,7 +14,7 @@ use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 use crate::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::budget::{MemoryBudget, ServerMemory};
-use crate::cache::{Digest, DiskCache, Key};
+use crate::cache::{DiskCache, Key, digest_of_bytes};
 use crate::call::{self, Call, Completion};
 #[cfg(feature = "compiler")]
 use crate::component::describe_fresh;
@@ -181,14 +181,14 @@ impl Host {
         let Some(content) = content(source) else { return Ok(None) };
         if is_pinned(source) {
             // Of what is read here: the file may have been written since.
-            check(source, Digest::of_bytes(&content))?;
+            check(source, digest_of_bytes(&content))?;
         }
         Ok(section::described(&content))
     }
 
     /// What the component of a digest said of itself, where the cache remembers that.
     pub fn remembered(&self, digest: ContentDigest) -> Option<Described> {
-        self.0.options.cache.as_ref()?.remembered(Digest(digest.0))
+        self.0.options.cache.as_ref()?.remembered(digest)
     }
 
     /// Whether a component is in memory or in the cache, so that loading it compiles
@@ -435,7 +435,7 @@ impl Host {
 }
 
 /// The digest of a component that is not part of this binary, where it can be read.
-fn digest(source: &ComponentSource) -> Option<Digest> {
+fn digest(source: &ComponentSource) -> Option<ContentDigest> {
     match source {
         ComponentSource::Embedded(_) => None,
         ComponentSource::File(file) => Opened::new(file).ok()?.digest().ok(),
@@ -449,7 +449,7 @@ fn is_pinned(source: &ComponentSource) -> bool {
 }
 
 /// Refuses a component with another digest than it must have.
-fn check(source: &ComponentSource, found: Digest) -> Result<(), LoadError> {
+fn check(source: &ComponentSource, found: ContentDigest) -> Result<(), LoadError> {
     match source {
         ComponentSource::File(file) => check_pins(&file.path, &file.pins, found),
         ComponentSource::Embedded(_) | ComponentSource::Bytes(_) => Ok(()),

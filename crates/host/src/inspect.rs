@@ -23,7 +23,7 @@ use wasmparser::{
 pub(crate) use self::declared::INSTANCE_BYTES;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
-use crate::cache::Digest;
+use crate::cache::digest_of_bytes;
 use crate::described::Described;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, imports, section};
@@ -133,7 +133,7 @@ pub fn read_component(path: &Path) -> Result<ReadComponent, LoadError> {
     let inspection = read(&bytes, || false).map_err(invalid)?.ok_or(LoadError::Cancelled)?;
     inspection.verdict().map_err(invalid)?;
     let inspection = Inspection { section: section::described(&bytes), ..inspection };
-    let digest = ContentDigest(Digest::of_bytes(&bytes).0);
+    let digest = digest_of_bytes(&bytes);
     Ok(ReadComponent { version: section::version(&bytes), digest, inspection, bytes })
 }
 

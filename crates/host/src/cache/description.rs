@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io::Read;
 
 use blake3::{Hash, Hasher};
+use kitbag_contract::ContentDigest;
 use kitbag_contract::json::JsonBudget;
 
-use super::key::{Digest, is_digest};
+use super::key::is_digest;
 use crate::described::Described;
 
 /// What the file's name ends in.
@@ -25,7 +26,7 @@ const MAGIC: &[u8; 8] = b"kitbag\x01\x01";
 /// as the component gave it.
 const BYTES: usize = 4 * JsonBudget::DESCRIPTION.bytes;
 
-pub(super) fn file_name(component: Digest) -> String {
+pub(super) fn file_name(component: ContentDigest) -> String {
     format!("{component}{EXTENSION}")
 }
 
@@ -35,7 +36,7 @@ pub(super) fn is_description(name: &str) -> bool {
 }
 
 /// The content of the file. Nothing, where there is nothing to remember.
-pub(super) fn content(component: Digest, described: &Described) -> Option<Vec<u8>> {
+pub(super) fn content(component: ContentDigest, described: &Described) -> Option<Vec<u8>> {
     described.description()?;
     let mut bytes = described.to_bytes();
     let digest = digest(component, &bytes);
@@ -45,7 +46,7 @@ pub(super) fn content(component: Digest, described: &Described) -> Option<Vec<u8
 }
 
 /// Reads a file that is ours alone. Nothing, where it is not what was written there.
-pub(super) fn read(component: Digest, file: File) -> Option<Described> {
+pub(super) fn read(component: ContentDigest, file: File) -> Option<Described> {
     let mut content = Vec::new();
     file.take(BYTES as u64 + 1).read_to_end(&mut content).ok()?;
     let (rest, magic) = content.split_last_chunk()?;
@@ -56,6 +57,6 @@ pub(super) fn read(component: Digest, file: File) -> Option<Described> {
     Described::from_bytes(bytes)
 }
 
-fn digest(component: Digest, bytes: &[u8]) -> Hash {
+fn digest(component: ContentDigest, bytes: &[u8]) -> Hash {
     Hasher::new().update(&component.0).update(bytes).finalize()
 }

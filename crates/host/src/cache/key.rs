@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use blake3::Hasher;
+use kitbag_contract::ContentDigest;
 
 use super::private::is_partial;
 use crate::engines::SETTINGS;
@@ -12,35 +13,29 @@ use crate::metering::Metering;
 /// What an entry's file name ends in.
 pub(super) const EXTENSION: &str = ".kitbag";
 
-/// What tells a component from every other one: the digest of its content.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Digest(pub(crate) [u8; 32]);
-
 /// What names an entry: a component under one engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(pub(super) [u8; 32]);
 
-impl Digest {
-    /// The digest of this content, and how long the content is.
-    ///
-    /// # Errors
-    ///
-    /// Where the content cannot be read.
-    pub(crate) fn of(content: impl Read) -> io::Result<(Self, u64)> {
-        let mut hasher = Hasher::new();
-        hasher.update_reader(content)?;
-        Ok((Self(*hasher.finalize().as_bytes()), hasher.count()))
-    }
+/// The digest of a component's content, and how long the content is.
+///
+/// # Errors
+///
+/// Where the content cannot be read.
+pub(crate) fn digest_of(content: impl Read) -> io::Result<(ContentDigest, u64)> {
+    let mut hasher = Hasher::new();
+    hasher.update_reader(content)?;
+    Ok((ContentDigest(*hasher.finalize().as_bytes()), hasher.count()))
+}
 
-    /// The digest of content that is in memory.
-    pub(crate) fn of_bytes(content: &[u8]) -> Self {
-        Self(*blake3::hash(content).as_bytes())
-    }
+/// The digest of content that is in memory.
+pub(crate) fn digest_of_bytes(content: &[u8]) -> ContentDigest {
+    ContentDigest(*blake3::hash(content).as_bytes())
 }
 
 impl Key {
     /// The key of a component.
-    pub(crate) fn of(component: Digest, metering: Metering) -> Self {
+    pub(crate) fn of(component: ContentDigest, metering: Metering) -> Self {
         let mut hasher = Hasher::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
@@ -80,15 +75,8 @@ pub(super) fn is_entry(name: &str) -> bool {
     names_entry(name) || is_partial(name)
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A call that is logged has it written.
-        f.write_str(&blake3::Hash::from_bytes(self.0).to_hex())
-    }
-}
-
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Digest(self.0).fmt(f)
+        ContentDigest(self.0).fmt(f)
     }
 }

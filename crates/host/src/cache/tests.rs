@@ -13,8 +13,8 @@ use crate::wait::Wait;
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
 
-fn digest(content: &[u8]) -> Digest {
-    Digest::of(content).unwrap().0
+fn digest(content: &[u8]) -> ContentDigest {
+    digest_of(content).unwrap().0
 }
 
 /// The key of a component that is not metered.
@@ -208,7 +208,7 @@ fn the_key_depends_on_the_content() {
     assert!(of(b"a", Metering::Off) != of(b"b", Metering::Off));
     assert!(of(b"a", Metering::Off) != of(b"a", Metering::Fuel));
     assert_eq!(key(b"a").to_string().len(), 64);
-    assert_eq!(Digest::of(&[0; 200_000][..]).unwrap().1, 200_000);
+    assert_eq!(digest_of(&[0; 200_000][..]).unwrap().1, 200_000);
 }
 
 #[test]
