@@ -52,7 +52,7 @@ pub(crate) enum CliError {
     /// A workspace cannot be trusted, or its trust not be taken back.
     #[error(transparent)]
     Trust(#[from] TrustQuestionError),
-    /// Nobody said yes to what a workspace asks.
+    /// A person did not say yes to what a workspace asks.
     #[error("{0}")]
     NotTrusted(&'static str),
     /// The cache cannot be listed or emptied.

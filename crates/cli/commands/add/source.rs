@@ -265,7 +265,7 @@ impl Entries {
     }
 }
 
-/// A link in a directory that somebody else made may lead anywhere.
+/// A link in a directory that another user made may lead anywhere.
 fn refuse_link(path: &Path) -> Result<(), CliError> {
     match path.is_symlink() {
         false => Ok(()),

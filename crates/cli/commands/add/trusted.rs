@@ -155,7 +155,7 @@ mod tests {
         let components = [(A, 9), (B, 5)];
         check(record(&[(CONFIG, 2)], &components, &["tool `b`"]), true);
         check(record(&[(CONFIG, 2)], &components, &["tool `a`", "tool `b`"]), true);
-        // Somebody else has written something meanwhile.
+        // Another command has written something meanwhile.
         check(record(&[(CONFIG, 3)], &components, &["tool `b`"]), false);
         check(record(&[(CONFIG, 2), ("x", 1)], &components, &["tool `b`"]), false);
         check(record(&[(CONFIG, 2)], &[(A, 8), (B, 5)], &["tool `b`"]), false);
