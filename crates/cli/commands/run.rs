@@ -135,15 +135,11 @@ impl Call {
         }
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let (mut cut, mut marks) = (None, Marks::default());
-        let (completion, problems) = match ended {
-            Ended::Completed(call) => {
-                (cut, marks) = (call.cut, call.marks);
-                (call.completion, call.problems)
-            }
+        let (completion, problems, marks, cut) = match ended {
+            Ended::Completed(call) => (call.completion, call.problems, call.marks, call.cut),
             Ended::Suspended(call) => {
                 let problems = call.problems().clone();
-                (call.completion, problems)
+                (call.completion, problems, call.marks, None)
             }
             Ended::Refused(error) => return Err(error),
         };

@@ -15,7 +15,7 @@ use crate::commands::add::shown::beginning;
 use crate::commands::add::source::Source;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{ask, is_in, recorded};
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -40,7 +40,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        // All that was recorded, also where it does not count: nothing is called with its grants.
+        let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let name = &self.tool;
         let Some(tool) = config.tools.get(name.as_str()) else {
