@@ -155,9 +155,13 @@ impl Call {
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
         if !global.json {
+            let what = match &completion.result {
+                Ok(Outcome::NeedsInput(_)) => "question",
+                Ok(_) | Err(_) => "answer",
+            };
             for finding in &marks.findings {
                 let warning =
-                    format!("warning: the answer looks like instructions to a model: {finding}");
+                    format!("warning: the {what} looks like instructions to a model: {finding}");
                 output::note(&warning);
             }
         }

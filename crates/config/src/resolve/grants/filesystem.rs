@@ -410,7 +410,8 @@ impl Resolver<'_> {
                 return None;
             }
             if !directory.links.is_empty() {
-                if is_led(&directory.links, self.canonical_root) {
+                let is_own = host.file.layer() == Layer::User;
+                if !is_own && is_led(&directory.links, self.canonical_root) {
                     self.by_links.insert(canonical.clone());
                 }
                 let (file, links) = (host.file.clone(), directory.links);
