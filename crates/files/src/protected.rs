@@ -154,7 +154,8 @@ impl ProtectedNames {
             return false;
         }
         let name = fold(name);
-        let mut named = self.entries().iter().filter(|entry| is_spelling(&name, &entry.name)).peekable();
+        let mut named =
+            self.entries().iter().filter(|entry| is_spelling(&name, &entry.name)).peekable();
         if named.peek().is_none() {
             return false;
         }
