@@ -241,6 +241,23 @@ fn prompts_and_resources_of_a_component_are_looked_at_like_answers() {
 }
 
 #[test]
+fn a_resource_that_is_no_text_gets_no_empty_fence_beside_it() {
+    let workspace = Workspace::new();
+    workspace.own_config("[output]\nfence = true\n");
+    let component = std::fs::read(guest("conformance")).unwrap();
+    workspace.file(".kitbag/tools/test_simple_text.wasm", component);
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let read = |client: &mut Client, uri: &str| {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        answer["result"]["contents"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    };
+    let image = read(&mut client, "test://static-binary");
+    assert_eq!((image.len(), &image[0]["mimeType"]), (1, &json!("image/png")));
+    let text = read(&mut client, "test://static-text");
+    assert!(text[0]["text"].as_str().unwrap().starts_with("[kitbag "), "{text:?}");
+}
+
+#[test]
 fn documents_and_links_beside_an_answer_are_looked_at_each_by_itself() {
     let emit = |screen: &str, arguments: Value| {
         let workspace = workspace(&format!("[output.screen]\n{screen}\n"));

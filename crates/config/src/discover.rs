@@ -313,7 +313,8 @@ fn counting(
         let mut tables =
             user.and_then(|config| config.tools.as_ref()).into_iter().flat_map(Table::iter);
         let is_own = tables.any(|entry| entry.key.value == name && entry.value.value.makes_tool());
-        is_own || sources.builtins.iter().any(|builtin| builtin.name == name)
+        let is_of_program = || sources.bytes_tools.iter().any(|tool| tool.as_str() == name);
+        is_own || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
     };
     let has_topic = |id: &str| {
         let tables = user.and_then(|config| config.knowledge.as_ref());

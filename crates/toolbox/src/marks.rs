@@ -107,7 +107,10 @@ pub(crate) fn mark(
         return Ok(look.marks);
     }
     let is_set = fencing == Fencing::AsSet && inner.config.output.fence.value;
-    if of_text == ScreenAction::Fence || is_set && look.marks.is_untrusted {
+    let is_fenced = of_text == ScreenAction::Fence || is_set && look.marks.is_untrusted;
+    // Where there is something else and no text, nothing is there to stand between marks.
+    let has_text = !text.is_empty() || completion.emitted.is_empty();
+    if is_fenced && has_text {
         *text = fenced(tool, "answered", text)?;
     }
     for (content, action) in completion.emitted.iter_mut().zip(of_emitted) {

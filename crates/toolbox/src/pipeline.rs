@@ -605,7 +605,8 @@ async fn run(
         let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
             let marks = match call.fencing {
-                Some(_) => {
+                // The host's own goes to a person and never to a model.
+                Some(_) if question.approval.is_none() => {
                     let (marks, said) =
                         marks::mark_question(&toolbox.0, &call.tool, &mut question)?;
                     if let Err(error) = said {
@@ -616,7 +617,7 @@ async fn run(
                     completion.result = Ok(Outcome::NeedsInput(question.clone()));
                     marks
                 }
-                None => Marks::default(),
+                Some(_) | None => Marks::default(),
             };
             let suspended = Suspended { question, rejected: None, completion, marks, call };
             return Ok(Stretch::Asks(Box::new(suspended)));

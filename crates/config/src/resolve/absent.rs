@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kitbag_contract::ToolName;
 use kitbag_contract::text::nearest;
 
-use super::resolver::Resolver;
+use super::resolver::{AbsentTool, Resolver};
 use crate::config::Tool;
 use crate::error::Diagnostic;
 use crate::excerpt::Excerpt;
@@ -15,13 +15,6 @@ use crate::format::ToolConfig;
 use crate::problem::Problem;
 use crate::text::did_you_mean;
 use crate::written::Part;
-
-/// Such a table.
-pub(super) struct AbsentTool {
-    name: ToolName,
-    /// What is said where there is no tool of the name in the end.
-    warning: Diagnostic,
-}
 
 impl ToolConfig {
     /// Whether it says which tool it is, or what that is: it makes a tool, and does not only

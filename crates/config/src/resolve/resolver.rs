@@ -9,7 +9,6 @@ use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, SecretName};
 
-use super::absent::AbsentTool;
 use super::toolsets::Switches;
 use crate::config::Secret;
 use crate::config::ToolGrants;
@@ -125,6 +124,13 @@ pub(super) struct Directory {
     pub(super) identity: FileId,
     /// The links that led to it.
     pub(super) links: Vec<Link>,
+}
+
+/// A table of the user's own file for a tool that may not be there.
+pub(super) struct AbsentTool {
+    pub(super) name: ToolName,
+    /// What is said where there is no tool of the name in the end.
+    pub(super) warning: Diagnostic,
 }
 
 /// A granted directory whose path leads through links.
