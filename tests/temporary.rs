@@ -99,6 +99,39 @@ fn a_run_sees_nothing_of_another_one_at_the_same_time() {
 }
 
 #[test]
+fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
+    let (workspace, system) = workspace();
+    let wait = || {
+        while !made(&system).iter().any(|path| path.join("mine").exists()) {
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let mut command = workspace.command();
+    command.args(["run", "probe", "do=gather", "path=/tmp/mine", "until=/workspace/never"]);
+    let mut child = command.env("TMPDIR", &system).spawn().unwrap();
+    wait();
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+    // Cancelled by its client, and with the end of its client.
+    let mut client = Client::start_in(&workspace, &[("TMPDIR", system.to_str().unwrap())])
+        .after_handshake(json!({}));
+    let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/never" });
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let id = client.send("tools/call", call.clone());
+    wait();
+    client.notify("notifications/cancelled", json!({ "requestId": id }));
+    while !made(&system).is_empty() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    client.send("tools/call", call);
+    wait();
+    assert!(client.close().0.success());
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+}
+
+#[test]
 fn nothing_leads_out_of_it_and_nothing_of_it_stays() {
     let (workspace, system) = workspace();
     workspace.file("secret.txt", "secret");
