@@ -13,7 +13,7 @@ use crate::names::{fold, is_short_name};
 ///
 /// What people write for agents to read (`AGENTS.md`, `CLAUDE.md`) is not among them: it is a
 /// document of the project, which tools are asked to write.
-const PROTECTED: [&str; 86] = [
+const PROTECTED: [&str; 95] = [
     // Shells, sessions and what is loaded with a directory.
     ".envrc",
     ".bashrc",
@@ -88,6 +88,15 @@ const PROTECTED: [&str; 86] = [
     ".gitea/workflows",
     ".forgejo/workflows",
     ".buildkite",
+    ".drone.yml",
+    ".woodpecker",
+    ".woodpecker.yml",
+    ".cirrus.yml",
+    ".appveyor.yml",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "jenkinsfile",
     // Agents: their hooks and servers.
     ".mcp.json",
     ".claude",
@@ -268,6 +277,8 @@ mod tests {
             "KITBAG.Code-Workspace",
             "KITBAG~1.COD",
             ".code-workspace",
+            "Jenkinsfile",
+            "azure-pipelines.yml",
         ] {
             check(&names, path, true);
         }
