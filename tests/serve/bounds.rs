@@ -490,9 +490,9 @@ fn a_call_waits_for_the_memory_of_the_server() {
 #[test]
 fn a_tool_whose_server_hangs_keeps_no_other_waiting() {
     let processors = std::thread::available_parallelism().unwrap().get();
-    // A tool gets all but an eighth: of 512 MiB, of which a call takes 84, or of the places for
+    // A tool gets all but an eighth: of 512 MiB, of which a call takes 116, or of the places for
     // calls, where there is memory for all of them.
-    for (memory, share) in [(1, 5), (2 * processors, 7 * processors)] {
+    for (memory, share) in [(1, 3), (2 * processors, 7 * processors)] {
         let silent = Server::start(Behaviour::Silent);
         let workspace = Workspace::with_probe("");
         workspace.own_config(&format!(
