@@ -455,10 +455,12 @@ fn an_undescribed_tool_is_listed_later_and_found_at_once() {
     let workspace = Workspace::with_own_cache();
     configure(&workspace, &["test_simple_text"]);
     let mut client = Client::with_handshake(&workspace, json!({}));
-    let list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
-    assert_eq!(list, json!([]));
-    client.notification("notifications/prompts/list_changed");
-    let list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
+    let mut list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
+    // Its component is compiled meanwhile, and may be done before the list is asked for.
+    if list == json!([]) {
+        client.notification("notifications/prompts/list_changed");
+        list = client.request("prompts/list", json!({}))["result"]["prompts"].clone();
+    }
     assert_eq!(list.as_array().unwrap().len(), 5, "{list}");
 
     let workspace = Workspace::with_own_cache();

@@ -261,7 +261,10 @@ impl Guard {
 
 /// Paths of a configuration and of the account: as written, and in their canonical form.
 fn with_canonical(paths: &[PathBuf], of_account: Vec<PathBuf>) -> [Vec<PathBuf>; 2] {
-    let paths: Vec<_> = paths.iter().cloned().chain(of_account).collect();
+    let mut paths: Vec<_> = paths.iter().cloned().chain(of_account).collect();
+    // The account's are those of the configuration as a rule.
+    paths.sort_unstable();
+    paths.dedup();
     let canonical = paths.iter().map(|path| canonical(path)).collect();
     [paths, canonical]
 }

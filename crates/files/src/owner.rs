@@ -288,7 +288,7 @@ fn is_private_group(gid: u32) -> bool {
 pub(crate) fn read_system_file(path: &str) -> Option<String> {
     // Far more than a system with as many users as it can have keeps here.
     const MAX_BYTES: u64 = 1 << 20;
-    let mut text = String::new();
+    let mut text = String::with_capacity(8 << 10);
     File::open(path).ok()?.take(MAX_BYTES + 1).read_to_string(&mut text).ok()?;
     (text.len() as u64 <= MAX_BYTES).then_some(text)
 }

@@ -103,8 +103,11 @@ const PROTECTED: [&str; 82] = [
 
 /// Tells the names that a tool does not change in a granted directory. Default: those of the
 /// built-in list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ProtectedNames(Arc<[Entry]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProtectedNames {
+    /// `None`: the built-in list.
+    own: Option<Arc<[Entry]>>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Entry {
@@ -120,19 +123,7 @@ impl ProtectedNames {
     ///
     /// The first text that is neither.
     pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, &str> {
-        let entry = |text: &str| -> Option<Entry> {
-            let (directory, name) = match text.split_once('/') {
-                Some((directory, name)) => (Some(directory), name),
-                None => (None, text),
-            };
-            let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('/');
-            let fits = is_name(name) && directory.is_none_or(is_name);
-            let folded = |name| fold(name).into_boxed_str();
-            fits.then(|| Entry { directory: directory.map(folded), name: folded(name) })
-        };
-        let texts = texts.iter().map(AsRef::as_ref);
-        let entries = texts.map(|text| entry(text).ok_or(text)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self(entries.into()))
+        Ok(Self { own: Some(read(texts)?.into()) })
     }
 
     /// The names that a grant protects: its own, or the built-in list.
@@ -146,7 +137,14 @@ impl ProtectedNames {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.own.as_ref().is_some_and(|own| own.is_empty())
+    }
+
+    /// The built-in list is read at its first use: a call that changes nothing has none.
+    fn entries(&self) -> &[Entry] {
+        static LIST: LazyLock<Vec<Entry>> =
+            LazyLock::new(|| read(&PROTECTED).expect("the list holds names"));
+        self.own.as_deref().unwrap_or_else(|| &LIST)
     }
 
     /// Whether a tool does not change what has this name in a directory of that one, in any
@@ -156,7 +154,8 @@ impl ProtectedNames {
             return false;
         }
         let name = fold(name);
-        let mut named = self.0.iter().filter(|entry| is_spelling(&name, &entry.name)).peekable();
+        let mut named =
+            self.entries().iter().filter(|entry| is_spelling(&name, &entry.name)).peekable();
         if named.peek().is_none() {
             return false;
         }
@@ -182,17 +181,24 @@ impl ProtectedNames {
     /// name.
     pub fn are_in(&self, directory: &str) -> bool {
         let directory = fold(directory);
-        let listed = self.0.iter().filter_map(|entry| entry.directory.as_deref());
+        let listed = self.entries().iter().filter_map(|entry| entry.directory.as_deref());
         listed.into_iter().any(|listed| is_spelling(&directory, listed))
     }
 }
 
-impl Default for ProtectedNames {
-    fn default() -> Self {
-        static LIST: LazyLock<ProtectedNames> =
-            LazyLock::new(|| ProtectedNames::new(&PROTECTED).expect("the list holds names"));
-        LIST.clone()
-    }
+fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Entry>, &str> {
+    let entry = |text: &str| -> Option<Entry> {
+        let (directory, name) = match text.split_once('/') {
+            Some((directory, name)) => (Some(directory), name),
+            None => (None, text),
+        };
+        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('/');
+        let fits = is_name(name) && directory.is_none_or(is_name);
+        let folded = |name| fold(name).into_boxed_str();
+        fits.then(|| Entry { directory: directory.map(folded), name: folded(name) })
+    };
+    let texts = texts.iter().map(AsRef::as_ref);
+    texts.map(|text| entry(text).ok_or(text)).collect()
 }
 
 /// Whether a folded name is a listed one, or what FAT and NTFS call that.

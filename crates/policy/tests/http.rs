@@ -2,6 +2,7 @@
 //! `http/`.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use kitbag_contract::{ByteSize, parse_duration};
 use kitbag_policy::addresses::is_global;
@@ -353,6 +354,10 @@ fn one_grant_allows_all_of_a_request() {
     assert_eq!(refusal.missing.unwrap().entry, entry);
     assert!(both.decide(&request).unwrap().response_bytes(20 << 20).is_ok());
     assert!(both.decide(&request).unwrap().request_bytes((1 << 20) + 1).is_err());
+    let mut timed = grants(&["https://a.example|time=2s"]).decide(&request).unwrap();
+    assert!(timed.elapsed(Duration::from_secs(2)).is_ok());
+    let refusal = timed.elapsed(Duration::from_millis(2001)).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::Time);
 }
 
 #[test]

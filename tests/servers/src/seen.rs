@@ -13,6 +13,8 @@ pub struct Seen {
     pub connections: usize,
     /// How many of them are open.
     pub open: usize,
+    /// How many of them went on with a session of TLS that an earlier one began.
+    pub resumed: usize,
     /// The requests, in the order of their heads.
     pub requests: Vec<SeenRequest>,
 }
@@ -127,6 +129,13 @@ impl Record {
 pub(crate) struct Connection {
     pub(crate) record: Record,
     pub(crate) number: usize,
+}
+
+impl Connection {
+    /// Notes that it goes on with an earlier session of TLS.
+    pub(crate) fn resumes(&self) {
+        self.record.change(|seen| seen.resumed += 1);
+    }
 }
 
 impl Drop for Connection {

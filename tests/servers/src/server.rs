@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::HandshakeKind;
 
 use crate::runtime::Running;
 use crate::seen::{Connection, Record};
@@ -147,6 +148,9 @@ async fn accept(
         // A client that does not trust the certificate ends the connection here.
         Some(acceptor) => {
             if let Ok(stream) = acceptor.accept(stream).await {
+                if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                    connection.resumes();
+                }
                 serve(stream, served, connection).await;
             }
         }

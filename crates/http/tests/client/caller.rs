@@ -24,7 +24,7 @@ pub(crate) struct Got {
 /// One call, and what it waits with.
 pub(crate) struct Caller {
     pub(crate) requests: Requests,
-    runtime: Runtime,
+    pub(crate) runtime: Runtime,
 }
 
 /// A request in the making.

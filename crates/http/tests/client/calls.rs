@@ -99,6 +99,22 @@ fn a_response_that_is_waited_for_no_more_ends_its_request() {
 }
 
 #[test]
+fn the_end_of_a_call_ends_the_bodies_of_its_responses() {
+    let server = Server::start(Behaviour::Pieces);
+    let caller = Caller::new(&Client::default(), vec![grant(&server.url())]);
+    let url = server.url();
+    let response = caller.send("GET", &url).start();
+    server.send("one");
+    let mut body = caller.wait(response).unwrap().into_body();
+    assert_eq!(caller.wait(body.frame()).unwrap().unwrap().into_data().unwrap(), "one");
+    let Caller { requests, runtime, .. } = caller;
+    drop(requests);
+    server.send("two");
+    let ended = runtime.block_on(body.frame()).unwrap();
+    assert!(matches!(ended, Err(RequestError::Ended)), "{ended:?}");
+}
+
+#[test]
 fn a_body_that_its_call_leaves_is_not_whole() {
     let server = Server::start(Behaviour::Echo);
     let caller = Caller::new(&Client::default(), vec![any_method(&server.url())]);

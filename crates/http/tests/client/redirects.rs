@@ -142,3 +142,33 @@ fn a_redirect_to_no_url_is_an_error() {
     let error = caller.get(&server.url()).unwrap_err();
     assert!(matches!(error, RequestError::Protocol(_)), "{error}");
 }
+
+#[test]
+fn a_redirect_that_programs_for_people_would_tidy_up_is_an_error() {
+    let to = Server::start(Behaviour::Echo);
+    let check = |location: &str| {
+        let server = Server::start(Behaviour::Answer(Answer::redirect(302, location)));
+        let grants = vec![following(&server.url(), 5), any_method(&to.url())];
+        let caller = Caller::new(&Client::default(), grants);
+        let error = caller.get(&server.url()).unwrap_err();
+        assert!(matches!(error, RequestError::Protocol(_)), "{location:?}: {error}");
+    };
+    let (url, address) = (to.url(), to.address());
+    check(&format!("{url}/a b"));
+    check(&format!("{url}/a\tb"));
+    check(&format!("http:\\\\{address}\\"));
+    check(&format!("\\\\{address}/"));
+    assert!(to.seen().is_nothing());
+}
+
+#[test]
+fn two_locations_are_no_redirect() {
+    let to = Server::start(Behaviour::Echo);
+    let location = to.url();
+    let answer = Answer::redirect(302, &location).header("location", &location);
+    let server = Server::start(Behaviour::Answer(answer));
+    let grants = vec![following(&server.url(), 5), any_method(&to.url())];
+    let caller = Caller::new(&Client::default(), grants);
+    assert_eq!(caller.get(&server.url()).unwrap().status, 302);
+    assert!(to.seen().is_nothing());
+}

@@ -33,6 +33,19 @@ fn a_connection_is_used_again_by_the_next_call_of_the_same_owner() {
 }
 
 #[test]
+fn no_session_of_tls_tells_that_two_tools_are_of_one_process() {
+    let authority = Authority::new();
+    let server = Server::start_tls(Behaviour::Echo, &authority.local().http1());
+    let client = client(None, Some(&authority));
+    for owner in ["one", "two", "three"] {
+        let grants = HttpGrants::from(vec![grant(&server.url())]);
+        get(&Caller::of(owner, &client, grants), &server.url());
+    }
+    let seen = server.seen();
+    assert_eq!((seen.connections, seen.resumed), (3, 0));
+}
+
+#[test]
 fn a_kept_connection_opens_nothing_for_another_grant() {
     let server = Server::start(Behaviour::Echo);
     let dns = Dns::of(&[("name.test", &[&["127.0.0.1"]])]);
