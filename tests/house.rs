@@ -1,4 +1,5 @@
-//! The house: where unsafe code stands, and how the binary is linked. Formatting, lints,
+//! The house: where unsafe code stands and where that of one system does, and how the binary is
+//! linked. Formatting, lints,
 //! documentation and the guests' own tests are steps of `.ci/run`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +26,38 @@ fn unsafe_code_stands_only_where_native_code_is_loaded() {
     let expected = [
         ("crates/host/src/artifact.rs", 5),
         ("crates/host/src/cache/entry.rs", 1),
-        ("crates/host/src/code_memory.rs", 1),
+        ("crates/host/src/sys/code_memory.rs", 1),
         ("crates/kitbag/builtins.rs", 1),
         // Inside the sandbox: memory for a guest without `std`.
         ("guest-tools/alone/src/lib.rs", 4),
     ];
     assert_eq!(found, expected.map(|(path, count)| (path.to_owned(), count)).into());
+}
+
+#[test]
+fn the_system_is_asked_in_its_own_terms_only_in_modules_named_sys() {
+    /// Whether a file is one of these modules, or of tests, which make links and FIFOs.
+    fn may(path: &Path) -> bool {
+        let is_named =
+            |names: [&str; 3]| path.iter().any(|part| names.iter().any(|it| part == *it));
+        is_named(["sys", "sys.rs", "tests.rs"]) || is_named(["tests", "benches", "examples"])
+    }
+    // The last is part of `unix::`, too.
+    const TERMS: [&str; 4] = ["std::os::", "rustix::", "libc::", "nix::"];
+    let (mut found, mut modules) = (Vec::new(), 0);
+    visit(&repository().join("crates"), &mut |path, text| {
+        let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let lines = own.lines().enumerate();
+        let mut lines = lines.filter(|(_, line)| TERMS.iter().any(|term| line.contains(term)));
+        let path = path.strip_prefix(repository()).unwrap();
+        if may(path) {
+            modules += usize::from(lines.next().is_some());
+        } else {
+            found.extend(lines.map(|(at, line)| format!("{}:{}: {line}", path.display(), at + 1)));
+        }
+    });
+    assert!(modules > 0, "nothing was looked at");
+    assert_eq!(found, [""; 0], "this belongs into the module `sys` of its crate");
 }
 
 fn visit(directory: &Path, look: &mut dyn FnMut(&Path, &str)) {

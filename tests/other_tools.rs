@@ -263,12 +263,12 @@ fn the_time_of_an_outer_call_ends_those_inside_it_in_a_server() {
         "[tools.relay.limits]\ntime = \"1s\"\n[tools.probe.limits]\ntime = \"1h\"\n",
     );
     let mut client = Client::with_handshake(&workspace, json!({}));
-    for id in send_endless(&mut client, &workspace, 4) {
+    for id in send_endless(&mut client, &workspace, 8) {
         let answer = client.answer(id);
+        // The outer tool does not get to say what became of the inner call, as if it were done.
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        // The outer call may just get to say what became of the inner one.
-        let ends = ["limit: time (1s)", "limit: time (that of the calling tool)"];
-        assert!(ends.iter().any(|end| text.contains(end)), "{answer}");
+        assert!(text.starts_with("limit: time (1s)"), "{answer}");
     }
     let answer = client.call("relay", json!({ "steps": [echo("after")] }));
     assert_eq!(answer["content"][0]["text"], "ok after", "{answer}");

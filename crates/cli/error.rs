@@ -17,7 +17,7 @@ use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::open_files;
+use crate::sys;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +157,7 @@ impl CliError {
     pub(crate) fn or_open_files(self) -> Self {
         match self.exit() {
             Exit::Usage | Exit::Question | Exit::Interrupted | Exit::Output => self,
-            _ => match open_files::shortage() {
+            _ => match sys::shortage() {
                 None => self,
                 Some(limit) => Self::OpenFiles { limit, source: Some(Box::new(self)) },
             },

@@ -12,17 +12,17 @@ mod listener;
 #[cfg(feature = "serve")]
 mod log;
 mod new_file;
-mod open_files;
 mod output;
 mod replace;
 mod save;
+mod sys;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::error::CliError;
@@ -218,12 +218,12 @@ fn run(cli: Cli) -> Exit {
         Command::Memory(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
-        Command::Completions(args) => args.run(),
-        Command::Man(args) => args.run(),
+        Command::Completions(args) => args.run(Cli::command()),
+        Command::Man(args) => args.run(Cli::command()),
     };
     match result {
         Ok(Exit::Done) => Exit::Done,
-        Ok(exit) => match open_files::shortage() {
+        Ok(exit) => match sys::shortage() {
             None => exit,
             // What failed has been said; this is why.
             Some(limit) => {

@@ -2,13 +2,10 @@
 
 use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use kitbag_files::sys::{new_permissions, private_permissions};
 use tempfile::NamedTempFile;
-
-/// What a new file may be, before the user's mask takes some of it away.
-const NEW_MODE: u32 = 0o666;
 
 /// Writes a file under a name that nothing else has, synced, ready to be persisted. It
 /// gets the permissions of another file, `like`, or those of any new one.
@@ -18,9 +15,9 @@ pub(crate) fn write(
     like: Option<&Permissions>,
 ) -> io::Result<NamedTempFile> {
     // A copy of a private file is private from the start.
-    let mode = if like.is_some() { 0o600 } else { NEW_MODE };
+    let permissions = if like.is_some() { private_permissions() } else { new_permissions() };
     let mut options = tempfile::Builder::new();
-    options.prefix(".kitbag-").permissions(Permissions::from_mode(mode));
+    options.prefix(".kitbag-").permissions(permissions);
     let mut file = options.tempfile_in(directory)?;
     file.write_all(content)?;
     if let Some(like) = like {

@@ -1,6 +1,6 @@
 //! `kitbag completions`.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::error::CliError;
@@ -17,9 +17,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Exit, CliError> {
+    /// `kitbag` is the program with all of its commands.
+    pub(crate) fn run(self, mut kitbag: Command) -> Result<Exit, CliError> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::Cli::command(), "kitbag", &mut script);
+        clap_complete::generate(self.shell, &mut kitbag, "kitbag", &mut script);
         output::data(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)
     }

@@ -1,6 +1,6 @@
 //! `kitbag man`.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_mangen::Man;
 
 use crate::error::CliError;
@@ -17,8 +17,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Exit, CliError> {
-        let mut kitbag = crate::Cli::command().disable_help_subcommand(true);
+    /// `kitbag` is the program with all of its commands.
+    pub(crate) fn run(self, kitbag: Command) -> Result<Exit, CliError> {
+        let mut kitbag = kitbag.disable_help_subcommand(true);
         // Gives each command what it has from the one above: options and a name.
         kitbag.build();
         let command = match self.command {

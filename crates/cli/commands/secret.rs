@@ -3,15 +3,13 @@
 mod edit;
 mod own_file;
 mod set;
-
-use std::io::{self, IsTerminal};
+mod store;
 
 use kitbag::config::{Secret, SecretStoreKind, Sourced};
 use kitbag::contract::text::shown;
 use kitbag::policy::{SecretName, SecretPlace, SecretSource};
-use kitbag::secret_store::Store;
-use kitbag::secrets::{CallEnd, ReadError, ReadSecret, SecretValue};
-use kitbag::{Config, open_store, secret_sources};
+use kitbag::secrets::{CallEnd, ReadSecret};
+use kitbag::{Config, secret_sources};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits};
@@ -22,6 +20,7 @@ use crate::output;
 
 use own_file::OwnFile;
 use set::SetArgs;
+use store::{open, unknown};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -78,42 +77,6 @@ impl Args {
             Command::Test { name } => test(config()?, &name, end, as_json),
         }
     }
-}
-
-/// The store. A passphrase that nothing has is asked for on a terminal, twice where it is
-/// new.
-fn open(
-    config: &Config,
-    kind: SecretStoreKind,
-    is_new: bool,
-    end: &CallEnd,
-) -> Result<Store, CliError> {
-    let prompt = |text| {
-        let failed = |error: io::Error| ReadError::Store { reason: error.to_string() };
-        let typed = rpassword::prompt_password(text).map_err(failed)?;
-        SecretValue::new(typed.into()).map_err(ReadError::from)
-    };
-    let ask = || {
-        if !io::stderr().is_terminal() {
-            return Ok(None);
-        }
-        let passphrase = prompt("Passphrase of the store: ")?;
-        if is_new && prompt("Once more: ")?.reveal() != passphrase.reveal() {
-            return Err(ReadError::Store { reason: "the two passphrases differ".into() });
-        }
-        Ok(Some(passphrase))
-    };
-    let opened = open_store(&config.secret_store, kind, end, ask);
-    opened.map_err(CliError::ClosedStore)
-}
-
-fn unknown(config: &Config, name: &SecretName) -> CliError {
-    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
-    let known = match &*names {
-        [] => "there are none".to_owned(),
-        names => format!("there are {}", names.join(", ")),
-    };
-    CliError::Usage(format!("there is no secret `{name}`; {known}"))
 }
 
 fn list(config: &Config, end: &CallEnd, as_json: bool) -> Result<Exit, CliError> {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,6 +13,7 @@ use kitbag::contract::{ByteSize, LEAST_SERVER_MEMORY};
 use kitbag::mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
 use kitbag::mcp::{Otlp, OtlpError};
+use kitbag_files::sys::{effective_user, mode_of_metadata, owner_of_metadata};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::log::{FlushOnDrop, Log};
 use crate::output;
+use crate::sys::bound_allocator;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -126,7 +127,6 @@ enum LogFormat {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
         bound_allocator();
         // Until the end, when it sends what is left.
         #[cfg(feature = "otlp")]
@@ -267,31 +267,6 @@ impl Args {
     }
 }
 
-/// Bounds what the C library's allocator keeps of what was freed, which a server would
-/// hold above its memory. The variable is read at the start of a process only, so the
-/// process starts itself again, as itself.
-///
-/// By default each buffer of up to 32 MiB that is freed has glibc keep as much from then
-/// on, for each thread; a server with 384 MiB came to hold 481 MiB. With a threshold that
-/// stays, what is larger goes back to the system at once. Where the program cannot be
-/// found, such as without `/proc`, the server goes on as it is.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn bound_allocator() {
-    use std::os::unix::process::CommandExt;
-    // Larger than arguments and answers usually are.
-    const THRESHOLD: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
-    let (variable, value) = THRESHOLD;
-    // Set by this, or by a person.
-    if std::env::var_os(variable).is_some() {
-        return;
-    }
-    let mut arguments = std::env::args_os();
-    let (Ok(program), Some(name)) = (std::env::current_exe(), arguments.next()) else { return };
-    let mut command = std::process::Command::new(program);
-    // Returns where it fails only.
-    let _error = command.arg0(name).args(arguments).env(variable, value).exec();
-}
-
 /// Reads an address to listen at. Names are not looked up: `localhost` is the loopback
 /// address everywhere, and any other could be one that others reach.
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
@@ -376,9 +351,9 @@ fn read_secret(path: &Path) -> Result<Vec<u8>, CliError> {
     let unreadable = |source| unreadable(path, source);
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    let (owner, mode) = (owner_of_metadata(&metadata), mode_of_metadata(&metadata) & 0o777);
     let name = path.display();
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+    if owner != 0 && owner != effective_user() {
         return Err(CliError::Usage(format!(
             "`{name}` belongs to another user (uid {owner}), who knows the secret in it; use a \
              file of your own"

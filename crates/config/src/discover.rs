@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ToolName, ToolNameError};
-use kitbag_files::OpenError;
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, OFlags, statat};
-use rustix::io::Errno;
+use kitbag_files::sys::{Entries, Entry, is_link_error};
+use kitbag_files::{FileKind, OpenAs, OpenError, Stat};
 
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
 use crate::content::OwnContent;
@@ -149,7 +148,7 @@ fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let root = start.ancestors().find(holds_git)?;
     let mut examiner = Examiner::new(home);
     let directory = examiner.root(root).ok()?;
-    examiner.name(directory.file.as_fd(), Path::new(GIT), &root.join(GIT)).ok()?;
+    examiner.name(&directory.file, Path::new(GIT), &root.join(GIT)).ok()?;
     let counts = examiner.distrusted.is_none() && !path::holds(root, home);
     counts.then(|| root.to_owned())
 }
@@ -374,7 +373,7 @@ impl OwnFiles {
             }
         };
         let name = Path::new(DIRECTORY);
-        match files.examiner.open(directory, name, &path, OFlags::DIRECTORY) {
+        match files.examiner.open(directory, name, &path, OpenAs::Entries) {
             Ok(own) => {
                 files.config = files.file(&own, &path, FILE, Layer::Workspace);
                 files.lock = files.file(&own, &path, LOCK, Layer::Workspace);
@@ -417,20 +416,18 @@ impl OwnFiles {
     fn read_tools(&mut self, own: &Opened, path: &Path) {
         let Some(directory) = self.directory(own, TOOLS, path) else { return };
         let (mut components, mut manifests) = (BTreeMap::new(), BTreeMap::new());
-        match Dir::read_from(&directory.file) {
+        match Entries::read(&directory.file) {
             Ok(entries) => {
                 for entry in entries {
-                    match entry
-                        .and_then(|entry| self.tool_file(directory.file.as_fd(), path, &entry))
-                    {
+                    match entry.and_then(|entry| self.tool_file(&directory.file, path, &entry)) {
                         Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
                         Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
                         Ok(None) => {}
-                        Err(error) => self.texts.unreadable(path, error),
+                        Err(error) => self.texts.unreadable(path, &error),
                     }
                 }
             }
-            Err(error) => self.texts.unreadable(path, error),
+            Err(error) => self.texts.unreadable(path, &error),
         }
         for (name, wasm) in components {
             let manifest = manifests.remove(&name).and_then(|manifest: PathBuf| {
@@ -451,24 +448,22 @@ impl OwnFiles {
     fn read_scripts(&mut self, own: &Opened, path: &Path) {
         let Some(directory) = self.directory(own, SCRIPTS, path) else { return };
         let mut found = BTreeMap::new();
-        match Dir::read_from(&directory.file) {
+        match Entries::read(&directory.file) {
             Ok(entries) => {
                 for entry in entries {
-                    match entry
-                        .and_then(|entry| self.script_file(directory.file.as_fd(), path, &entry))
-                    {
+                    match entry.and_then(|entry| self.script_file(&directory.file, path, &entry)) {
                         Ok(Some(path)) => self.name(path, &mut found),
                         Ok(None) => {}
-                        Err(error) => self.texts.unreadable(path, error),
+                        Err(error) => self.texts.unreadable(path, &error),
                     }
                 }
             }
-            Err(error) => self.texts.unreadable(path, error),
+            Err(error) => self.texts.unreadable(path, &error),
         }
         for (name, script) in found {
             let file_name = script.file_name().unwrap_or_default();
             let opened =
-                self.examiner.open(&directory, Path::new(file_name), &script, OFlags::empty());
+                self.examiner.open(&directory, Path::new(file_name), &script, OpenAs::File);
             // What a link leads to is no code that a person has put into this directory, and
             // an error of the script would show lines of it to a model.
             let is_linked = |real: &Path| {
@@ -487,11 +482,11 @@ impl OwnFiles {
 
     /// Opens a directory of `.kitbag`, which need not be there.
     fn directory(&mut self, own: &Opened, name: &str, path: &Path) -> Option<Opened> {
-        match self.examiner.open(own, Path::new(name), path, OFlags::DIRECTORY) {
+        match self.examiner.open(own, Path::new(name), path, OpenAs::Entries) {
             Ok(directory) => return Some(directory),
-            Err(error) => match errno(&error) {
-                Some(Errno::NOENT) => {}
-                Some(Errno::NOTDIR) => self.texts.fail(path, Problem::NotADirectory),
+            Err(error) => match kind(&error) {
+                Some(io::ErrorKind::NotFound) => {}
+                Some(io::ErrorKind::NotADirectory) => self.texts.fail(path, Problem::NotADirectory),
                 _ => self.texts.fail(path, file::not_opened(&error)),
             },
         }
@@ -502,11 +497,11 @@ impl OwnFiles {
     /// file with such a name is a mistake.
     fn script_file(
         &mut self,
-        directory: BorrowedFd<'_>,
+        directory: &File,
         path: &Path,
-        entry: &DirEntry,
-    ) -> rustix::io::Result<Option<PathBuf>> {
-        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        entry: &Entry,
+    ) -> io::Result<Option<PathBuf>> {
+        let name = Path::new(entry.name());
         // An editor puts what it needs for itself beside a file, under a hidden name.
         let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
         if is_hidden || name.extension() != Some(OsStr::new("py")) {
@@ -514,12 +509,13 @@ impl OwnFiles {
         }
         let path = path.join(name);
         match self.examiner.name(directory, name, &path) {
-            Ok(FileType::RegularFile) => return Ok(Some(path)),
-            Ok(FileType::Directory) => self.texts.fail(&path, Problem::Directory),
+            Ok(FileKind::File) => return Ok(Some(path)),
+            Ok(FileKind::Directory) => self.texts.fail(&path, Problem::Directory),
             Ok(_) => self.texts.fail(&path, Problem::NotAFile),
             // A file that was just removed, or a link that leads nowhere.
-            Err(Errno::NOENT) if entry.file_type() != FileType::Symlink => {}
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && entry.kind() != FileKind::Link => {}
+            Err(error) if leads_nowhere(&error) => {
                 self.texts.fail(&path, Problem::LinkedScript);
             }
             Err(error) => return Err(error),
@@ -532,11 +528,11 @@ impl OwnFiles {
     /// manifest is a mistake.
     fn tool_file(
         &mut self,
-        directory: BorrowedFd<'_>,
+        directory: &File,
         path: &Path,
-        entry: &DirEntry,
-    ) -> rustix::io::Result<Option<(PathBuf, Extension)>> {
-        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        entry: &Entry,
+    ) -> io::Result<Option<(PathBuf, Extension)>> {
+        let name = Path::new(entry.name());
         let extension = match name.extension().and_then(OsStr::to_str) {
             Some("wasm") => Extension::Wasm,
             Some("toml") => Extension::Toml,
@@ -544,21 +540,21 @@ impl OwnFiles {
         };
         let path = path.join(name);
         // Not every file system says of an entry what it is.
-        if entry.file_type() != FileType::RegularFile {
+        if entry.kind() != FileKind::File {
             self.tool_links.push(path.clone());
         }
         let is_file = match self.examiner.name(directory, name, &path) {
-            Ok(FileType::RegularFile) => true,
+            Ok(FileKind::File) => true,
             Ok(kind) => {
                 if matches!(extension, Extension::Toml) {
-                    let is_directory = kind == FileType::Directory;
+                    let is_directory = kind == FileKind::Directory;
                     let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
                     self.texts.fail(&path, problem);
                 }
                 false
             }
             // A link that leads nowhere, or a file that was just removed.
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => false,
+            Err(error) if leads_nowhere(&error) => false,
             Err(error) => return Err(error),
         };
         Ok(is_file.then_some((path, extension)))
@@ -574,10 +570,11 @@ impl OwnFiles {
         layer: Layer,
     ) -> Option<SourceFile> {
         let path = path.join(name);
-        let opened = self.examiner.open(directory, Path::new(name), &path, OFlags::empty());
+        let opened = self.examiner.open(directory, Path::new(name), &path, OpenAs::File);
         // A link that leads nowhere is a mistake, not an absent file.
-        let is_absent = opened.as_ref().is_err_and(|error| errno(error) == Some(Errno::NOENT))
-            && statat(&directory.file, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+        let is_absent =
+            opened.as_ref().is_err_and(|error| kind(error) == Some(io::ErrorKind::NotFound))
+                && Stat::at(&directory.file, name).is_err();
         if is_absent && layer == Layer::Workspace {
             return None;
         }
@@ -598,12 +595,18 @@ impl OwnFiles {
     }
 }
 
-/// The number of an error of the system.
-fn errno(error: &OpenError) -> Option<Errno> {
+/// The kind of an error of the system.
+fn kind(error: &OpenError) -> Option<io::ErrorKind> {
     match error {
-        OpenError::Io(error) => Errno::from_io_error(error),
+        OpenError::Io(error) => Some(error.kind()),
         OpenError::Link { .. } | OpenError::Kernel { .. } => None,
     }
+}
+
+/// Whether a link leads to nothing, or a path to what is no directory.
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || is_link_error(error)
 }
 
 /// Reads the text of files, and keeps what is wrong with them.
@@ -648,7 +651,7 @@ impl Texts {
         &mut self,
         path: PathBuf,
         layer: Layer,
-        opened: Result<OwnedFd, Problem>,
+        opened: Result<File, Problem>,
     ) -> Option<SourceFile> {
         match opened.and_then(file::read) {
             Ok(bytes) => self.text(path, layer, bytes, false),
@@ -709,7 +712,7 @@ impl Texts {
         }
     }
 
-    fn unreadable(&mut self, path: &Path, error: Errno) {
+    fn unreadable(&mut self, path: &Path, error: &io::Error) {
         self.fail(path, file::unreadable(error));
     }
 

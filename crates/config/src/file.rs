@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::ContentDigest;
-use kitbag_files::{OpenError, check_file_system};
+use kitbag_files::sys::has_no_other_end;
+use kitbag_files::{FileKind, OpenError, Stat, check_file_system};
 use kitbag_trust::digest_of;
-use rustix::fs::{FileType, fstat};
-use rustix::io::Errno;
 
 use crate::origin::Origin;
 use crate::problem::Problem;
@@ -182,19 +180,18 @@ impl Lines {
 }
 
 /// Reads a file whole. It was opened without blocking, so that it may be anything.
-pub(crate) fn read(opened: OwnedFd) -> Result<Vec<u8>, Problem> {
-    let stat = fstat(&opened).map_err(unreadable)?;
+pub(crate) fn read(opened: File) -> Result<Vec<u8>, Problem> {
+    let stat = Stat::of(&opened).map_err(|error| unreadable(&error))?;
     // What the kernel shows there, such as an environment, is not for messages to quote.
     check_file_system(&opened)
         .map_err(|error| Problem::Unreadable { reason: error.to_string() })?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Directory => return Err(Problem::Directory),
+    match stat.kind() {
+        FileKind::File => {}
+        FileKind::Directory => return Err(Problem::Directory),
         _ => return Err(Problem::NotAFile),
     }
-    let length = u64::try_from(stat.st_size).unwrap_or(0);
-    let mut bytes = Vec::with_capacity(length.min(MAX_BYTES) as usize + 1);
-    File::from(opened)
+    let mut bytes = Vec::with_capacity(stat.size().min(MAX_BYTES) as usize + 1);
+    opened
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Problem::Unreadable { reason: reason(&error) })?;
@@ -216,20 +213,17 @@ pub(crate) fn take_mark(bytes: &mut Vec<u8>) -> bool {
 /// Why something could not be opened.
 pub(crate) fn not_opened(error: &OpenError) -> Problem {
     match error {
-        OpenError::Io(error) => match Errno::from_io_error(error) {
-            Some(error) => unreadable(error),
-            None => Problem::Unreadable { reason: reason(error) },
-        },
+        OpenError::Io(error) => unreadable(error),
         error => Problem::Unreadable { reason: error.to_string() },
     }
 }
 
 /// Why a file could not be opened.
-pub(crate) fn unreadable(error: Errno) -> Problem {
-    match error {
+pub(crate) fn unreadable(error: &io::Error) -> Problem {
+    match has_no_other_end(error) {
         // A socket.
-        Errno::NXIO => Problem::NotAFile,
-        error => Problem::Unreadable { reason: reason(&error.into()) },
+        true => Problem::NotAFile,
+        false => Problem::Unreadable { reason: reason(error) },
     }
 }
 

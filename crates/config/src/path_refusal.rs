@@ -113,7 +113,7 @@ impl Config {
         let table = guard.table(&writable);
         let seals = |directory: &&Path| {
             open(directory, OpenAs::Directory)
-                .is_ok_and(|(handle, stat)| table.seals(&handle, kitbag_files::id_of(&stat)))
+                .is_ok_and(|(handle, stat)| table.seals(&handle, stat.id()))
         };
         if let Some(sealed) = path.ancestors().find(seals) {
             return Some(PathRefusal::Guarded { path: sealed.to_owned() });

@@ -1,17 +1,16 @@
 //! Whose files count: a workspace's configuration is read only where no user but
 //! the caller and root can have written it, or where the caller has named the workspace.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use kitbag_files::sys::{is_link_error, open_at, open_by_links_at, read_again};
 use kitbag_files::{
-    Distrust, OpenAs, OpenError, OwnerError, Owners, canonical, distrust, distrust_owner,
-    distrust_place, id_of, locate, open,
+    Distrust, FileKind, OpenAs, OpenError, OwnerError, Owners, Stat, canonical, distrust,
+    distrust_owner, distrust_place, is_group_writable, locate, open,
 };
 use kitbag_glob::Glob;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, stat, statat};
-use rustix::io::Errno;
 
 use crate::config::Trust;
 use crate::error::Report;
@@ -35,7 +34,7 @@ pub(crate) struct Examiner {
 /// What was opened, and where it lies: not what its name leads to by now.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) file: OwnedFd,
+    pub(crate) file: File,
     /// Its path without links.
     pub(crate) path: PathBuf,
 }
@@ -53,16 +52,14 @@ impl Examiner {
     pub(crate) fn root(&mut self, path: &Path) -> Result<Opened, OpenError> {
         let located = locate(path)?;
         self.take(self.owners.check_links(&located.links));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(&located.handle, ".", flags, Mode::empty());
-        let root = opened.map_err(io::Error::from)?;
-        let stat = fstat(&root).map_err(io::Error::from)?;
-        self.note(path, distrust_place(&stat, Some(root.as_fd())));
-        self.owners.root = Some(id_of(&stat));
+        let root = read_again(&located.handle)?;
+        let stat = Stat::of(&root)?;
+        self.note(path, distrust_place(&stat, Some(&root)));
+        self.owners.root = Some(stat.id());
         Ok(Opened { file: root, path: located.path })
     }
 
-    /// Opens and examines a file or directory by its name in a directory.
+    /// Opens and examines a file or directory by its name in a directory, to read it.
     ///
     /// What is opened is what was looked at: a link is not followed when something is opened
     /// but looked up before, and then has to lead to what is opened.
@@ -71,13 +68,13 @@ impl Examiner {
         directory: &Opened,
         name: &Path,
         path: &Path,
-        flags: OFlags,
+        as_what: OpenAs,
     ) -> Result<Opened, OpenError> {
         for _ in 0..ATTEMPTS {
-            self.name(directory.file.as_fd(), name, path).map_err(io::Error::from)?;
-            if let Some(opened) = open_as_found(directory, name, path, flags)? {
-                let stat = fstat(&opened.file).map_err(io::Error::from)?;
-                self.note(path, distrust(&stat, Some(opened.file.as_fd())));
+            self.name(&directory.file, name, path)?;
+            if let Some(opened) = open_as_found(directory, name, path, as_what)? {
+                let stat = Stat::of(&opened.file)?;
+                self.note(path, distrust(&stat, Some(&opened.file)));
                 return Ok(opened);
             }
         }
@@ -89,24 +86,22 @@ impl Examiner {
     /// where it is a symbolic link. Returns what that is.
     pub(crate) fn name(
         &mut self,
-        directory: BorrowedFd<'_>,
+        directory: &File,
         name: &Path,
         path: &Path,
-    ) -> rustix::io::Result<FileType> {
-        let mut stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+    ) -> io::Result<FileKind> {
+        let mut stat = Stat::at(directory, name)?;
+        if stat.kind() == FileKind::Link {
             // A link has no permissions of its own, but an owner, who chose where it
             // leads.
             self.note(path, distrust_owner(&stat));
             self.links(path);
-            stat = statat(directory, name, AtFlags::empty())?;
+            stat = Stat::by_links_at(directory, name)?;
         }
-        let needs_acl = Mode::from_raw_mode(stat.st_mode).contains(Mode::WGRP);
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened =
-            needs_acl.then(|| openat(directory, name, flags, Mode::empty()).ok()).flatten();
-        self.note(path, distrust(&stat, opened.as_ref().map(AsFd::as_fd)));
-        Ok(FileType::from_raw_mode(stat.st_mode))
+        let needs_opening = is_group_writable(&stat);
+        let opened = needs_opening.then(|| open_by_links_at(directory, name).ok()).flatten();
+        self.note(path, distrust(&stat, opened.as_ref()));
+        Ok(stat.kind())
     }
 
     /// Examines the links that lead from a path elsewhere, and where that is: another user
@@ -135,42 +130,33 @@ fn open_as_found(
     directory: &Opened,
     name: &Path,
     path: &Path,
-    flags: OFlags,
+    as_what: OpenAs,
 ) -> Result<Option<Opened>, OpenError> {
-    // Not blocking: opening a FIFO would wait for a writer.
-    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let flags = flags | OFlags::NOFOLLOW;
     let is_replaced = |error: &OpenError| match error {
         OpenError::Link { .. } => true,
         OpenError::Kernel { .. } => false,
-        OpenError::Io(error) => {
-            matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::LOOP))
-        }
+        OpenError::Io(error) => error.kind() == io::ErrorKind::NotFound || is_link_error(error),
     };
-    let found = statat(&directory.file, name, AtFlags::SYMLINK_NOFOLLOW);
-    let found = match found.map_err(|error| OpenError::from(io::Error::from(error))) {
+    let found = match Stat::at(&directory.file, name).map_err(OpenError::from) {
         Err(error) if is_replaced(&error) => return Ok(None),
         found => found?,
     };
-    let (opened, id, path) = if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+    let (opened, id, path) = if found.kind() == FileKind::Link {
         let located = locate(path)?;
-        let opened = if flags.contains(OFlags::DIRECTORY) {
-            let opened = openat(&located.handle, ".", flags, Mode::empty());
-            opened.map_err(|error| io::Error::from(error).into())
-        } else {
-            open(&located.path, OpenAs::File).map(|(file, _)| file.into())
+        let opened = match as_what {
+            OpenAs::File => open(&located.path, as_what).map(|(file, _)| file),
+            _ => open_at(&located.handle, ".", as_what).map_err(OpenError::from),
         };
         (opened, located.id(), located.path)
     } else {
-        let opened = openat(&directory.file, name, flags, Mode::empty());
-        let opened = opened.map_err(|error| io::Error::from(error).into());
-        (opened, id_of(&found), directory.path.join(name))
+        let opened = open_at(&directory.file, name, as_what).map_err(OpenError::from);
+        (opened, found.id(), directory.path.join(name))
     };
-    let file: OwnedFd = match opened {
+    let file = match opened {
         Err(error) if is_replaced(&error) => return Ok(None),
         opened => opened?,
     };
-    let is_same = id_of(&fstat(&file).map_err(io::Error::from)?) == id;
+    let is_same = Stat::of(&file)?.id() == id;
     Ok(is_same.then_some(Opened { file, path }))
 }
 
@@ -250,11 +236,10 @@ impl Trust {
     }
 
     /// Whether the user has named this directory, and not one above it.
-    pub(crate) fn names(&self, directory: &OwnedFd) -> bool {
-        let Ok(this) = fstat(directory) else { return false };
-        let is_this = |path: &PathBuf| {
-            stat(path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (this.st_dev, this.st_ino))
-        };
+    pub(crate) fn names(&self, directory: &File) -> bool {
+        let Ok(this) = Stat::of(directory) else { return false };
+        let is_this =
+            |path: &PathBuf| Stat::by_links(path).is_ok_and(|stat| stat.id() == this.id());
         self.directories.value.iter().any(is_this)
     }
 }
@@ -262,7 +247,7 @@ impl Trust {
 /// Which directories no other user may write, on the way to what is opened in them.
 pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) -> Owners {
     // What leads elsewhere by the time that something is opened is not trusted then.
-    let id = |path: &Path| stat(path).ok().as_ref().map(id_of);
+    let id = |path: &Path| Stat::by_links(path).ok().map(|stat| stat.id());
     Owners {
         root: root.and_then(id),
         home: home.and_then(id),
@@ -276,7 +261,7 @@ pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) ->
 ///
 /// Says why it cannot be read, or who else can have written it or can put another one
 /// into its place, and what helps.
-pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<OwnedFd, Problem> {
+pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<File, Problem> {
     open_named(path, &owners(None, home, &Trust::default()))
 }
 
@@ -285,9 +270,9 @@ pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<OwnedFd, Prob
 /// # Errors
 ///
 /// As for [`open_own`].
-pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<OwnedFd, Problem> {
+pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<File, Problem> {
     let opened = owners.open_by_links(path);
-    opened.map(|(file, _)| file.into()).map_err(|error| match error {
+    opened.map(|(file, _)| file).map_err(|error| match error {
         OwnerError::Distrusted { path: found, reason } => {
             let what = match &*found {
                 found if found == path => "it".to_owned(),

@@ -9,7 +9,6 @@ use crate::format::{
     ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
     TopicConfig,
 };
-use crate::resolve::grants::GrantsConfig;
 use crate::written::{Span, Written};
 
 /// A tool that the file names and that does not run.
@@ -192,22 +191,8 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
         answers: _,
         dev: _,
     } = tool;
-    let grants =
-        grants.map(|Written { value, span }| Written { value: narrowed_grants(value), span });
+    let grants = grants.map(|Written { value, span }| Written { value: value.narrowed(), span });
     ToolConfig { enable: off(enable), grants, limits, rate, approve, ..ToolConfig::default() }
-}
-
-/// No directory is for writing or shows what looks like a secret. A value of `config` could
-/// send a tool of the user's somewhere else.
-fn narrowed_grants(grants: GrantsConfig) -> GrantsConfig {
-    let GrantsConfig { filesystem, http, env, config: _, secrets, storage, tools, deny } = grants;
-    let filesystem = filesystem.map(|mut list| {
-        for grant in &mut list.value {
-            (grant.value.mode, grant.value.include, grant.value.protected) = (None, None, None);
-        }
-        list
-    });
-    GrantsConfig { filesystem, http, env, config: None, secrets, storage, tools, deny }
 }
 
 fn named_tool(key: &str, span: Span, tool: &ToolConfig) -> Option<NamedTool> {

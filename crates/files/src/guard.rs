@@ -6,20 +6,18 @@
 //! what does not exist yet has no identity.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::os::fd::AsFd;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::FileId;
-use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
-use crate::open::{Link, OpenAs, canonical, open, resolve};
+use crate::open::{Link, canonical, open, resolve};
 use crate::protected::ProtectedNames;
 use crate::secrets::SecretNames;
-use crate::sys::{id_of, id_of_metadata};
+use crate::sys::{FileKind, OpenAs, Stat, id_of_metadata};
 
 /// What a configuration names; absolute paths, which need not exist.
 #[derive(Clone, Debug, Default)]
@@ -282,7 +280,7 @@ impl PrivateTable {
 
     /// Whether no tool reads what is there, for what it is.
     pub fn has(&self, found: &Stat) -> bool {
-        self.names.sealed.contains(&id_of(found)) || self.kept.has(found)
+        self.names.sealed.contains(&found.id()) || self.kept.has(found)
     }
 
     /// Whether a directory is there by now without which what it holds could not be
@@ -299,7 +297,7 @@ impl GuardTable {
     }
 
     /// Whether nothing in a directory is changed, for what it is itself.
-    pub fn seals(&self, directory: impl AsFd, id: FileId) -> bool {
+    pub fn seals(&self, directory: &File, id: FileId) -> bool {
         self.sealed.contains(&id) || looks_like_repository(directory)
     }
 
@@ -341,9 +339,9 @@ impl GuardTable {
 
     /// Whether this change of an entry would let its directory look like a
     /// repository.
-    pub fn completes_repository(&self, directory: impl AsFd, name: &str) -> bool {
+    pub fn completes_repository(&self, directory: &File, name: &str) -> bool {
         let [head, rest @ ..] = REPOSITORY;
-        let is_there = |name: &str| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let is_there = |name: &str| Stat::at(directory, name).is_ok();
         is_part_of_repository(name)
             && if fold(name) == fold(head) {
                 rest.into_iter().any(is_there)
@@ -404,13 +402,13 @@ impl GuardTable {
 impl Kept {
     /// Whether this is a further name of one of the files.
     fn has(&self, found: &Stat) -> bool {
-        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_nlink > 1
+        found.kind() == FileKind::File
+            && found.names() > 1
             && self
                 .files
                 .get_or_init(|| files_in(&self.places))
                 .as_ref()
-                .is_none_or(|files| files.contains(&id_of(found)))
+                .is_none_or(|files| files.contains(&found.id()))
     }
 }
 
@@ -430,15 +428,15 @@ fn look(path: &Path) -> (Known, Option<FileId>) {
 /// have no `.git`.
 pub fn repository_above(directory: &Path) -> Option<PathBuf> {
     let looks = |outer: &&Path| {
-        open(outer, OpenAs::Handle).is_ok_and(|(directory, _)| looks_like_repository(directory))
+        open(outer, OpenAs::Handle).is_ok_and(|(directory, _)| looks_like_repository(&directory))
     };
     directory.ancestors().find(looks).map(Path::to_owned)
 }
 
 /// Whether git might take a directory for a repository.
-fn looks_like_repository(directory: impl AsFd) -> bool {
+fn looks_like_repository(directory: &File) -> bool {
     let [head, rest @ ..] = REPOSITORY;
-    let is_there = |name: &str| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    let is_there = |name: &str| Stat::at(directory, name).is_ok();
     is_there(head) && rest.into_iter().any(is_there)
 }
 

@@ -3,16 +3,16 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::FileId;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, statat};
 
 use crate::names::{fold, is_guarded};
 use crate::owner::{home, read_system_file};
 use crate::protected::ProtectedNames;
-use crate::sys::{id_of, id_of_metadata};
+use crate::sys::{
+    Entries, FileKind, Stat, effective_user, id_of_metadata, open_directory, program_file,
+};
 
 /// Where kitbag keeps its own below a home directory, where no variable says otherwise; and
 /// the user's file, which may be a link that leads to nothing yet.
@@ -34,7 +34,7 @@ pub(crate) fn private_places_of_account() -> Vec<PathBuf> {
 }
 
 fn below_home(places: &[&str]) -> Vec<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
+    let user = effective_user();
     let accounts = read_system_file("/etc/passwd").unwrap_or_default();
     let homes = accounts.lines().filter_map(|line| home(line, user)).filter(|home| home.has_root());
     homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
@@ -43,7 +43,7 @@ fn below_home(places: &[&str]) -> Vec<PathBuf> {
 /// The program that runs: its path, and what it is by now, also where it was moved.
 pub(crate) fn program() -> (Option<PathBuf>, Option<FileId>) {
     let path = std::env::current_exe().ok();
-    let found = fs::metadata("/proc/self/exe").ok();
+    let found = program_file();
     let found = found.or_else(|| fs::metadata(path.as_ref()?).ok());
     (path, found.map(|found| id_of_metadata(&found)))
 }
@@ -102,26 +102,26 @@ pub(crate) fn sealed_links(top: &Path, protected: &ProtectedNames) -> Vec<PathBu
     let mut device = None;
     for _ in 0..SEARCHED_DIRECTORIES {
         let Some((path, place)) = ahead.pop_front() else { break };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(directory) = rustix::fs::open(&path, flags, Mode::empty()) else { continue };
-        let Ok(stat) = fstat(&directory) else { continue };
-        if *device.get_or_insert(id_of(&stat).device) != id_of(&stat).device {
+        let Ok(directory) = open_directory(&path) else { continue };
+        let Ok(stat) = Stat::of(&directory) else { continue };
+        if *device.get_or_insert(stat.id().device) != stat.id().device {
             continue;
         }
-        let Ok(entries) = Dir::read_from(&directory) else { continue };
+        let Ok(entries) = Entries::read(&directory) else { continue };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let kind = match entry.file_type() {
-                FileType::Unknown => statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            let name = entry.name();
+            let kind = match entry.kind() {
+                FileKind::Unknown => {
+                    Stat::at(&directory, name).map_or(FileKind::Unknown, |stat| stat.kind())
+                }
                 kind => kind,
             };
-            let (is_link, is_directory) = (kind == FileType::Symlink, kind == FileType::Directory);
-            if !is_link && !is_directory || matches!(name.to_bytes(), b"." | b"..") {
+            let (is_link, is_directory) = (kind == FileKind::Link, kind == FileKind::Directory);
+            if !is_link && !is_directory {
                 continue;
             }
             let text = name.to_string_lossy();
-            let inner = path.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+            let inner = path.join(name);
             let is_sealed = match place {
                 Place::Ordinary => {
                     let is_protected = || {

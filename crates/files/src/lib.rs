@@ -12,15 +12,17 @@ mod open;
 mod owner;
 mod protected;
 mod secrets;
-mod sys;
+pub mod sys;
 
 pub use guard::{
     Change, Guard, GuardTable, GuardedPaths, PrivateTable, Writable, repository_above,
 };
 pub use kept::USUAL_PLACES;
 pub use names::{fold, is_guarded, is_part_of_repository};
-pub use open::{Link, Located, OpenAs, OpenError, canonical, check_file_system, locate, open};
-pub use owner::{Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place};
+pub use open::{Link, Located, OpenError, canonical, check_file_system, locate, open};
+pub use owner::{
+    Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place, is_group_writable,
+};
 pub use protected::ProtectedNames;
 pub use secrets::SecretNames;
-pub use sys::{HANDLE, id_of, mode_of, modified_at, read_link};
+pub use sys::{FileKind, OpenAs, Stat};

@@ -4,16 +4,12 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
-use rustix::io::Errno;
 
-use crate::sys::{self, id_of};
+use crate::sys::{self, FileKind, OpenAs, Stat, open_at};
 
 /// How many links are followed before a path is refused, as in Linux.
 const LINKS: usize = 40;
@@ -38,18 +34,6 @@ pub enum OpenError {
     Io(#[from] io::Error),
 }
 
-/// How a path is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenAs {
-    /// A handle that neither reads nor writes; of anything.
-    Handle,
-    /// A directory, as a handle. Its file system is checked.
-    Directory,
-    /// A file that is read. Nothing waits: what it is has to be looked at on the
-    /// descriptor.
-    File,
-}
-
 /// What a path led to.
 #[derive(Debug)]
 pub struct Located {
@@ -72,28 +56,15 @@ pub struct Link {
     pub within: Vec<FileId>,
 }
 
-impl OpenAs {
-    pub(crate) fn flags(self) -> OFlags {
-        match self {
-            Self::Handle => sys::HANDLE,
-            Self::Directory => sys::HANDLE | OFlags::DIRECTORY,
-            Self::File => {
-                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-                flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
-            }
-        }
-    }
-}
-
 impl Located {
     /// What tells it from everything else.
     pub fn id(&self) -> FileId {
-        id_of(&self.stat)
+        self.stat.id()
     }
 
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        FileType::from_raw_mode(self.stat.st_mode) == FileType::Directory
+        self.stat.kind() == FileKind::Directory
     }
 }
 
@@ -104,52 +75,48 @@ impl Located {
 /// [`OpenError::Link`] for a link at any place, [`OpenError::Kernel`] for a
 /// directory of a file system that cannot be granted.
 pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
-    let opened = match sys::open_without_links(path, as_what.flags()) {
-        Ok(opened) => opened,
-        // Not in this system, or kept from this process; or a link, which has to
-        // be named.
-        Err(Errno::NOSYS | Errno::PERM | Errno::LOOP) => {
-            open_by_hand(path, as_what.flags(), |_, _| Ok(()))?
-        }
-        Err(error) => return Err(io::Error::from(error).into()),
+    let opened = match sys::open_without_links(path, as_what)? {
+        Some(opened) => opened,
+        // A link has to be named.
+        None => open_by_hand(path, as_what, |_, _| Ok(()))?,
     };
-    let stat = fstat(&opened).map_err(io::Error::from)?;
+    let stat = Stat::of(&opened)?;
     if as_what == OpenAs::Directory {
         check_file_system(&opened)?;
     }
-    Ok((opened.into(), stat))
+    Ok((opened, stat))
 }
 
-/// As `openat2` without links, one component after the other. `enter` is given each
+/// The same, one component after the other. `enter` is given each
 /// directory before something is opened in it, and how many names it is below the
 /// root.
 pub(crate) fn open_by_hand(
     path: &Path,
-    flags: OFlags,
-    mut enter: impl FnMut(&OwnedFd, usize) -> io::Result<()>,
-) -> Result<OwnedFd, OpenError> {
-    let mut here = root()?;
+    as_what: OpenAs,
+    mut enter: impl FnMut(&File, usize) -> io::Result<()>,
+) -> Result<File, OpenError> {
+    let mut here = sys::open_root()?;
     let parts = path.components().filter(|part| *part != Component::RootDir);
     let last = parts.clone().count();
     let link = |depth| OpenError::Link { path: path.components().take(depth + 1).collect() };
     for (part, depth) in parts.zip(1..) {
         enter(&here, depth - 1)?;
         let name = Path::new(part.as_os_str());
-        let flags = if depth == last { flags } else { OpenAs::Handle.flags() | OFlags::DIRECTORY };
-        match openat(&here, name, flags, Mode::empty()) {
+        let as_what = if depth == last { as_what } else { OpenAs::Directory };
+        match open_at(&here, name, as_what) {
             Ok(opened) if depth < last => here = opened,
             // A handle is also had of a link.
-            Ok(opened) if kind(&opened)? == FileType::Symlink => return Err(link(depth)),
+            Ok(opened) if kind(&opened)? == FileKind::Link => return Err(link(depth)),
             Ok(opened) => return Ok(opened),
             Err(error) => {
-                return Err(match kind(&handle(&here, name)?)? {
-                    FileType::Symlink => link(depth),
-                    _ => io::Error::from(error).into(),
+                return Err(match kind(&open_at(&here, name, OpenAs::Handle)?)? {
+                    FileKind::Link => link(depth),
+                    _ => error.into(),
                 });
             }
         }
     }
-    Ok(openat(&here, ".", flags, Mode::empty()).map_err(io::Error::from)?)
+    Ok(open_at(&here, ".", as_what)?)
 }
 
 /// Finds out where an absolute path leads, and through which links. Whether
@@ -173,7 +140,7 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
     }
     let path = &std::path::absolute(path)?;
     let mut walk = Walk { above: Vec::new(), rest: VecDeque::new(), links: Vec::new() };
-    let mut here = (root()?, OsString::new());
+    let mut here = (sys::open_root()?, OsString::new());
     prepend(&mut walk.rest, path);
     while let Some(part) = walk.rest.pop_front() {
         if part == ".." {
@@ -181,29 +148,28 @@ pub fn locate(path: &Path) -> Result<Located, OpenError> {
             here = walk.above.pop().unwrap_or(here);
             continue;
         }
-        let next = handle(&here.0, Path::new(&part))?;
-        if kind(&next)? != FileType::Symlink {
+        let next = open_at(&here.0, &part, OpenAs::Handle)?;
+        if kind(&next)? != FileKind::Link {
             walk.above.push(std::mem::replace(&mut here, (next, part)));
             continue;
         }
         // The links of procfs lead where their text does not.
         check_file_system(&here.0)?;
-        let target = sys::read_link(&next).map_err(io::Error::from)?;
-        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        let target = sys::read_link(&next)?;
         walk.follow(&here, &part)?;
         if target.has_root() {
             walk.above.clear();
-            here = (root()?, OsString::new());
+            here = (sys::open_root()?, OsString::new());
         }
         prepend(&mut walk.rest, &target);
     }
-    let stat = fstat(&here.0).map_err(io::Error::from)?;
+    let stat = Stat::of(&here.0)?;
     let path = walk.path(&here);
-    Ok(Located { path, handle: here.0.into(), stat, links: walk.links })
+    Ok(Located { path, handle: here.0, stat, links: walk.links })
 }
 
 /// A directory and its name in the one above.
-type Named = (OwnedFd, OsString);
+type Named = (File, OsString);
 
 struct Walk {
     above: Vec<Named>,
@@ -219,10 +185,10 @@ impl Walk {
 
     fn follow(&mut self, here: &Named, name: &OsString) -> io::Result<()> {
         if self.links.len() == LINKS {
-            return Err(Errno::LOOP.into());
+            return Err(sys::too_many_links());
         }
         let directories = self.above.iter().chain([here]).map(|(directory, _)| directory);
-        let within = directories.map(|directory| Ok(id_of(&fstat(directory)?)));
+        let within = directories.map(|directory| Ok(Stat::of(directory)?.id()));
         let within = within.collect::<io::Result<_>>()?;
         self.links.push(Link { path: self.path(here).join(name), within });
         Ok(())
@@ -234,8 +200,8 @@ impl Walk {
 /// # Errors
 ///
 /// [`OpenError::Kernel`] names its type.
-pub fn check_file_system(fd: impl AsFd) -> Result<(), OpenError> {
-    match sys::kernel_file_system(fd)? {
+pub fn check_file_system(file: &File) -> Result<(), OpenError> {
+    match sys::kernel_file_system(file)? {
         Some(name) => Err(OpenError::Kernel { name }),
         None => Ok(()),
     }
@@ -292,16 +258,8 @@ fn prepend(rest: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-fn root() -> io::Result<OwnedFd> {
-    handle(CWD, Path::new("/"))
-}
-
-fn handle(directory: impl AsFd, name: &Path) -> io::Result<OwnedFd> {
-    Ok(openat(directory, name, OpenAs::Handle.flags(), Mode::empty())?)
-}
-
-fn kind(fd: &OwnedFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+fn kind(file: &File) -> io::Result<FileKind> {
+    Ok(Stat::of(file)?.kind())
 }
 
 #[cfg(test)]
@@ -328,10 +286,10 @@ mod tests {
 
     /// With the call of the kernel, and without it.
     const OPENERS: [Opener; 2] = [
-        |path, as_what| open(path, as_what).map(|(_, stat)| id_of(&stat)),
+        |path, as_what| open(path, as_what).map(|(_, stat)| stat.id()),
         |path, as_what| {
-            let opened = open_by_hand(path, as_what.flags(), |_, _| Ok(()))?;
-            Ok(id_of(&fstat(opened).map_err(io::Error::from)?))
+            let opened = open_by_hand(path, as_what, |_, _| Ok(()))?;
+            Ok(Stat::of(&opened)?.id())
         },
     ];
 

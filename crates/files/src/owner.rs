@@ -4,16 +4,18 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
-use rustix::io::Errno;
 
-use crate::open::{Link, Located, OpenAs, OpenError, locate, open_by_hand};
-use crate::sys::{id_of, mode_of};
+use crate::open::{Link, Located, OpenError, locate, open_by_hand};
+use crate::sys::{OpenAs, Stat, effective_user, has_access_list, read_again};
+
+/// In a directory with this bit only the owner of a file renames or removes it.
+const STICKY: u32 = 0o1000;
+const WRITABLE_BY_GROUP: u32 = 0o020;
+const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// Why a file or a directory does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +110,12 @@ impl Owners {
     /// [`OwnerError::Distrusted`] names the first that another user can write.
     pub fn open(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
         let mut walk = Walk::new(self, path);
-        let file = open_by_hand(path, OpenAs::File.flags(), |directory, depth| {
-            walk.enter(directory, depth)
-        })?;
-        let stat = fstat(&file).map_err(io_error)?;
-        walk.note(path, || distrust(&stat, Some(file.as_fd())));
+        let file =
+            open_by_hand(path, OpenAs::File, |directory, depth| walk.enter(directory, depth))?;
+        let stat = Stat::of(&file).map_err(OpenError::from)?;
+        walk.note(path, || distrust(&stat, Some(&file)));
         walk.end()?;
-        Ok((file.into(), stat))
+        Ok((file, stat))
     }
 
     /// Opens a file by an absolute path, by whatever links lead to it, and looks at those
@@ -129,7 +130,7 @@ impl Owners {
                 let located = locate(path)?;
                 self.check_links(&located.links)?;
                 let (file, stat) = self.open(&located.path)?;
-                match id_of(&stat) == located.id() {
+                match stat.id() == located.id() {
                     true => Ok((file, stat)),
                     false => {
                         let reason = "it is replaced while it is opened; try again";
@@ -166,12 +167,11 @@ impl Owners {
     }
 
     /// Looks at the directories that lead to a path, and opens the last of them.
-    fn walk<'a>(&'a self, path: &'a Path) -> Result<(OwnedFd, Walk<'a>), OpenError> {
+    fn walk<'a>(&'a self, path: &'a Path) -> Result<(File, Walk<'a>), OpenError> {
         let parent = path.parent().unwrap_or(path);
         let mut walk = Walk::new(self, path);
-        let flags = OpenAs::Directory.flags();
-        let directory =
-            open_by_hand(parent, flags, |directory, depth| walk.enter(directory, depth))?;
+        let enter = |directory: &File, depth| walk.enter(directory, depth);
+        let directory = open_by_hand(parent, OpenAs::Directory, enter)?;
         walk.enter(&directory, parent.components().count() - 1)?;
         Ok((directory, walk))
     }
@@ -180,7 +180,7 @@ impl Owners {
         let path = &link.path;
         let Some(name) = path.file_name() else { return Ok(()) };
         let (directory, mut walk) = self.walk(path)?;
-        let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io_error)?;
+        let stat = Stat::at(&directory, name).map_err(OpenError::from)?;
         walk.note(path, || distrust_owner(&stat));
         walk.end()
     }
@@ -202,9 +202,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks at a directory that is so many names below the root.
-    fn enter(&mut self, directory: &OwnedFd, depth: usize) -> io::Result<()> {
-        let stat = fstat(directory)?;
-        let id = id_of(&stat);
+    fn enter(&mut self, directory: &File, depth: usize) -> io::Result<()> {
+        let stat = Stat::of(directory)?;
+        let id = stat.id();
         self.is_trusted |= self.owners.trusted.contains(&id);
         if self.owners.root == Some(id) {
             self.is_in_workspace = true;
@@ -217,11 +217,8 @@ impl<'a> Walk<'a> {
         let path: PathBuf = self.path.components().take(depth + 1).collect();
         self.note(&path, || {
             // A handle shows no access control list.
-            let is_shared = Mode::from_raw_mode(stat.st_mode).contains(Mode::WGRP);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let readable = || openat(directory, ".", flags, Mode::empty()).ok();
-            let opened = is_shared.then(readable).flatten();
-            distrust_place(&stat, opened.as_ref().map(AsFd::as_fd))
+            let opened = is_group_writable(&stat).then(|| read_again(directory).ok()).flatten();
+            distrust_place(&stat, opened.as_ref())
         });
         Ok(())
     }
@@ -242,14 +239,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn io_error(error: Errno) -> OpenError {
-    io::Error::from(error).into()
-}
-
 /// Why what lies in a directory does not count. In a sticky one, such as `/tmp`, other
 /// users can neither replace nor remove what is not theirs.
-pub fn distrust_place(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {
-    match Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX) {
+pub fn distrust_place(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
+    match stat.mode() & STICKY != 0 {
         true => distrust_owner(stat),
         false => distrust(stat, opened),
     }
@@ -257,41 +250,30 @@ pub fn distrust_place(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Dis
 
 /// Why a file or directory with these properties does not count. Without a
 /// descriptor it counts as having an access control list.
-pub fn distrust(stat: &Stat, opened: Option<BorrowedFd<'_>>) -> Option<Distrust> {
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    let bits = mode_of(stat) & 0o7777;
+pub fn distrust(stat: &Stat, opened: Option<&File>) -> Option<Distrust> {
+    let (mode, gid) = (stat.mode(), stat.group());
     distrust_owner(stat).or_else(|| {
-        if mode.contains(Mode::WOTH) {
-            return Some(Distrust::WorldWritable { mode: bits });
+        if mode & WRITABLE_BY_OTHERS != 0 {
+            return Some(Distrust::WorldWritable { mode });
         }
-        let is_shared = || opened.is_none_or(has_acl) || !is_private_group(stat.st_gid);
-        (mode.contains(Mode::WGRP) && is_shared())
-            .then_some(Distrust::GroupWritable { gid: stat.st_gid, mode: bits })
+        let is_shared = || opened.is_none_or(has_access_list) || !is_private_group(gid);
+        (is_group_writable(stat) && is_shared()).then_some(Distrust::GroupWritable { gid, mode })
     })
 }
 
 /// Why what belongs to this user does not count, whatever its permissions.
 pub fn distrust_owner(stat: &Stat) -> Option<Distrust> {
-    let uid = stat.st_uid;
+    let uid = stat.owner();
     (!is_trusted(uid)).then_some(Distrust::Owner { uid })
 }
 
 fn is_trusted(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
+    uid == 0 || uid == effective_user()
 }
 
-/// Whether other users than those of the group may write, which the bits for the group
-/// stand for then.
-fn has_acl(file: BorrowedFd<'_>) -> bool {
-    let mut byte = [0_u8; 1];
-    #[cfg(target_os = "linux")]
-    let none = [Errno::NODATA, Errno::OPNOTSUPP];
-    #[cfg(not(target_os = "linux"))]
-    let none = [Errno::OPNOTSUPP];
-    match fgetxattr(file, "system.posix_acl_access", &mut byte) {
-        Err(error) => !none.contains(&error),
-        Ok(_) => true,
-    }
+/// Whether the bits of a file let its group write it, or those of an access control list.
+pub fn is_group_writable(stat: &Stat) -> bool {
+    stat.mode() & WRITABLE_BY_GROUP != 0
 }
 
 /// Whether a group is the caller's alone, as far as the system's files say.
@@ -416,7 +398,7 @@ mod tests {
         };
         let link = locate(&path.join("a/link")).unwrap();
         let file = owners.open(&path.join("a/b/file")).map(|(_, stat)| {
-            assert_eq!(id_of(&stat), id("a/b/file"));
+            assert_eq!(stat.id(), id("a/b/file"));
         });
         [text(file), text(owners.check_located(&link))]
     }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::num::NonZero;
-use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -227,7 +226,7 @@ pub(crate) fn load_verified(
     artifact: &crate::cache::Verified<'_>,
 ) -> wasmtime::Result<Component> {
     // The very file that was verified, whatever its name stands for by now.
-    let file = path_of(artifact.file().as_fd());
+    let file = path_of(artifact.file());
     // SAFETY: a `Verified` exists only for a file which we own in a directory which
     // only we can write, and whose digest is the one that was recorded when we
     // compiled it. Nothing changes the file, as `cache::entry` has it, so wasmtime

@@ -17,13 +17,12 @@ mod prune;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_contract::ContentDigest;
-use rustix::fs::{FileType, Mode, OFlags, openat};
-use rustix::io::Errno;
+use kitbag_files::sys::{is_link_error, open_at, open_directory};
+use kitbag_files::{FileKind, OpenAs};
 
 use self::compile_lock::CompileLock;
 use self::description::is_description;
@@ -182,17 +181,15 @@ impl DiskCache {
         problem: impl Fn(String) -> CacheProblem,
     ) -> Result<Option<File>, CacheProblem> {
         let Some(directory) = self.open(false)? else { return Ok(None) };
-        // Not blocking: there may be a FIFO in its place.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match openat(&directory, name, flags, Mode::empty()) {
+        let file = match open_at(&directory, name, OpenAs::File) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err(problem("a symbolic link".into())),
-            Err(error) => return Err(problem(format!("unreadable ({})", io::Error::from(error)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_link_error(&error) => return Err(problem("a symbolic link".into())),
+            Err(error) => return Err(problem(format!("unreadable ({error})"))),
         };
-        let stat = private(&file, FileType::RegularFile).map_err(problem)?;
+        let stat = private(&file, FileKind::File).map_err(problem)?;
         prune::touch(&file, &stat);
-        Ok(Some(file.into()))
+        Ok(Some(file))
     }
 
     /// Waits until no other process compiles the entry of a key.
@@ -221,11 +218,11 @@ impl DiskCache {
         let parts = [artifact, &rest];
         let name = key.file_name();
         self.write(&directory, &name, &parts)?;
-        prune::prune(directory.as_fd(), &name);
+        prune::prune(&directory, &name);
         Ok(())
     }
 
-    fn write(&self, directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> Result<(), CacheProblem> {
+    fn write(&self, directory: &File, name: &str, parts: &[&[u8]]) -> Result<(), CacheProblem> {
         write_whole(directory, name, parts).map_err(|error| CacheProblem::Write {
             path: self.path.clone(),
             reason: error.to_string(),
@@ -233,17 +230,17 @@ impl DiskCache {
     }
 
     /// Opens the directory and checks that it is private.
-    fn open(&self, create: bool) -> Result<Option<OwnedFd>, CacheProblem> {
+    fn open(&self, create: bool) -> Result<Option<File>, CacheProblem> {
         let problem = |reason: String| CacheProblem::Directory { path: self.path.clone(), reason };
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let opened = match rustix::fs::open(&self.path, flags, Mode::empty()) {
-            Err(Errno::NOENT) if create => make_private(&self.path)
-                .and_then(|()| Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)),
-            other => other.map_err(io::Error::from),
+        let opened = match open_directory(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+                make_private(&self.path).and_then(|()| open_directory(&self.path))
+            }
+            other => other,
         };
         match opened {
             Ok(directory) => {
-                private(&directory, FileType::Directory).map_err(|reason| {
+                private(&directory, FileKind::Directory).map_err(|reason| {
                     problem(format!(
                         "it is {reason}; make it yours alone with `chmod 700`, or name another"
                     ))
@@ -251,9 +248,7 @@ impl DiskCache {
                 Ok(Some(directory))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
-            Err(error)
-                if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NOTDIR)) =>
-            {
+            Err(error) if is_link_error(&error) || error.kind() == io::ErrorKind::NotADirectory => {
                 Err(problem("it is a symbolic link or no directory; name a directory".into()))
             }
             Err(error) => Err(problem(error.to_string())),

@@ -408,13 +408,14 @@ async fn run_guest<T>(
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let emitted = store.data_mut().reports.take_emitted();
-    let refused_files = store.data_mut().take_refused_files();
-    let refused_requests = store.data_mut().take_refused_requests();
-    let requests = store.data().request_records();
-    let refused_storage = store.data_mut().take_refused_storage();
-    let request_warnings = store.data_mut().take_request_warnings();
-    let secrets = store.data().secrets().clone();
-    let misses_directories = store.data().misses_directories();
+    let granted = store.data_mut().granted();
+    let refused_files = granted.directories.take_refused();
+    let misses_directories = granted.directories.is_missed();
+    let refused_requests = granted.http.take_refused();
+    let requests = granted.http.records();
+    let request_warnings = granted.http.take_warnings();
+    let refused_storage = granted.take_refused_storage();
+    let secrets = granted.secrets.clone();
     Ok(Ended {
         result,
         memory,

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ContentDigest, FileId, Pin};
-use kitbag_files::{OpenAs, Owners, id_of, modified_at, open};
-use rustix::fs::{FileType, Stat};
+use kitbag_files::{FileKind, OpenAs, Owners, Stat, open};
 
 use crate::cache::digest_of;
 use crate::content::check_size;
@@ -54,14 +53,12 @@ impl Stamp {
     /// The stamp of what a path leads to now, by whatever links: where it is another
     /// file, that one is opened and checked.
     pub(crate) fn of(path: &Path) -> Result<Self, LoadError> {
-        let found =
-            rustix::fs::stat(path).map_err(|error| LoadError::from_io(path, &error.into()))?;
+        let found = Stat::by_links(path).map_err(|error| LoadError::from_io(path, &error))?;
         Ok(Self::of_file(&found))
     }
 
     fn of_file(stat: &Stat) -> Self {
-        let size = stat.st_size.cast_unsigned();
-        Self { id: id_of(stat), size, modified: modified_at(stat) }
+        Self { id: stat.id(), size: stat.size(), modified: stat.modified_at() }
     }
 }
 
@@ -80,11 +77,11 @@ impl<'a> Opened<'a> {
     /// What was opened, which may still grow while it is read, and is read no further
     /// than it takes to tell. Messages name it as `path`.
     fn of(path: &'a Path, (file, stat): (File, Stat)) -> Result<Self, LoadError> {
-        let found = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => None,
-            FileType::Directory => Some("a directory"),
-            FileType::Fifo => Some("a FIFO"),
-            FileType::Socket => Some("a socket"),
+        let found = match stat.kind() {
+            FileKind::File => None,
+            FileKind::Directory => Some("a directory"),
+            FileKind::Fifo => Some("a FIFO"),
+            FileKind::Socket => Some("a socket"),
             _ => Some("a device"),
         };
         if let Some(found) = found {

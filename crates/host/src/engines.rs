@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use wasmtime::{Config, Enabled, Engine, PoolingAllocationConfig, WasmBacktraceDetails};
 
-#[cfg(target_arch = "x86_64")]
-use crate::code_memory::InPlace;
 use crate::limiter;
 use crate::limits::STACK_BYTES;
 use crate::metering::Metering;
 use crate::queue::{Concurrency, INNER_DEPTHS, inner_calls};
+#[cfg(target_arch = "x86_64")]
+use crate::sys::InPlace;
 
 /// The engines that may run a component.
 pub(crate) struct Engines<'a> {

@@ -13,7 +13,6 @@ mod bindings;
 mod change;
 mod granted;
 mod listing;
-mod mode;
 mod quota;
 mod resolve;
 

@@ -26,7 +26,7 @@ pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
 use std::time::Instant;
 
 use kitbag_contract::Limits;
-use kitbag_policy::{Grants, VariableGrant};
+use kitbag_policy::{Grants, StorageRefusal, VariableGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
@@ -84,5 +84,17 @@ impl HeldGrants {
             #[cfg(feature = "storage")]
             storage,
         })
+    }
+
+    /// The uses of storage that the guest was refused.
+    #[cfg(feature = "storage")]
+    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
+        self.storage.take_refused()
+    }
+
+    /// None: there is no storage.
+    #[cfg(not(feature = "storage"))]
+    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
+        Vec::new()
     }
 }

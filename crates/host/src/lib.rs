@@ -12,8 +12,6 @@ mod budget;
 mod cache;
 mod call;
 mod capture;
-#[cfg(target_arch = "x86_64")]
-mod code_memory;
 mod compile;
 mod component;
 mod component_bytes;

@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
-use kitbag_http::RequestRecord;
-use kitbag_policy::http::HttpRefusal;
-use kitbag_policy::{RefusedFile, StorageRefusal};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_config::WasiConfig;
@@ -17,7 +14,7 @@ use crate::error::CallError;
 use crate::filesystem::{Guarded, Quota};
 #[cfg(feature = "storage")]
 use crate::grants::StorageView;
-use crate::grants::{Granting, HeldGrants, HeldSecrets, ToolCalls, ToolPort, ToolsView};
+use crate::grants::{Granting, HeldGrants, ToolCalls, ToolPort, ToolsView};
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
 use crate::random::Bounded;
@@ -76,19 +73,14 @@ impl State {
         Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports, tools })
     }
 
+    /// What the call holds of its grants.
+    pub(crate) fn granted(&mut self) -> &mut HeldGrants {
+        &mut self.granted
+    }
+
     pub(crate) fn guarded(&mut self) -> Guarded<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
         Guarded { wasi, granted: &mut self.granted.directories, quota: &self.quota }
-    }
-
-    /// The files that look like secrets and that the guest was refused.
-    pub(crate) fn take_refused_files(&mut self) -> Vec<RefusedFile> {
-        self.granted.directories.take_refused()
-    }
-
-    /// Whether the guest asked for its directories and was granted none.
-    pub(crate) fn misses_directories(&self) -> bool {
-        self.granted.directories.is_missed()
     }
 
     pub(crate) fn config(&mut self) -> WasiConfig<'_> {
@@ -103,41 +95,9 @@ impl State {
         ToolsView { table: &mut self.table, port: &self.tools }
     }
 
-    /// The requests that the guest was refused.
-    pub(crate) fn take_refused_requests(&mut self) -> Vec<HttpRefusal> {
-        self.granted.http.take_refused()
-    }
-
-    /// What became of the guest's requests, and of how many more nothing is said.
-    pub(crate) fn request_records(&self) -> (Vec<RequestRecord>, u64) {
-        self.granted.http.records()
-    }
-
-    /// What is to be logged of the requests that the guest sent.
-    pub(crate) fn take_request_warnings(&mut self) -> Vec<String> {
-        self.granted.http.take_warnings()
-    }
-
     #[cfg(feature = "storage")]
     pub(crate) fn storage(&mut self) -> StorageView<'_> {
         self.granted.storage.view(&mut self.table)
-    }
-
-    /// The uses of storage that the guest was refused.
-    #[cfg(feature = "storage")]
-    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
-        self.granted.storage.take_refused()
-    }
-
-    /// None: there is no storage.
-    #[cfg(not(feature = "storage"))]
-    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
-        Vec::new()
-    }
-
-    /// The secrets of the call.
-    pub(crate) fn secrets(&self) -> &HeldSecrets {
-        &self.granted.secrets
     }
 
     pub(crate) fn random(&mut self) -> Bounded<'_> {

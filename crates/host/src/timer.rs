@@ -9,16 +9,16 @@
 //! one never ends another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Notify;
 use wasmtime::Engine;
+
+use crate::sys::{Handle, Wake};
 
 /// How soon a guest is bumped again when it has missed the first bump: it may
 /// just then have been about to set its next epoch deadline.
@@ -35,7 +35,7 @@ pub struct Cancellation(Arc<CancellationState>);
 struct CancellationState {
     cancelled: AtomicBool,
     cancelling: Notify,
-    signal: Option<OwnedFd>,
+    signal: Option<Handle>,
     calls: Mutex<Vec<(Weak<Shared>, u64)>>,
 }
 
@@ -73,8 +73,8 @@ pub(crate) enum Reason {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// A byte in this pipe wakes the thread.
-    wake: (PipeReader, PipeWriter),
+    /// Wakes the thread.
+    wake: Wake,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ struct State {
     next_number: u64,
     /// When the thread wakes by itself. Without one it sleeps until it is woken.
     alarm: Option<Instant>,
-    /// Whether there is a byte in the pipe.
+    /// Whether the thread was woken and has not taken that yet.
     woken: bool,
     stopped: bool,
 }
@@ -105,7 +105,7 @@ impl Cancellation {
     /// A handle that is also cancelled once `signal` can be read: the reading
     /// end of a pipe, say, into which a handler of signals writes. It is looked
     /// at while a call runs, and never read.
-    pub fn on_readable(signal: OwnedFd) -> Self {
+    pub fn on_readable(signal: Handle) -> Self {
         Self(Arc::new(CancellationState { signal: Some(signal), ..CancellationState::default() }))
     }
 
@@ -143,7 +143,7 @@ impl Cancellation {
 impl Timer {
     /// Makes a timer. Its thread starts with the first call.
     pub(crate) fn new() -> io::Result<Self> {
-        let shared = Shared { state: Mutex::default(), wake: io::pipe()? };
+        let shared = Shared { state: Mutex::default(), wake: Wake::new()? };
         Ok(Self { shared: Arc::new(shared), thread: Mutex::default() })
     }
 
@@ -284,8 +284,7 @@ impl Shared {
     /// Makes the thread look again.
     fn wake(&self, state: &mut State) {
         if !std::mem::replace(&mut state.woken, true) {
-            // There is room: the pipe never holds more than this byte.
-            let _ = (&self.wake.1).write(&[0]);
+            self.wake.wake();
         }
     }
 
@@ -297,7 +296,7 @@ impl Shared {
                 return;
             }
             if std::mem::take(&mut state.woken) {
-                let _ = (&self.wake.0).read(&mut [0]);
+                self.wake.take();
             }
             let now = Instant::now();
             while let Some(&(due, number)) = state.due.first()
@@ -313,19 +312,12 @@ impl Shared {
         }
     }
 
-    /// Waits for the time, a byte in the pipe or a signal. Waking too early, as
-    /// when the system breaks the wait off, does no harm.
+    /// Waits for the time, until it is woken, or for a signal. Waking too early does no harm.
     fn sleep(&self, timeout: Option<Duration>, signalled: &[Cancellation]) {
         let signals = signalled.iter().filter_map(|cancellation| cancellation.0.signal.as_ref());
-        let mut descriptors: Vec<_> = std::iter::once(self.wake.0.as_fd())
-            .chain(signals.map(AsFd::as_fd))
-            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
-            .collect();
-        // A time that the system's type cannot hold is as good as none.
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let _ = poll(&mut descriptors, timeout.as_ref());
-        for (descriptor, cancellation) in descriptors[1..].iter().zip(signalled) {
-            if !descriptor.revents().is_empty() {
+        let are_readable = self.wake.sleep(timeout, signals);
+        for (is_readable, cancellation) in are_readable.into_iter().zip(signalled) {
+            if is_readable {
                 cancellation.cancel();
             }
         }
@@ -369,6 +361,8 @@ fn far_future() -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn timer() -> Timer {

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kitbag_policy::http::{AllowedRequest, HttpRefusal, HttpRequest};
 use tokio::time::Instant;
 
+use crate::call::{Call, RequestRecord, origin};
 use crate::error::RequestError;
-use crate::requests::{Call, RequestRecord};
+use crate::outgoing::Outgoing;
 
 /// A request that grants allow as far as it is known: what sends its body and what reads
 /// the body of its response decide on the same.
@@ -22,8 +23,36 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
+    /// Decides on one request, the tool's or a hop of a redirect, and counts it. `start` is
+    /// when the tool made the first.
+    pub(crate) fn decide(
+        call: &Arc<Call>,
+        url: &str,
+        outgoing: &Outgoing,
+        start: Instant,
+    ) -> Result<Self, RequestError> {
+        match call.decide(url, outgoing) {
+            Ok(allowed) => {
+                let record = call.record(&allowed);
+                Ok(Self::new(allowed, Arc::clone(call), start, record))
+            }
+            Err(refusal) => {
+                call.keep(RequestRecord {
+                    method: outgoing.method.to_string(),
+                    origin: HttpRequest::new(outgoing.method.as_str(), url)
+                        .map(|request| origin(&request))
+                        .unwrap_or_default(),
+                    refused: Some(refusal.kind),
+                    ..RequestRecord::default()
+                });
+                call.refused(refusal.clone());
+                Err(refusal.into())
+            }
+        }
+    }
+
     /// `start` is when the tool made the request that led to it.
-    pub(crate) fn new(
+    fn new(
         allowed: AllowedRequest,
         call: Arc<Call>,
         start: Instant,

@@ -1,6 +1,5 @@
 //! What the requests of all tools share.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use kitbag_policy::http::Proxy;
@@ -10,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::error::RequestError;
 use crate::io::IoThread;
 use crate::pool::Pool;
-use crate::resolve::Resolver;
+use crate::resolve::{Nameservers, Resolver};
 use crate::tls::Roots;
 
 /// Sends the requests of tools. Clones are the same client.
@@ -29,16 +28,6 @@ pub struct ClientOptions {
     pub nameservers: Nameservers,
     /// Through what connections go, but for those that it names. Default: none.
     pub proxy: Option<Proxy>,
-}
-
-/// Who resolves names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Nameservers {
-    /// What `/etc/resolv.conf` names, after `/etc/hosts`.
-    #[default]
-    System,
-    /// These, and no file.
-    These(Vec<SocketAddr>),
 }
 
 #[derive(Default)]

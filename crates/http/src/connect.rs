@@ -9,14 +9,13 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kitbag_policy::http::{Host, HttpRequest, Scheme};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 use crate::allowed::Allowed;
 use crate::client::Shared;
+use crate::dial::{Stream, dial};
 use crate::error::RequestError;
 use crate::pool::{Connection, Sender};
 use crate::proxy::tunnel;
@@ -32,11 +31,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Header fields of one response.
 const MOST_FIELDS: usize = 200;
-
-/// A stream of bytes to a server.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Opens a connection for a request, to an address that was checked.
 pub(crate) async fn connect(
@@ -148,13 +142,6 @@ async fn dial_any(
         }
     }
     Err(last.unwrap_or_else(|| failed(request, &io::Error::other("it has no address"))))
-}
-
-/// A connection to exactly this address.
-pub(crate) async fn dial(target: SocketAddr) -> io::Result<Box<dyn Stream>> {
-    let stream = TcpStream::connect(target).await?;
-    stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
 }
 
 fn failed(request: &HttpRequest, error: &io::Error) -> RequestError {

@@ -4,6 +4,9 @@ use std::fmt;
 
 use kitbag_policy::http::HttpRefusal;
 
+/// An error of the tool's own body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a request has no response, or its response no end.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestError {
@@ -91,7 +94,7 @@ impl fmt::Display for TimePhase {
 
 impl RequestError {
     /// What a body says, or what lies below it where that is an error of ours.
-    pub(crate) fn of_body(error: crate::body::BoxError) -> Self {
+    pub(crate) fn of_body(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(own) => *own,
             Err(error) => Self::Protocol(error.to_string()),

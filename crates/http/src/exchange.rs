@@ -6,58 +6,27 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use http_body::Body;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use kitbag_policy::http::HttpRequest;
 use tokio::time::{timeout, timeout_at};
 
 use crate::allowed::Allowed;
-use crate::body::{Counted, IncomingBody, OutgoingBody};
+use crate::body::IncomingBody;
+use crate::call::RequestTimes;
 use crate::client::Shared;
 use crate::connect::connect;
+use crate::counted::Counted;
 use crate::error::{RequestError, TimePhase};
-use crate::headers;
+use crate::lease::{Lease, keep};
 use crate::looked::{self, Looked};
-use crate::pool::{Connection, Key, Lease, Pool, Sender};
+use crate::outgoing::Outgoing;
+use crate::pool::{Connection, Key, Sender};
 use crate::redirect;
-use crate::requests::RequestTimes;
 use crate::secrets;
-
-/// What a tool sends.
-pub(crate) struct Outgoing {
-    pub(crate) method: Method,
-    pub(crate) headers: HeaderMap,
-    /// `None` once it was sent.
-    body: Option<OutgoingBody>,
-    /// Whether there is nothing in it, so that it can be sent again.
-    pub(crate) is_empty: bool,
-}
-
-impl Outgoing {
-    pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
-        let is_empty = body.is_end_stream();
-        // With another length the server would take the next request for the body of this one.
-        if is_empty && headers.contains_key(header::CONTENT_LENGTH) {
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-        }
-        Self { method, headers, body: Some(body), is_empty }
-    }
-
-    /// Leaves the body out.
-    pub(crate) fn drop_body(&mut self) {
-        (self.body, self.is_empty) = (None, true);
-        headers::OF_BODY.iter().for_each(|name| drop(self.headers.remove(name)));
-    }
-
-    fn take_body(&mut self) -> OutgoingBody {
-        self.body
-            .take()
-            .unwrap_or_else(|| Empty::new().map_err(|never| match never {}).boxed_unsync())
-    }
-}
 
 /// Sends an allowed request, and follows redirects as far as grants have it.
 pub(crate) async fn run(
@@ -76,7 +45,7 @@ pub(crate) async fn run(
             let url = redirect::next(&response, &mut outgoing, allowed.request(), &redactor)
                 .inspect_err(|error| allowed.call().failed(error))?;
             followed += 1;
-            allowed = allowed.call().authorise(&url, &outgoing, allowed.start())?;
+            allowed = Allowed::decide(allowed.call(), &url, &outgoing, allowed.start())?;
             continue;
         }
         return finish(response, lease, allowed, times);
@@ -153,7 +122,7 @@ async fn hop(
                 let connect = connect(shared, allowed);
                 let connection = within(times.connect, TimePhase::Connect, connect).await??;
                 if let Some(same) = connection.share() {
-                    Pool::put(shared, key.clone(), same);
+                    keep(shared, key.clone(), same);
                 }
                 connection
             }

@@ -11,13 +11,18 @@
 
 mod allowed;
 mod body;
+mod call;
 mod client;
 mod connect;
+mod counted;
+mod dial;
 mod error;
 mod exchange;
 mod headers;
 mod io;
+mod lease;
 mod looked;
+mod outgoing;
 mod pool;
 mod proxy;
 mod redirect;
@@ -27,10 +32,13 @@ mod secrets;
 mod shares;
 mod tls;
 
-pub use body::{BoxError, IncomingBody, OutgoingBody};
-pub use client::{Client, ClientOptions, Nameservers};
-pub use error::{RequestError, TimePhase};
+pub use body::IncomingBody;
+pub use call::{CallLimits, RequestRecord, RequestTimes};
+pub use client::{Client, ClientOptions};
+pub use error::{BoxError, RequestError, TimePhase};
 pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
-pub use requests::{CallLimits, RequestRecord, RequestTimes, Requests};
+pub use outgoing::OutgoingBody;
+pub use requests::Requests;
+pub use resolve::Nameservers;
 pub use shares::Shares;
 pub use tls::{Roots, RootsError};

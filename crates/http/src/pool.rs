@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::client::conn::{http1, http2};
@@ -14,8 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::body::Counted;
-use crate::client::Shared;
+use crate::counted::Counted;
 use crate::shares::Shares;
 
 /// Connections at once, of all calls together. Each is a file descriptor, of which a
@@ -27,7 +26,7 @@ const MOST_IDLE: usize = 32;
 
 /// How long a connection is kept for the next request. Servers close theirs after a minute
 /// or later.
-const IDLE_TIME: Duration = Duration::from_secs(30);
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
 
 /// How long a connection may take until it is ready for the next request.
 const READY_TIME: Duration = Duration::from_secs(1);
@@ -128,24 +127,30 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, where there is room.
-    pub(crate) fn put(shared: &Arc<Shared>, key: Key, connection: Connection) {
+    /// Keeps a connection for the next request, where there is room. Whether
+    /// [`close_unused`](Self::close_unused) has to be called from now on.
+    pub(crate) fn put(&self, key: Key, connection: Connection) -> bool {
         // With as many as there may be, another request waits for one to be closed.
-        if shared.pool.permits.available_permits() == 0 {
-            return;
+        if self.permits.available_permits() == 0 {
+            return false;
         }
-        let mut kept = shared.pool.kept();
+        let mut kept = self.kept();
         if kept.by_key.values().map(Vec::len).sum::<usize>() >= MOST_IDLE {
-            return;
+            return false;
         }
         let entry = Entry { connection, used: Instant::now() };
         kept.by_key.entry(key).or_default().push(entry);
-        if !kept.is_swept
-            && let Ok(runtime) = shared.runtime()
-        {
-            kept.is_swept = true;
-            runtime.spawn(sweep(Arc::downgrade(shared)));
-        }
+        !std::mem::replace(&mut kept.is_swept, true)
+    }
+
+    /// Closes what was not used for long. Whether anything is kept then.
+    pub(crate) fn close_unused(&self) -> bool {
+        self.retain(|entry| {
+            !entry.connection.is_closed() && (entry.is_used() || entry.used.elapsed() < IDLE_TIME)
+        });
+        let mut kept = self.kept();
+        kept.is_swept = !kept.by_key.is_empty();
+        kept.is_swept
     }
 
     /// Closes the kept connections but these.
@@ -157,22 +162,6 @@ impl Pool {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Closes what is not used, until nothing is kept.
-async fn sweep(shared: Weak<Shared>) {
-    loop {
-        tokio::time::sleep(IDLE_TIME / 2).await;
-        let Some(shared) = shared.upgrade() else { return };
-        shared.pool.retain(|entry| {
-            !entry.connection.is_closed() && (entry.is_used() || entry.used.elapsed() < IDLE_TIME)
-        });
-        let mut kept = shared.pool.kept();
-        if kept.by_key.is_empty() {
-            kept.is_swept = false;
-            return;
-        }
     }
 }
 
@@ -209,25 +198,6 @@ impl Connection {
         match &self.sender {
             Sender::Http1(sender) => sender.is_closed(),
             Sender::Http2(sender) => sender.is_closed(),
-        }
-    }
-}
-
-/// A connection in use by one request, until the body of the response has ended.
-pub(crate) struct Lease {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) key: Key,
-    pub(crate) connection: Connection,
-    /// One of the requests that the call has under way.
-    pub(crate) permit: OwnedSemaphorePermit,
-}
-
-impl Lease {
-    /// Keeps the connection for the next request.
-    pub(crate) fn give_back(self) {
-        // One with HTTP/2 is kept since it was made.
-        if matches!(self.connection.sender, Sender::Http1(_)) {
-            Pool::put(&self.shared, self.key, self.connection);
         }
     }
 }

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use kitbag_policy::http::Proxy;
 
 use crate::client::Shared;
-use crate::connect::{Stream, dial};
+use crate::dial::{Stream, dial};
 use crate::error::RequestError;
 
 /// A stream through a proxy to exactly this address.

@@ -6,8 +6,8 @@ use kitbag_secrets::Redactor;
 use url::Url;
 
 use crate::error::RequestError;
-use crate::exchange::Outgoing;
 use crate::headers;
+use crate::outgoing::Outgoing;
 
 /// Whether a response leads elsewhere, and the request can be sent there: a body that was
 /// sent is not sent again.

@@ -14,13 +14,21 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
 
-use crate::client::Nameservers;
-
 /// What the system says of its name servers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// The longest time that an address is remembered.
 const MOST_TTL: Duration = Duration::from_secs(60);
+
+/// Who resolves names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Nameservers {
+    /// What `/etc/resolv.conf` names, after `/etc/hosts`.
+    #[default]
+    System,
+    /// These, and no file.
+    These(Vec<SocketAddr>),
+}
 
 /// Looks names up.
 #[derive(Default)]

@@ -5,8 +5,8 @@
 
 use kitbag_policy::Rates;
 
-use crate::Manifest;
 use crate::fields::{Fields, Notes};
+use crate::manifest::Manifest;
 use crate::node::{Node, quoted};
 use crate::wishes::{
     DirectoryWish, HttpWish, SecretWish, guest_path, host_path, host_pattern, methods,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use kitbag_contract::text::shown;
 
-use crate::Note;
 use crate::node::Node;
+use crate::note::Note;
 
 /// The most notes that are kept: a hostile document could cause tens of thousands.
 const MOST_NOTES: usize = 100;

@@ -8,8 +8,8 @@ use std::path::Path;
 use kitbag_contract::ByteSize;
 use kitbag_policy::DirectoryGrant;
 
-use crate::Manifest;
 use crate::fields::{Fields, Notes};
+use crate::manifest::Manifest;
 use crate::node::Node;
 use crate::wishes::{DirectoryWish, HttpWish, guest_path, host_path, host_pattern, methods};
 

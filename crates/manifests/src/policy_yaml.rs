@@ -7,8 +7,8 @@
 
 use kitbag_contract::ByteSize;
 
-use crate::Manifest;
 use crate::fields::{Fields, Notes};
+use crate::manifest::Manifest;
 use crate::node::Node;
 use crate::wishes::{DirectoryWish, HttpWish, guest_path, host_path, host_pattern};
 

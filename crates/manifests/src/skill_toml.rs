@@ -3,8 +3,8 @@
 //! `memory_mb` counts mebibytes, and `epoch_timeout_secs` seconds of real time. A domain is one
 //! host and no other, reached by any method; a path is the same for the host and the guest.
 
-use crate::Manifest;
 use crate::fields::{Fields, Notes};
+use crate::manifest::Manifest;
 use crate::node::Node;
 use crate::wishes::{DirectoryWish, HttpWish, guest_path, host_path, host_pattern};
 

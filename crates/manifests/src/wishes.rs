@@ -1,6 +1,5 @@
 //! What a manifest wishes, in kitbag's own terms, and as TOML.
 
-use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use kitbag_contract::ToolName;
@@ -8,7 +7,6 @@ use kitbag_contract::text::shown;
 use kitbag_policy::http::Methods;
 use kitbag_policy::{GuestPath, SecretName, UrlPattern, VariableName};
 
-use crate::Manifest;
 use crate::fields::Notes;
 
 /// What a manifest would like to be granted. It grants nothing.
@@ -237,31 +235,6 @@ impl HttpWish {
                 format!("{{ url = {url}, methods = [{}] }}", methods.join(", "))
             }
         }
-    }
-}
-
-impl Manifest {
-    /// The table of the tool in TOML, as `NAME.toml` beside a component has it. Directories are
-    /// among the grants even where there are none: without a list a tool reads the workspace.
-    pub fn to_toml(&self) -> String {
-        let mut text = String::new();
-        if let Some(description) = &self.description {
-            let _ = writeln!(text, "description = {}", quoted(description));
-        }
-        if let Some(rate) = &self.rate {
-            let _ = writeln!(text, "rate = {}", quoted(rate));
-        }
-        text.push_str("\n[grants]\n");
-        for (key, value) in self.wishes.grants() {
-            let _ = writeln!(text, "{key} = {value}");
-        }
-        if !self.limits.is_empty() {
-            text.push_str("\n[limits]\n");
-            for (key, value) in &self.limits {
-                let _ = writeln!(text, "{key} = {value}");
-            }
-        }
-        text.trim_start().to_owned()
     }
 }
 

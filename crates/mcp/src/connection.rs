@@ -28,7 +28,7 @@ const LEAST_TIME: Duration = Duration::from_millis(500);
 
 /// Connections that wait in the kernel until they are taken, where it lets as many
 /// wait (`net.core.somaxconn` on Linux, 4,096 by default).
-const BACKLOG: i32 = 4_096;
+pub(crate) const BACKLOG: i32 = 4_096;
 
 /// How long a client may take nothing at all of what waits for it.
 const WRITE_TIME: Duration = Duration::from_secs(10);
@@ -154,11 +154,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-/// Lets as many connections as can be wait until they are taken.
-pub(crate) fn extend_backlog(listener: &std::net::TcpListener) -> io::Result<()> {
-    Ok(rustix::net::listen(listener, BACKLOG)?)
 }
 
 /// A stream whose writing fails where the other end takes nothing for

@@ -37,7 +37,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{self, Connection, Connections, Counted, Watched};
+use crate::connection::{BACKLOG, Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::handshake;
 use crate::message::{self, Line, MESSAGE_BYTES};
@@ -45,6 +45,7 @@ use crate::pending::{Pending, PendingRequest};
 use crate::rate::Rate;
 use crate::server::Server;
 use crate::session::Session;
+use crate::sys::extend_backlog;
 use crate::token::Token;
 
 /// Where clients connect.
@@ -129,7 +130,7 @@ impl Server {
         end: CancellationToken,
     ) -> io::Result<()> {
         listener.set_nonblocking(true)?;
-        connection::extend_backlog(&listener)?;
+        extend_backlog(&listener, BACKLOG)?;
         let listener = TcpListener::from_std(listener)?;
         let connections = Connections::new(options.connections);
         let own = own_origins(&listener.local_addr()?);

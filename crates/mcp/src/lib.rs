@@ -27,7 +27,6 @@ mod outcome;
 mod output;
 mod page;
 mod pending;
-mod pipe;
 mod question;
 mod rate;
 mod reload;
@@ -38,6 +37,7 @@ mod slot;
 mod state_codec;
 mod stdio;
 mod subscription;
+mod sys;
 mod token;
 mod trace;
 #[cfg(feature = "otlp")]
@@ -48,5 +48,6 @@ pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
 pub use server::{KEY_BYTES, Load, Server};
-pub use stdio::{LINE_BYTES, StdioError, take_over_stdio};
+pub use stdio::{LINE_BYTES, StdioError};
+pub use sys::take_over_stdio;
 pub use token::{Token, TokenError};

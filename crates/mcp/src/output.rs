@@ -1,15 +1,13 @@
 //! What waits to be written to the one client of standard output.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::Interest;
 use tokio::sync::{Mutex, Notify};
 
-use crate::pipe::Pipe;
+use crate::sys::{Handle, Pipe};
 
 /// A pipe that can be written to takes this much without waiting (POSIX,
 /// `PIPE_BUF` on Linux).
@@ -33,9 +31,9 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(output: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(output: Handle) -> io::Result<Self> {
         Ok(Self {
-            pipe: Mutex::new(Pipe::new(output, Interest::WRITABLE)?),
+            pipe: Mutex::new(Pipe::output(output)?),
             unwritten: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
             written: Notify::new(),
@@ -52,10 +50,7 @@ impl Output {
         let mut rest = text;
         while !rest.is_empty() {
             let part = &rest[..rest.len().min(WRITE_BYTES)];
-            let written = pipe.when(Interest::WRITABLE, |fd| {
-                rustix::io::retry_on_intr(|| rustix::io::write(fd, part))
-            });
-            let written = written.await?;
+            let written = pipe.write(part).await?;
             self.taken.fetch_add(written as u64, Ordering::Relaxed);
             rest = &rest[written..];
         }

@@ -1,7 +1,6 @@
 //! MCP over standard input and output: one message a line.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,6 @@ use rmcp::model::{
 };
 use rmcp::service::{ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
-use tokio::io::Interest;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -22,9 +20,9 @@ use crate::handshake;
 use crate::message::{self, Line, MESSAGE_BYTES, Skim};
 use crate::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
 use crate::pending::Pending;
-use crate::pipe::Pipe;
 use crate::server::Server;
 use crate::session::Session;
+use crate::sys::{Handle, Pipe};
 
 /// The longest message that is read: 16 MiB.
 pub const LINE_BYTES: usize = 16 << 20;
@@ -50,23 +48,6 @@ pub enum StdioError {
     Protocol(String),
 }
 
-/// Takes standard input and output over for the protocol.
-///
-/// Whatever else this process prints to standard output goes to standard error
-/// from here on, so that nothing but messages reaches the client.
-///
-/// # Errors
-///
-/// Where one of them is closed.
-pub fn take_over_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
-    /// Above those that have a meaning of their own.
-    const ABOVE: i32 = 3;
-    let input = rustix::io::fcntl_dupfd_cloexec(io::stdin(), ABOVE)?;
-    let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), ABOVE)?;
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    Ok((input, output))
-}
-
 impl Server {
     /// Serves one client until its end of `input` is closed. Nothing but messages
     /// is written to `output`.
@@ -76,7 +57,7 @@ impl Server {
     /// # Errors
     ///
     /// [`StdioError`] where no session came about.
-    pub async fn serve_stdio(&self, input: OwnedFd, output: OwnedFd) -> Result<(), StdioError> {
+    pub async fn serve_stdio(&self, input: Handle, output: Handle) -> Result<(), StdioError> {
         let closing = self.closing().clone();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
@@ -164,11 +145,7 @@ impl Input {
                 self.searched = 0;
             }
             self.buffer.reserve(CHUNK_BYTES);
-            let buffer = &mut self.buffer;
-            let read = self.pipe.when(Interest::READABLE, |fd| {
-                rustix::io::read(fd, rustix::buffer::spare_capacity(buffer))
-            });
-            if read.await? == 0 {
+            if self.pipe.read(&mut self.buffer).await? == 0 {
                 if self.buffer.is_empty() && self.skim.is_none() {
                     return Ok(None);
                 }
@@ -204,18 +181,13 @@ enum Read {
 
 impl Stdio {
     fn new(
-        input: OwnedFd,
-        output: OwnedFd,
+        input: Handle,
+        output: Handle,
         memory: MemoryBudget,
         closing: CancellationToken,
     ) -> io::Result<Self> {
         Ok(Self {
-            input: Input {
-                pipe: Pipe::new(input, Interest::READABLE)?,
-                buffer: Vec::new(),
-                searched: 0,
-                skim: None,
-            },
+            input: Input { pipe: Pipe::input(input)?, buffer: Vec::new(), searched: 0, skim: None },
             output: Arc::new(Output::new(output)?),
             closing,
             memory,

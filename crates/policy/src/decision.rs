@@ -1,9 +1,5 @@
 //! What comes of a request.
 
-use crate::secret::SecretGrant;
-use crate::storage::StorageGrant;
-use crate::tools::ToolGrants;
-
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -29,15 +25,40 @@ pub struct MissingGrant {
     /// The entry of that key's list or table, in TOML. Of `storage`, and of all tools of a
     /// caller, the setting, since there is no list: `storage = true`.
     pub entry: String,
+    form: Form,
+}
+
+/// What stands under the key of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    List,
+    Table,
+    /// One value.
+    Setting,
 }
 
 impl MissingGrant {
+    /// One of a kind whose grants are a list.
+    pub const fn of_list(key: &'static str, entry: String) -> Self {
+        Self { key, entry, form: Form::List }
+    }
+
+    /// One of a kind whose grants are a table: `entry` is a key and its value.
+    pub const fn of_table(key: &'static str, entry: String) -> Self {
+        Self { key, entry, form: Form::Table }
+    }
+
+    /// One that is all of its kind: `setting` is the key of the kind and its value.
+    pub const fn setting(key: &'static str, setting: String) -> Self {
+        Self { key, entry: setting, form: Form::Setting }
+    }
+
     /// It as a line under `grants` of its own: `env = ["LANG"]`.
     pub fn as_setting(&self) -> String {
-        match self.key {
-            _ if self.is_setting() => self.entry.clone(),
-            SecretGrant::KEY | ToolGrants::KEY => format!("{} = {{ {} }}", self.key, self.entry),
-            key => format!("{key} = [{}]", self.entry),
+        match self.form {
+            Form::Setting => self.entry.clone(),
+            Form::Table => format!("{} = {{ {} }}", self.key, self.entry),
+            Form::List => format!("{} = [{}]", self.key, self.entry),
         }
     }
 
@@ -69,11 +90,7 @@ impl MissingGrant {
 
     /// Whether the entry is the whole setting.
     pub fn is_setting(&self) -> bool {
-        match self.key {
-            StorageGrant::KEY => true,
-            ToolGrants::KEY => self.entry == ToolGrants::CALLER_SETTING,
-            _ => false,
-        }
+        self.form == Form::Setting
     }
 }
 
@@ -83,15 +100,16 @@ mod tests {
 
     #[test]
     fn a_missing_grant_reads_as_it_is_written() {
-        let check = |key: &'static str, entry: &str, setting: &str, advice: &str| {
-            let missing = MissingGrant { key, entry: entry.to_owned() };
+        let check = |missing: MissingGrant, setting: &str, advice: &str| {
             assert_eq!(missing.as_setting(), setting);
             assert_eq!(missing.advice(&[&missing.place("g")]), advice);
         };
-        check("env", "\"A\"", "env = [\"A\"]", "add `\"A\"` to `g.env`");
-        check("secrets", "a = {}", "secrets = { a = {} }", "add `a = {}` to `g.secrets`");
-        check("tools", "a = \"b\"", "tools = { a = \"b\" }", "add `a = \"b\"` to `g.tools`");
+        let list = MissingGrant::of_list("env", "\"A\"".to_owned());
+        check(list, "env = [\"A\"]", "add `\"A\"` to `g.env`");
+        let table = MissingGrant::of_table("secrets", "a = {}".to_owned());
+        check(table, "secrets = { a = {} }", "add `a = {}` to `g.secrets`");
         let caller = "tools = \"caller\"";
-        check("tools", caller, caller, "set `tools = \"caller\"` in `g`");
+        let setting = MissingGrant::setting("tools", caller.to_owned());
+        check(setting, caller, "set `tools = \"caller\"` in `g`");
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
             reason: format!("no granted directory has `{request}`"),
-            missing: Some(MissingGrant { key: DirectoryGrant::KEY, entry: request.as_entry() }),
+            missing: Some(MissingGrant::of_list(DirectoryGrant::KEY, request.as_entry())),
         },
     }
 }

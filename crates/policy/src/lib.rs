@@ -239,6 +239,9 @@ impl From<Vec<DirectoryGrant>> for Grants {
 }
 
 impl RequestedGrants {
+    /// The keys of all that a tool can ask for, and which of it it cannot do without.
+    pub const KEYS: [&str; 6] = ["filesystem", "env", "http", "storage", "tools", "required"];
+
     /// Reads what a tool says of itself, by the key of the kind. Kinds that this
     /// version does not know are ignored.
     ///

@@ -149,7 +149,7 @@ pub(crate) fn decide(grant: Option<&StorageGrant>, request: &StorageRequest) -> 
         let grant = grant.copied().unwrap_or(*wanted);
         let (quota, keys) = (grant.quota.max(wanted.quota), grant.keys.max(wanted.keys));
         let entry = StorageGrant { quota, keys }.as_setting();
-        Decision::Denied { reason, missing: Some(MissingGrant { key: StorageGrant::KEY, entry }) }
+        Decision::Denied { reason, missing: Some(MissingGrant::setting(StorageGrant::KEY, entry)) }
     };
     match grant {
         Some(grant) if wanted.is_within(grant) => Decision::Allowed { by: grant.to_string() },

@@ -170,7 +170,7 @@ impl ToolRefusal {
 
 fn missing(alias: &Alias, grant: &ToolGrant) -> MissingGrant {
     let entry = format!("{alias} = {}", grant.as_entry());
-    MissingGrant { key: ToolGrants::KEY, entry }
+    MissingGrant::of_table(ToolGrants::KEY, entry)
 }
 
 impl ToolGrants {
@@ -395,10 +395,10 @@ pub(crate) fn decide(grants: &ToolGrants, wanted: &WantedTool) -> Decision {
         }
         WantedTool::Caller => Decision::Denied {
             reason: "no grant of `tools` lets it call whatever its caller may".to_owned(),
-            missing: Some(MissingGrant {
-                key: ToolGrants::KEY,
-                entry: ToolGrants::CALLER_SETTING.to_owned(),
-            }),
+            missing: Some(MissingGrant::setting(
+                ToolGrants::KEY,
+                ToolGrants::CALLER_SETTING.to_owned(),
+            )),
         },
         WantedTool::Alias { alias, arguments } => match grants.find(alias.as_str()) {
             Ok(Found::Caller(_)) => Decision::Allowed { by: CALLER_LINE.to_owned() },

@@ -66,7 +66,7 @@ pub(crate) fn decide(grants: &[VariableGrant], request: &VariableRequest) -> Dec
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
             reason: format!("no grant names the variable `{}`", request.name),
-            missing: Some(MissingGrant { key: VariableGrant::KEY, entry: request.name.as_entry() }),
+            missing: Some(MissingGrant::of_list(VariableGrant::KEY, request.name.as_entry())),
         },
     }
 }

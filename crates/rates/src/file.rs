@@ -8,7 +8,8 @@ use std::time::Duration;
 use kitbag_state::{Lock, StateError, WorkspaceState, check_file, open};
 use serde::{Deserialize, Serialize};
 
-use crate::{CountsError, Entries, TakeError};
+use crate::entries::Entries;
+use crate::error::{CountsError, TakeError};
 
 /// How long a call waits for other processes that count theirs. Each takes far less than a
 /// millisecond, or is stopped.

@@ -5,18 +5,20 @@
 //! that no count is lost: a file is locked, read, written beside its place and renamed.
 //! Nothing is read or written before the first call that has a rate.
 
+mod entries;
+mod error;
 mod file;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kitbag_contract::text::shown;
-use kitbag_policy::{Rates, Spent, UsedUp};
+use kitbag_policy::Rates;
 use kitbag_state::WorkspaceState;
-use serde::{Deserialize, Serialize};
 
+pub use error::{CountsError, TakeError};
+
+use crate::entries::Entries;
 use crate::file::CountsFile;
 
 /// The most tools and callers of which something is kept. Beyond them, those that are over
@@ -36,11 +38,6 @@ enum Place {
     File(CountsFile),
 }
 
-/// What was spent, by tool and caller.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-struct Entries(BTreeMap<String, Spent>);
-
 /// Rates of a call, and the tool whose calls they count.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a> {
@@ -48,35 +45,6 @@ pub struct Counted<'a> {
     pub rates: &'a Rates,
     /// The tool. Calls by another name for it count, too.
     pub tool: &'a str,
-}
-
-/// A call that is not counted.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeError {
-    /// A rate does not allow it now.
-    #[error("the rate `{}` is used up", used_up.rate)]
-    UsedUp {
-        /// Of the rates that were to be counted, the position of those that allow a call last.
-        at: usize,
-        /// The rate, and when all of them allow a call again.
-        used_up: UsedUp,
-    },
-    /// The counts cannot be read or written.
-    #[error(transparent)]
-    Counts(#[from] CountsError),
-}
-
-/// Counts that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the counts of calls in `{}` cannot be kept: {reason}",
-    shown(&path.to_string_lossy())
-)]
-pub struct CountsError {
-    /// The file or directory.
-    pub path: PathBuf,
-    /// What is wrong with it, and what helps.
-    pub reason: String,
 }
 
 impl Counts {
@@ -117,43 +85,6 @@ impl Counts {
             }
             Place::File(file) => file.change(|entries| entries.take(&counted, now, MOST_ENTRIES)),
         }
-    }
-}
-
-impl Entries {
-    /// Counts a call by all of these keys, or by none, and keeps at most so many entries.
-    fn take(
-        &mut self,
-        counted: &[(&Rates, String)],
-        now: u64,
-        most: usize,
-    ) -> Result<(), TakeError> {
-        let mut taken = Vec::new();
-        let mut refused: Option<(usize, UsedUp)> = None;
-        for (at, (rates, key)) in counted.iter().enumerate() {
-            let mut spent = self.0.get(key).cloned().unwrap_or_default();
-            match rates.take(&mut spent, now) {
-                Ok(()) => taken.push((key, spent)),
-                Err(used_up) => {
-                    let is_later =
-                        refused.is_none_or(|(_, other)| other.retry_after < used_up.retry_after);
-                    refused = if is_later { Some((at, used_up)) } else { refused };
-                }
-            }
-        }
-        if let Some((at, used_up)) = refused {
-            return Err(TakeError::UsedUp { at, used_up });
-        }
-        self.0.retain(|_, spent| !spent.is_over(now));
-        for (key, spent) in taken {
-            while self.0.len() >= most && !self.0.contains_key(key) {
-                let first = self.0.iter().min_by_key(|(_, spent)| spent.over_at());
-                let Some(first) = first.map(|(key, _)| key.clone()) else { break };
-                self.0.remove(&first);
-            }
-            self.0.insert(key.clone(), spent);
-        }
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;

@@ -5,40 +5,17 @@
 //! none of it, and an honest text on the subject has a lot. Nothing here decides what becomes of
 //! an answer.
 
+mod finding;
 mod rules;
 mod words;
 
-use std::fmt;
+pub use finding::{Finding, Severity};
 
 use aho_corasick::AhoCorasick;
 use kitbag_contract::text::is_ignorable;
-use serde::{Deserialize, Serialize};
 
 use crate::rules::{Look, Rule};
 use crate::words::Words;
-
-/// How sure it is that what is found was meant for a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Many honest texts have it.
-    Low,
-    /// Some do.
-    Medium,
-    /// Hardly anything else reads like this.
-    High,
-}
-
-/// What was found, once for each rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The name of the rule.
-    pub rule: String,
-    /// What the text does, such as `tells a model to ignore what it was told`.
-    pub what: String,
-    /// How sure that is.
-    pub severity: Severity,
-}
 
 /// Looks for all rules.
 pub struct Screen {
@@ -107,29 +84,6 @@ fn longest_hidden(text: &str) -> usize {
         longest = longest.max(row);
     }
     longest
-}
-
-impl Severity {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it {} (`{}`, {})", self.what, self.rule, self.severity)
-    }
 }
 
 #[cfg(test)]

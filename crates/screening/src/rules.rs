@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Finding, Severity};
+use crate::finding::{Finding, Severity};
 
 /// The rules that come with kitbag.
 const RULES: &str = include_str!("../data/instructions.toml");

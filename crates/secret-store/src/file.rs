@@ -5,13 +5,16 @@
 //! change it each starts from what the other wrote.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use age::secrecy::{ExposeSecret, SecretString};
 use age::{scrypt, x25519};
+use kitbag_files::sys::{
+    create_private_directories, effective_user, mode_of_metadata, never_waits, owner_of_metadata,
+    private_permissions, private_when_made,
+};
 use kitbag_policy::SecretName;
 use kitbag_secrets::SecretValue;
 use serde::{Deserialize, Serialize};
@@ -110,12 +113,14 @@ impl FileStore {
     /// changes it waits.
     fn change<T>(&self, change: impl FnOnce(&mut Content) -> (T, bool)) -> Result<T, StoreError> {
         let directory = directory(&self.path);
-        make_directory(directory).map_err(at(directory))?;
+        create_private_directories(directory).map_err(at(directory))?;
         let lock_path = self.path.with_added_extension("lock");
         let mut options = OpenOptions::new();
         // It stays, since a file that is removed locks nothing.
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.open(&lock_path).and_then(|file| file.lock().map(|()| file));
+        options.read(true).write(true).create(true).truncate(false);
+        let lock = private_when_made(&mut options)
+            .open(&lock_path)
+            .and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(at(&lock_path))?;
         let mut content = self.load()?;
         let (result, is_changed) = change(&mut content);
@@ -183,11 +188,6 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes a directory that is the user's alone, where there is none.
-fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
 fn at(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |source| StoreError::File { path: path.to_owned(), source }
 }
@@ -198,16 +198,14 @@ fn secret(value: &SecretValue) -> SecretString {
 
 /// The content of a file that is the user's alone. `None`, where there is none.
 fn read_private(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
-    let mut options = OpenOptions::new();
     // What is put in its place cannot hold this up.
-    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    let file = match options.open(path) {
+    let file = match never_waits(OpenOptions::new().read(true)).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(at(path))?,
     };
     let found = file.metadata().map_err(at(path))?;
-    let own = rustix::process::geteuid().as_raw();
-    if found.mode() & 0o077 != 0 || found.uid() != own || !found.is_file() {
+    let is_own = owner_of_metadata(&found) == effective_user();
+    if mode_of_metadata(&found) & 0o077 != 0 || !is_own || !found.is_file() {
         return Err(StoreError::Shared { path: path.to_owned() });
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(found.len().min(MOST_BYTES) as usize + 1));
@@ -228,7 +226,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn private_file(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut options = tempfile::Builder::new();
-    options.prefix(".kitbag-").permissions(Permissions::from_mode(0o600));
+    options.prefix(".kitbag-").permissions(private_permissions());
     options.tempfile_in(directory)
 }
 
@@ -245,7 +243,7 @@ fn read_key(path: &Path) -> Result<Option<x25519::Identity>, StoreError> {
 /// Makes a key where there is none: of two processes one does.
 fn make_key(path: &Path) -> Result<x25519::Identity, StoreError> {
     let directory = directory(path);
-    make_directory(directory).map_err(at(directory))?;
+    create_private_directories(directory).map_err(at(directory))?;
     let identity = x25519::Identity::generate();
     let text = identity.to_string();
     let mut file = private_file(directory).map_err(at(path))?;
@@ -264,6 +262,9 @@ fn make_key(path: &Path) -> Result<x25519::Identity, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn name(text: &str) -> SecretName {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     fn mode(path: &Path) -> u32 {
-        path.metadata().unwrap().mode() & 0o7777
+        mode_of_metadata(&path.metadata().unwrap())
     }
 
     #[test]

@@ -4,18 +4,17 @@
 //! ended, when its time is over, and when the call that needs the value ends.
 
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use zeroize::Zeroizing;
 
 use crate::call_end::CallEnd;
 use crate::read_error::ReadError;
+use crate::sys::{Change, Group};
 use crate::value::{SecretValue, ValueError};
 
 /// How long a command may take by default: long enough to unlock something.
@@ -28,10 +27,8 @@ const MOST_OUTPUT: usize = SecretValue::MOST_BYTES + 3;
 enum Event {
     /// Its output has ended, or is longer than a value.
     Output(io::Result<Zeroizing<Vec<u8>>>),
-    /// It has ended, and its processes with it.
-    Ended,
-    /// It was stopped, as the system does where it reads the terminal.
-    Stopped,
+    /// It has ended, or was stopped.
+    Changed(Change),
     /// The call that needs the value has ended.
     CallEnded,
 }
@@ -56,24 +53,23 @@ pub fn read_command(
     }
     // Not where kitbag was started, which may be a workspace: some programs read its files.
     let directory = std::env::home_dir().filter(|home| home.is_dir());
-    let mut child = Command::new(&program)
+    let mut started = Command::new(&program);
+    started
         .args(command.iter().skip(1))
         .current_dir(directory.as_deref().unwrap_or(Path::new("/")))
         .env_remove("KITBAG_PASSPHRASE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| ReadError::NotStarted {
-            program: program.clone(),
-            reason: error.to_string(),
-        })?;
+        .stderr(Stdio::null());
+    let (mut child, group) = Group::start(&mut started).map_err(|error| ReadError::NotStarted {
+        program: program.clone(),
+        reason: error.to_string(),
+    })?;
     let failed = |status: &dyn ToString| ReadError::Failed {
         program: program.clone(),
         status: status.to_string(),
     };
-    let (status, bytes) = match run(&mut child, time, end) {
+    let (status, bytes) = match run(&mut child, group, time, end) {
         Ok((status, bytes)) => (status.map_err(|error| failed(&error))?, bytes),
         Err(Unfinished::TookTooLong) => return Err(ReadError::TookTooLong { program, time }),
         Err(Unfinished::Stopped) => return Err(ReadError::Stopped { program }),
@@ -99,23 +95,23 @@ enum Unfinished {
 /// Waits for a command, and ends all of its group.
 fn run(
     child: &mut Child,
+    group: Group,
     time: Duration,
     end: &CallEnd,
 ) -> Result<(io::Result<ExitStatus>, Zeroizing<Vec<u8>>), Unfinished> {
-    let group = Pid::from_child(child);
     let (sender, events) = mpsc::channel();
     read_output(child, sender.clone());
     let finished = thread::scope(|scope| {
         let at_end = end.at_end({
             let sender = sender.clone();
             move || {
-                kill(group);
+                group.kill();
                 notify(&sender, Event::CallEnded);
             }
         });
-        scope.spawn(move || watch(group, &sender));
+        scope.spawn(move || notify(&sender, Event::Changed(group.watch())));
         let finished = wait(&events, group, Instant::now() + time);
-        kill(group);
+        group.kill();
         // Before its number can be another's: until it is waited for below it has this one.
         drop(at_end);
         finished
@@ -127,7 +123,7 @@ fn run(
 /// Waits until a command has ended and all of its output is there.
 fn wait(
     events: &Receiver<Event>,
-    group: Pid,
+    group: Group,
     deadline: Instant,
 ) -> Result<Zeroizing<Vec<u8>>, Unfinished> {
     let (mut has_ended, mut output) = (false, None);
@@ -140,12 +136,12 @@ fn wait(
             }
             Ok(Event::Output(Ok(bytes))) => output = Some(bytes),
             Ok(Event::Output(Err(error))) => return Err(Unfinished::Output(error)),
-            Ok(Event::Ended) => {
+            Ok(Event::Changed(Change::Ended)) => {
                 // What it started may hold its output open.
-                kill(group);
+                group.kill();
                 has_ended = true;
             }
-            Ok(Event::Stopped) => return Err(Unfinished::Stopped),
+            Ok(Event::Changed(Change::Stopped)) => return Err(Unfinished::Stopped),
             Ok(Event::CallEnded) => return Err(Unfinished::CallEnded),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(Unfinished::TookTooLong);
@@ -165,25 +161,6 @@ fn read_output(child: &mut Child, sender: Sender<Event>) {
         let read = output.by_ref().take(MOST_OUTPUT as u64).read_to_end(&mut bytes);
         notify(&sender, Event::Output(read.map(|_| bytes)));
     });
-}
-
-/// Says when a command has ended or was stopped. It keeps its number.
-fn watch(command: Pid, sender: &Sender<Event>) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
-    let event = loop {
-        match waitid(WaitId::Pid(command), options) {
-            Err(rustix::io::Errno::INTR) => {}
-            Ok(Some(status)) if status.stopped() => break Event::Stopped,
-            _ => break Event::Ended,
-        }
-    };
-    notify(sender, event);
-}
-
-/// Ends all processes of a group that was not waited for yet.
-fn kill(group: Pid) {
-    // They may have ended by themselves.
-    let _ = kill_process_group(group, Signal::KILL);
 }
 
 /// Says what happened, where that is still waited for.

@@ -5,8 +5,6 @@
 use memchr::memmem;
 use serde::Deserialize;
 
-use crate::leaks::{OnAnswer, OnRequest};
-
 /// The rules that come with kitbag.
 const RULES: &str = include_str!("../data/leaks.toml");
 
@@ -27,6 +25,28 @@ const START: usize = 8;
 #[serde(deny_unknown_fields)]
 struct RuleFile {
     rule: Vec<Rule>,
+}
+
+/// What becomes of a request that holds a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnRequest {
+    /// It is refused.
+    #[default]
+    Block,
+    /// It is sent, and the finding is logged.
+    Warn,
+}
+
+/// What becomes of an answer that holds a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnAnswer {
+    /// The finding is masked.
+    #[default]
+    Redact,
+    /// It is given, and the finding is logged.
+    Warn,
 }
 
 /// What keys and tokens of one kind look like.

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-
 use crate::fingerprint::Fingerprint;
-use crate::leak_rules::{Chars, LONGEST_PREFIX, Rule, Starts, is_filler, rules};
+use crate::leak_rules::{
+    Chars, LONGEST_PREFIX, OnAnswer, OnRequest, Rule, Starts, is_filler, rules,
+};
 use crate::redact::MASK;
 
 /// Findings of one text that are named, where there are more.
@@ -54,28 +54,6 @@ pub struct Leak<'a> {
     pub on_request: OnRequest,
     /// What becomes of an answer that holds it.
     pub on_answer: OnAnswer,
-}
-
-/// What becomes of a request that holds a finding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnRequest {
-    /// It is refused.
-    #[default]
-    Block,
-    /// It is sent, and the finding is logged.
-    Warn,
-}
-
-/// What becomes of an answer that holds a finding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnAnswer {
-    /// The finding is masked.
-    #[default]
-    Redact,
-    /// It is given, and the finding is logged.
-    Warn,
 }
 
 impl Leaks {

@@ -50,10 +50,9 @@ impl ReadSecret for Sources {
 ///
 /// [`ReadError`], where it is not set, or no value.
 pub fn read_variable(name: &str) -> Result<SecretValue, ReadError> {
-    use std::os::unix::ffi::OsStringExt;
     let missing = || ReadError::NoVariable { name: name.to_owned() };
     let value = std::env::var_os(name).ok_or_else(missing)?;
-    Ok(SecretValue::new(value.into_vec())?)
+    Ok(SecretValue::new(value.into_encoded_bytes())?)
 }
 
 #[cfg(test)]

@@ -5,16 +5,17 @@
 //! changed is refused. Where the directory lies is left to the caller, and what a file in it
 //! holds to the crates that keep one there: `kitbag-rates`, `kitbag-storage` and `kitbag-audit`.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use kitbag_contract::text::shown;
-use rustix::fs::OFlags;
+use kitbag_files::sys::{
+    create_private_directory, effective_user, mode_of_metadata, owner_of_metadata, private_file,
+};
 
 /// What one workspace has in the state directory. Nothing is looked at before it is used.
 #[derive(Debug)]
@@ -153,8 +154,7 @@ impl Lock {
 ///
 /// Those of the system; [`io::ErrorKind::FilesystemLoop`] for a link.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.custom_flags(flags.bits().cast_signed()).mode(0o600).open(path)
+    private_file(options).open(path)
 }
 
 /// Looks whether something is a file, belongs to the user and can be changed by no other.
@@ -203,7 +203,7 @@ fn make_private(directory: &Path) -> Result<(), String> {
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).map_err(|error| error.to_string())?;
     }
-    match DirBuilder::new().mode(0o700).create(directory) {
+    match create_private_directory(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.to_string()),
         _ => is_private_directory(directory).map_err(|error| error.to_string()),
     }
@@ -220,14 +220,15 @@ fn is_private_directory(path: &Path) -> io::Result<()> {
 
 /// Looks whether something belongs to the user and others have none of these rights.
 fn private(found: &fs::Metadata, others: u32, path: &Path) -> Result<(), String> {
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("it belongs to user {}", found.uid()));
+    let (owner, mode) = (owner_of_metadata(found), mode_of_metadata(found));
+    if owner != effective_user() {
+        return Err(format!("it belongs to user {owner}"));
     }
-    match found.mode() & others {
+    match mode & others {
         0 => Ok(()),
         _ => Err(format!(
             "it is open to others (mode {:03o}); close it with `chmod go= {}`",
-            found.mode() & 0o777,
+            mode & 0o777,
             shown(&path.to_string_lossy()),
         )),
     }

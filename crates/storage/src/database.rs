@@ -6,11 +6,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use kitbag_contract::FileId;
+use kitbag_files::sys::id_of_metadata;
 use kitbag_state::{Lock, StateError, WorkspaceState, check_file, open};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -74,9 +75,6 @@ struct Opened {
     connection: Connection,
     file: FileId,
 }
-
-/// The device and the number of a file.
-type FileId = (u64, u64);
 
 impl Database {
     pub(crate) fn new(state: WorkspaceState) -> Self {
@@ -170,7 +168,7 @@ impl Database {
                     // SQLite would take it for a new one.
                     return Err(damaged(path, "it is empty"));
                 }
-                Ok(Some((found.dev(), found.ino())))
+                Ok(Some(id_of_metadata(&found)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let directory = path.parent().unwrap_or(path);

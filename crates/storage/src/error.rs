@@ -8,7 +8,7 @@ use kitbag_policy::{MissingGrant, StorageGrant};
 use kitbag_state::StateError;
 use rusqlite::ErrorCode;
 
-use crate::{ANSWER_KEYS, KEY_BYTES};
+use crate::bounds::{ANSWER_KEYS, KEY_BYTES};
 
 /// A use of storage that failed. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,7 +133,7 @@ impl StorageError {
                 StorageGrant::new(Some(grant.quota()), Some(raised(grant.keys(), *needed)?))
             }
         };
-        Some(MissingGrant { key: StorageGrant::KEY, entry: grant.ok()?.as_setting() })
+        Some(MissingGrant::setting(StorageGrant::KEY, grant.ok()?.as_setting()))
     }
 
     /// What SQLite says of a file.

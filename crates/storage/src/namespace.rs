@@ -7,9 +7,9 @@ use kitbag_contract::ByteSize;
 use kitbag_policy::StorageGrant;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
+use crate::bounds::{ANSWER_KEYS, KEY_BYTES};
 use crate::database::{Database, Failure};
 use crate::error::{QuotaExceeded, StorageError};
-use crate::{ANSWER_KEYS, KEY_BYTES, Storage};
 
 /// The bits of an entry's id that number it within its namespace.
 const NUMBER_BITS: u32 = 40;
@@ -23,13 +23,13 @@ const PAGE_KEYS: usize = 1000;
 /// What one tool keeps, for one call of it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
-    database: Arc<Database>,
-    tool: String,
-    grant: StorageGrant,
+    pub(crate) database: Arc<Database>,
+    pub(crate) tool: String,
+    pub(crate) grant: StorageGrant,
     /// The most bytes that one answer has.
-    answer: ByteSize,
+    pub(crate) answer: ByteSize,
     /// When a use gives up waiting for others.
-    until: Option<Instant>,
+    pub(crate) until: Option<Instant>,
 }
 
 /// A page of the keys of a tool.
@@ -39,21 +39,6 @@ pub struct Keys {
     pub keys: Vec<String>,
     /// Where the next page begins. `None`: this is the last one.
     pub cursor: Option<u64>,
-}
-
-impl Storage {
-    /// The namespace of a tool, within what it is granted. What one use of it gives has at
-    /// most `answer` bytes, and waits for others until then.
-    pub fn namespace(
-        &self,
-        tool: &str,
-        grant: StorageGrant,
-        answer: ByteSize,
-        until: Option<Instant>,
-    ) -> Namespace {
-        let (database, tool) = (Arc::clone(&self.0), tool.to_owned());
-        Namespace { database, tool, grant, answer, until }
-    }
 }
 
 /// The row of a namespace.

@@ -1,9 +1,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kitbag_contract::ByteSize;
 use kitbag_policy::StorageGrant;
+use kitbag_state::WorkspaceState;
 use proptest::prelude::*;
 use tempfile::TempDir;
 

@@ -213,7 +213,7 @@ impl CallContext {
 impl Caller {
     /// The user whose process this is.
     pub fn this_user() -> Self {
-        Self::User(rustix::process::getuid().as_raw().to_string().into())
+        Self::User(kitbag_files::sys::real_user().to_string().into())
     }
 
     /// The caller as names in the storage have it: `user/1000`, `client/http`, `program/NAME`.

@@ -14,10 +14,10 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kitbag_contract::json::{self, JsonBudget};
-use kitbag_contract::{ErrorInfo, Outcome, Question};
+use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
-    Answered, CALL_DEPTH, CallableTool, Completion, Component, HeldAnswer, Replay, Started,
-    ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Replay,
+    Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
 };
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -72,8 +72,30 @@ enum State {
     Answered(Box<Suspended>),
 }
 
-/// What an inner call ended with, by its position.
-type InnerEnd = (usize, Option<(Result<ToolAnswer, Box<Suspended>>, oneshot::Sender<HeldAnswer>)>);
+/// How the inner call at a position ended.
+type InnerEnd = (usize, End);
+
+/// How an inner call ended.
+enum End {
+    /// The guest did not wait for it.
+    Dropped,
+    /// With this answer to the guest.
+    Answered(ToolAnswer, oneshot::Sender<HeldAnswer>),
+    /// With a question.
+    Asks(Box<Suspended>, oneshot::Sender<HeldAnswer>),
+    /// With the time of the outer call, which ends with it. The guest gets no answer, since it
+    /// could go on for a moment as if it were one of the inner call.
+    OutOfTime(oneshot::Sender<HeldAnswer>),
+}
+
+/// What the guest still waits for when an inner call has ended.
+enum Open {
+    /// The answer to a question.
+    Asked(Question, oneshot::Sender<HeldAnswer>),
+    /// Nothing any more: its time is over, too.
+    OutOfTime(oneshot::Sender<HeldAnswer>),
+}
+
 type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
 
 /// An inner call that is to be made.
@@ -133,20 +155,19 @@ impl InnerCalls {
         self.made.is_empty()
     }
 
-    /// Notes how a call ended, and answers the guest. Gives the question that it asks, and what
-    /// the guest has to go on waiting for.
-    fn end(
-        &mut self,
-        (position, end): InnerEnd,
-        port: &ToolPort,
-    ) -> Option<(Question, oneshot::Sender<HeldAnswer>)> {
+    /// Notes how a call ended, and answers the guest. Gives what it has to go on waiting for.
+    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Open> {
         let made = self.made.get_mut(position)?;
         match end {
-            None => {
+            End::Dropped => {
                 made.state = State::Dropped;
                 None
             }
-            Some((Ok(answer), reply)) => {
+            End::OutOfTime(reply) => {
+                made.state = State::Dropped;
+                Some(Open::OutOfTime(reply))
+            }
+            End::Answered(answer, reply) => {
                 let bytes =
                     answer.as_ref().map_or_else(|error| error.message.len(), Answered::size);
                 made.state = match self.kept_bytes.saturating_add(bytes) {
@@ -160,11 +181,11 @@ impl InnerCalls {
                 let _ = reply.send(port.hold(answer));
                 None
             }
-            Some((Err(asks), reply)) => {
+            End::Asks(asks, reply) => {
                 let question = asked(position, &made.alias, &asks.question);
                 self.asked.insert(question.id.clone());
                 made.state = State::Asks(asks);
-                Some((question, reply))
+                Some(Open::Asked(question, reply))
             }
         }
     }
@@ -290,8 +311,18 @@ pub(crate) async fn run(
                 Some(question) => break question,
             },
             Some(end) = running.next(), if !running.is_empty() => {
-                let Some((question, reply)) = calls.end(end, &port) else { continue };
-                never.push(reply);
+                let question = match calls.end(end, &port) {
+                    None => continue,
+                    // Its own time ends the guest.
+                    Some(Open::OutOfTime(reply)) => {
+                        never.push(reply);
+                        continue;
+                    }
+                    Some(Open::Asked(question, reply)) => {
+                        never.push(reply);
+                        question
+                    }
+                };
                 if question.approval.is_none() {
                     break question;
                 }
@@ -352,7 +383,10 @@ pub(crate) async fn run(
     // what waits for its turn is made in the next run. The guest waits meanwhile.
     let begun = waiting.iter().map(|job| job.position).min();
     while let Some(end) = running.next().await {
-        let _ = calls.end(end, &port);
+        if let Some(Open::OutOfTime(reply)) = calls.end(end, &port) {
+            never.push(reply);
+            return Ok(guest.await);
+        }
     }
     calls.made.truncate(begun.unwrap_or(usize::MAX));
     calls.check_kept()?;
@@ -376,6 +410,7 @@ fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -
 async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd {
     let Job { position, work, mut reply } = job;
     let (depth, caller) = (context.depth, context.caller.to_string());
+    let deadline = context.run.deadline;
     let call = async {
         match work {
             Work::Begin(invocation) => {
@@ -388,18 +423,33 @@ async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd 
     };
     tokio::select! {
         biased;
-        () = reply.closed() => (position, None),
+        () = reply.closed() => (position, End::Dropped),
         ended = toolbox.host().inner(depth, call) => {
+            let is_over = || deadline.is_some_and(|at| Instant::now() >= at);
             let end = match ended {
-                Some(Ok(Ended::Completed(completed))) => Ok(answer(*completed)),
-                Some(Ok(Ended::Suspended(asks))) => Err(asks),
+                Some(Ok(Ended::Completed(completed))) => match &completed.completion.result {
+                    Err(error) if is_time(error) && is_over() => End::OutOfTime(reply),
+                    _ => End::Answered(answer(*completed), reply),
+                },
+                Some(Ok(Ended::Suspended(asks))) => End::Asks(asks, reply),
                 Some(Ok(Ended::Refused(refusal))) => match refusal {},
-                Some(Err(error)) => Ok(Err(failure(&error))),
-                None => Ok(Err(failure(&ToolboxError::TooDeep { caller, limit: CALL_DEPTH }))),
+                Some(Err(ToolboxError::Call(error))) if is_time(&error) && is_over() => {
+                    End::OutOfTime(reply)
+                }
+                Some(Err(error)) => End::Answered(Err(failure(&error)), reply),
+                None => {
+                    let error = ToolboxError::TooDeep { caller, limit: CALL_DEPTH };
+                    End::Answered(Err(failure(&error)), reply)
+                }
             };
-            (position, Some((end, reply)))
+            (position, end)
         }
     }
+}
+
+/// Whether a call ended with its time.
+fn is_time(error: &CallError) -> bool {
+    matches!(error, CallError::Limit { kind: LimitKind::Time, .. })
 }
 
 /// The answer to the guest.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kitbag_config::LimitFlags;
 use kitbag_contract::{FileId, Limits};
-use kitbag_files::{OpenAs, ProtectedNames, canonical, id_of, open, repository_above};
+use kitbag_files::{OpenAs, ProtectedNames, canonical, open, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
 use crate::Inner;
@@ -97,7 +97,7 @@ fn directory(
     }
     let opened = |path: &Path| open(path, OpenAs::Directory).map_err(|error| error.to_string());
     let (_, stat) = opened(&own.host)?;
-    if own.identity.is_some_and(|id| id != id_of(&stat)) {
+    if own.identity.is_some_and(|id| id != stat.id()) {
         return Err(format!("`{}` is another directory by now", own.host.display()));
     }
     let (_, stat) = opened(host)?;
@@ -121,5 +121,5 @@ fn directory(
             ));
         }
     }
-    Ok(Some(id_of(&stat)))
+    Ok(Some(stat.id()))
 }

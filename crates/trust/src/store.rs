@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -181,7 +180,7 @@ impl TrustStore {
 
 /// The name of a file for a workspace.
 fn name(workspace: &Path, end: &str) -> String {
-    let hash = blake3::hash(workspace.as_os_str().as_bytes()).to_hex();
+    let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
     format!("{}{end}", &hash[..32])
 }
 

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::edit::Changes;
 use super::own_file::OwnFile;
+use super::store::{open, unknown};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -129,7 +130,7 @@ impl SetArgs {
         let old = config.secrets.get(&self.name);
         self.check_places()?;
         let placement = self.placement.read(self.prefix.as_deref()).map_err(CliError::Usage)?;
-        let source = self.source(old).ok_or_else(|| super::unknown(config, &self.name))?;
+        let source = self.source(old).ok_or_else(|| unknown(config, &self.name))?;
         if let SecretSource::Variable(name) = &source
             && (name.is_empty() || name.contains(['=', '\0']))
         {
@@ -203,7 +204,7 @@ impl SetArgs {
         let before = own.text()?.to_owned();
         // Before a value is typed in vain.
         let after = applied(&changes, &before)?;
-        let store = super::open(config, kind, is_new, end)?;
+        let store = open(config, kind, is_new, end)?;
         store.names(end)?;
         let value = read_value(&self.name)?;
         let old = config.secrets.get(&self.name);
@@ -277,7 +278,7 @@ fn chosen(
         return Ok(asked);
     }
     let is = format!("the store is `{}` already ({})", old.value.as_str(), old.origin);
-    let store = super::open(config, old.value, false, end)?;
+    let store = open(config, old.value, false, end)?;
     let kept = store.names(end)?;
     if !kept.is_empty() {
         let names: Vec<_> = kept.iter().map(SecretName::as_str).collect();

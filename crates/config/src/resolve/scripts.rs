@@ -30,9 +30,6 @@ pub(super) enum Script<'a> {
     Unknown,
 }
 
-/// The kinds that a script can ask for, and which of them it cannot do without.
-const REQUESTED: [&str; 6] = ["filesystem", "env", "http", "storage", "tools", "required"];
-
 impl<'a> Resolver<'a> {
     /// The script that a table names, where no script has the name of the tool.
     pub(super) fn named_script(&mut self, tables: &[Part<'_, ToolConfig>]) -> Script<'a> {
@@ -137,10 +134,10 @@ impl<'a> Resolver<'a> {
         let mut asks = Map::new();
         for part in at.value.parts(at.file) {
             let key = part.key.value;
-            if !REQUESTED.contains(&key) {
+            if !RequestedGrants::KEYS.contains(&key) {
                 let table = path.key("grants").to_string();
-                let hint = did_you_mean(nearest(key, REQUESTED))
-                    .or_else(|| known_words("keys", REQUESTED.into_iter()));
+                let hint = did_you_mean(nearest(key, RequestedGrants::KEYS))
+                    .or_else(|| known_words("keys", RequestedGrants::KEYS.into_iter()));
                 let problem = Problem::UnknownKey { key: key.to_owned(), table };
                 self.report.at_with(part.key, problem, hint);
                 continue;

@@ -153,7 +153,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     assert_eq!((above("keys"), above("stated")), (None, None));
     let table = guard.private();
     let check = |parent: &str, name: &str, expected: bool| {
-        let found = rustix::fs::lstat(root.join(parent).join(name)).ok();
+        let found = Stat::of_path(&root.join(parent).join(name)).ok();
         let hides = table.hides(id_at(&root.join(parent)), name, found.as_ref());
         assert_eq!(hides, expected, "{parent}/{name}");
     };
@@ -186,7 +186,7 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
     fs::hard_link(root.join("state/later"), root.join("later")).unwrap();
     let table = guard.private();
     let hides = |parent: &str, name: &str| {
-        let found = rustix::fs::lstat(root.join(parent).join(name)).ok();
+        let found = Stat::of_path(&root.join(parent).join(name)).ok();
         table.hides(id_at(&root.join(parent)), name, found.as_ref())
     };
     assert!(hides("keys", "later.age") && hides("keys", "secrets.key"));

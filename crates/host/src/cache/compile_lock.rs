@@ -7,13 +7,14 @@
 //! locks, or after waiting for as long as a compilation may take, each process compiles for itself: the lock
 //! saves work, and nothing else depends on it.
 
-use std::os::fd::OwnedFd;
+use std::fs::{File, TryLockError};
+use std::io;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
-use rustix::io::Errno;
+use kitbag_files::{FileKind, Stat};
 
 use super::key::{Key, is_digest};
 use super::private::private;
+use crate::sys::{lock_file_at, remove_at};
 use crate::wait::Wait;
 
 /// What the name of a lock file starts with.
@@ -21,9 +22,9 @@ const PREFIX: &str = ".lock-";
 
 /// The right to compile an entry, which one process has until this is dropped.
 pub(crate) struct CompileLock {
-    directory: OwnedFd,
+    directory: File,
     name: String,
-    file: OwnedFd,
+    file: File,
 }
 
 /// Whether a file of the cache's directory is a lock file.
@@ -36,24 +37,23 @@ impl CompileLock {
     ///
     /// `None` where another process has compiled the entry meanwhile, or no lock can be
     /// had.
-    pub(super) fn acquire(directory: OwnedFd, key: Key, wait: &Wait<'_>) -> Option<Self> {
+    pub(super) fn acquire(directory: File, key: Key, wait: &Wait<'_>) -> Option<Self> {
         let name = format!("{PREFIX}{key}");
-        // Writable, since some file systems lock nothing else; not blocking, since
-        // there may be a FIFO in its place.
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = openat(&directory, &name, flags, Mode::RUSR | Mode::WUSR).ok()?;
-        private(&file, FileType::RegularFile).ok()?;
+        let file = lock_file_at(&directory, &name).ok()?;
+        private(&file, FileKind::File).ok()?;
         let is_ours = wait.poll(wait.limit(), || {
-            let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            let locked = file.try_lock();
             // A process that finished has removed the file; one that was killed has
             // not.
-            let is_over = fstat(&file).map_or(true, |stat| stat.st_nlink == 0);
+            let is_over = Stat::of(&file).map_or(true, |stat| stat.names() == 0);
             match locked {
                 _ if is_over => Some(false),
                 Ok(()) => Some(true),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => None,
-                Err(_) => Some(false),
+                Err(TryLockError::WouldBlock) => None,
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    None
+                }
+                Err(TryLockError::Error(_)) => Some(false),
             }
         });
         is_ours?.then_some(Self { directory, name, file })
@@ -64,9 +64,9 @@ impl Drop for CompileLock {
     /// Removes the file, so that the processes that wait look for the entry.
     fn drop(&mut self) {
         // Unless the cache was emptied: the name may belong to another process now.
-        if fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0) {
+        if Stat::of(&self.file).is_ok_and(|stat| stat.names() > 0) {
             // The next process locks a file that could not be removed.
-            let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+            let _ = remove_at(&self.directory, &self.name);
         }
     }
 }

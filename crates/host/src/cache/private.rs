@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, renameat, unlinkat,
-};
-use rustix::io::Errno;
+use kitbag_files::sys::{create_private_directory, effective_user};
+use kitbag_files::{FileKind, Stat};
+
+use crate::sys::{create_at, remove_at, rename_at};
 
 /// What the name of a file that is being written starts with.
 const PARTIAL: &str = ".partial-";
@@ -23,26 +22,26 @@ pub(super) fn is_partial(name: &str) -> bool {
 
 /// Looks at a file or directory that has to be ours alone, or says what is wrong with
 /// it.
-pub(super) fn private(fd: impl AsFd, kind: FileType) -> Result<Stat, String> {
-    let stat = fstat(fd).map_err(|error| io::Error::from(error).to_string())?;
-    if FileType::from_raw_mode(stat.st_mode) != kind {
+pub(super) fn private(file: &File, kind: FileKind) -> Result<Stat, String> {
+    let stat = Stat::of(file).map_err(|error| error.to_string())?;
+    if stat.kind() != kind {
         return Err("of another kind".into());
     }
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
+    if stat.owner() != effective_user() {
         return Err("owned by another user".into());
     }
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    if mode.intersects(Mode::WGRP | Mode::WOTH) {
-        return Err(format!("writable by others (mode {:03o})", mode.bits() & 0o777));
+    let mode = stat.mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(format!("writable by others (mode {mode:03o})"));
     }
     // By its other name a tool, or a program, could write it.
-    if kind == FileType::RegularFile && stat.st_nlink > 1 {
+    if kind == FileKind::File && stat.names() > 1 {
         return Err("known by another name, too".into());
     }
     // Reading it would tell others which tools are used; only the directory's
     // mode decides that.
-    if kind == FileType::Directory && mode.intersects(Mode::RWXG | Mode::RWXO) {
-        return Err(format!("open to others (mode {:03o})", mode.bits() & 0o777));
+    if kind == FileKind::Directory && mode & 0o077 != 0 {
+        return Err(format!("open to others (mode {mode:03o})"));
     }
     Ok(stat)
 }
@@ -52,38 +51,34 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    match mkdirat(rustix::fs::CWD, path, Mode::RWXU) {
+    match create_private_directory(path) {
         // Another process was faster; whose it is is checked next.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
 /// Writes a file beside its place and moves it there.
-pub(super) fn write_whole(directory: &OwnedFd, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+pub(super) fn write_whole(directory: &File, name: &str, parts: &[&[u8]]) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let partial = format!("{PARTIAL}{}-{number}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    // Only root can open it for writing again.
-    let open = || openat(directory, &partial, flags, Mode::RUSR);
-    let file = match open() {
+    let mut file = match create_at(directory, &partial) {
         // Left behind by a process that had our number and was killed.
-        Err(Errno::EXIST) => {
-            unlinkat(directory, &partial, AtFlags::empty())?;
-            open()?
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_at(directory, &partial)?;
+            create_at(directory, &partial)?
         }
         other => other?,
     };
-    let mut file = File::from(file);
     let written = parts
         .iter()
         .try_for_each(|part| file.write_all(part))
-        .and_then(|()| Ok(fsync(&file)?))
-        .and_then(|()| Ok(renameat(directory, &partial, directory, name)?));
+        .and_then(|()| file.sync_all())
+        .and_then(|()| rename_at(directory, &partial, name));
     if written.is_err() {
         // The first error is the one to report.
-        let _ = unlinkat(directory, &partial, AtFlags::empty());
+        let _ = remove_at(directory, &partial);
     }
     written
 }

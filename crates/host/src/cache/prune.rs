@@ -4,17 +4,16 @@
 //! An entry was used when its file was last modified, which is brought up to date at
 //! most once a day.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::File;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens, statat,
-    unlinkat,
-};
+use kitbag_files::sys::Entries;
+use kitbag_files::{FileKind, Stat};
 
 use super::description::is_description;
 use super::key::is_entry;
 use super::private::is_partial;
+use crate::sys::remove_at;
 
 /// A day, within which a use is not noted again, and after which no process still writes.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -33,13 +32,10 @@ struct Candidate {
 }
 
 /// Notes that an entry is used, unless that was noted today.
-pub(super) fn touch(file: impl AsFd, stat: &Stat) {
+pub(super) fn touch(file: &File, stat: &Stat) {
     if age(stat) > DAY {
-        let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-        let times =
-            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
         // It is only taken for older than it is.
-        let _ = futimens(file, &times);
+        let _ = file.set_modified(SystemTime::now());
     }
 }
 
@@ -47,22 +43,22 @@ pub(super) fn touch(file: impl AsFd, stat: &Stat) {
 ///
 /// What goes wrong is left for the next time. Several processes may do it at once: each
 /// removes the same, and nothing that was used since it was looked at.
-pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
-    let Ok(listing) = Dir::read_from(directory) else { return };
+pub(super) fn prune(directory: &File, kept: &str) {
+    let Ok(listing) = Entries::read(directory) else { return };
     let mut entries = Vec::new();
     let mut total = 0;
     for entry in listing.flatten() {
-        let Ok(name) = entry.file_name().to_str() else { continue };
+        let Some(name) = entry.name().to_str() else { continue };
         if !is_entry(name) && !is_description(name) {
             continue;
         }
-        let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        let Ok(stat) = Stat::at(directory, name) else { continue };
+        if stat.kind() != FileKind::File {
             continue;
         }
         // What a process left that was killed as it wrote.
         let max_age = if is_partial(name) { DAY } else { MAX_AGE };
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let size = stat.size();
         let candidate = Candidate { used: used(&stat), size, name: name.to_owned() };
         if age(&stat) > max_age && name != kept {
             remove(directory, &candidate);
@@ -82,18 +78,18 @@ pub(super) fn prune(directory: BorrowedFd<'_>, kept: &str) {
 }
 
 /// Removes a file, unless it was used since it was looked at.
-fn remove(directory: BorrowedFd<'_>, candidate: &Candidate) {
+fn remove(directory: &File, candidate: &Candidate) {
     let name = &*candidate.name;
-    let now = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    if now.is_ok_and(|stat| used(&stat) == candidate.used) {
-        let _ = unlinkat(directory, name, AtFlags::empty());
+    if Stat::at(directory, name).is_ok_and(|stat| used(&stat) == candidate.used) {
+        let _ = remove_at(directory, name);
     }
 }
 
 /// When a file was used, since the epoch.
 fn used(stat: &Stat) -> Duration {
-    let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).unwrap_or(0))
+    let (seconds, nanoseconds) = stat.modified_at();
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(nanoseconds).unwrap_or(0))
 }
 
 /// How long a file was not used. The clock may have been set back.

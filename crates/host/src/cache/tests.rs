@@ -3,6 +3,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::{FileType, Mode};
+
 use super::compile_lock::CompileLock;
 use super::entry::TRAILER;
 use super::*;

@@ -8,18 +8,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, RawFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use kitbag_contract::ByteSize;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
 
 use super::compiled::Compiled;
 use super::in_process::{STACK_BYTES, artifact};
@@ -28,7 +22,10 @@ use crate::engines::SETTINGS;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
-use crate::sys::end_with_parent;
+use crate::sys::{
+    Died, Limits, cause_of_death, close_inherited, limit_this_process, lower_priority, never_wait,
+    shown_as, wait_for_pipes,
+};
 use crate::wait::Wait;
 
 /// The first argument of a process that compiles.
@@ -81,15 +78,16 @@ pub(super) fn compile(
 }
 
 fn start(program: &Path, metering: Metering, share: Share, wait: &Wait<'_>) -> io::Result<Child> {
-    Command::new(program)
-        .arg0("kitbag")
+    let mut command = Command::new(program);
+    shown_as(&mut command, "kitbag");
+    command
         .arg(COMPILE_COMMAND)
         .arg(build())
         .arg(metering_name(metering))
         .arg(share.threads.to_string())
         .arg(share.memory.as_u64().to_string())
         .arg(wait.limit().as_millis().div_ceil(1000).to_string())
-        .arg(getpid().as_raw_nonzero().to_string())
+        .arg(std::process::id().to_string())
         .arg(if wait.is_background() { LOW_PRIORITY } else { NORMAL_PRIORITY })
         .env_clear()
         .current_dir("/")
@@ -128,8 +126,8 @@ impl Worker {
         let received = Vec::new();
         let worker =
             Self { child, input: Some(input), output, content, written: 0, received, memory };
-        fcntl_setfl(&worker.output, OFlags::NONBLOCK)?;
-        worker.input.as_ref().map_or(Ok(()), |input| fcntl_setfl(input, OFlags::NONBLOCK))?;
+        never_wait(&worker.output)?;
+        worker.input.as_ref().map_or(Ok(()), never_wait)?;
         Ok(worker)
     }
 
@@ -166,16 +164,7 @@ impl Worker {
     /// Writes and reads what can be, and waits for that no longer than a slice.
     /// `true` when the frame is whole, `false` when it never will be.
     fn step(&mut self, slice: Duration) -> io::Result<Option<bool>> {
-        {
-            let mut fds = vec![PollFd::new(&self.output, PollFlags::IN)];
-            if let Some(input) = &self.input {
-                fds.push(PollFd::from_borrowed_fd(input.as_fd(), PollFlags::OUT));
-            }
-            match poll(&mut fds, Some(&Timespec::try_from(slice).unwrap_or_default())) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        wait_for_pipes(&self.output, self.input.as_ref(), slice)?;
         self.write()?;
         self.read()
     }
@@ -230,7 +219,7 @@ impl Worker {
     fn said(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take()
-            && fcntl_setfl(&stderr, OFlags::NONBLOCK).is_ok()
+            && never_wait(&stderr).is_ok()
         {
             // What is there is there; that more may come does not matter.
             let _ = stderr.take(REASON_BYTES).read_to_end(&mut said);
@@ -250,10 +239,10 @@ impl Drop for Worker {
 /// What it means that the process ended without a frame.
 fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> LoadError {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
-    match status.signal().map(Signal::from_named_raw) {
-        Some(Some(Signal::XCPU)) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
+    match cause_of_death(status) {
+        Some(Died::OutOfTime) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
         // Rust's own words where there is no memory left.
-        Some(Some(Signal::ABORT)) if said.contains("memory allocation of") => {
+        Some(Died::Aborted) if said.contains("memory allocation of") => {
             invalid(InvalidComponent::TooMuchMemory { limit: memory })
         }
         _ if said.is_empty() => broke_off(wait, status.to_string()),
@@ -287,9 +276,8 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     if caller != build() {
         return Err(format!("this is kitbag {}, and `{caller}` asks", build()));
     }
-    let parent = parent.parse().ok().and_then(Pid::from_raw);
-    let numbers = (parent, threads.parse(), memory.parse(), seconds.parse());
-    let (Some(parent), Ok(threads), Ok(memory), Ok(seconds)) = numbers else {
+    let numbers = (parent.parse(), threads.parse(), memory.parse(), seconds.parse());
+    let (Ok(parent), Ok(threads), Ok(memory), Ok(seconds)) = numbers else {
         return Err("invalid arguments".into());
     };
     if io::stdin().is_terminal() {
@@ -301,13 +289,12 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
         other => return Err(format!("invalid metering `{other}`")),
     };
     match priority {
-        // One that cannot be lowered compiles all the same.
-        LOW_PRIORITY => drop(rustix::process::nice(NICENESS)),
+        LOW_PRIORITY => lower_priority(NICENESS),
         NORMAL_PRIORITY => {}
         other => return Err(format!("invalid priority `{other}`")),
     }
     close_inherited();
-    limit(parent, threads, memory, seconds)
+    limit_this_process(parent, limits(threads, memory, seconds))
         .map_err(|error| format!("no limits can be set: {error}"))?;
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
@@ -331,49 +318,10 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     written.map_err(|error| error.to_string())
 }
 
-/// Closes what kitbag was started with besides the three streams: a descriptor that its
-/// parent left open goes on to everything that it starts.
-///
-/// Nothing of this process is open yet.
-fn close_inherited() {
-    /// Where there is no list of them.
-    const MOST: u64 = 1 << 16;
-    let first = rustix::stdio::raw_stderr() + 1;
-    let listed = std::fs::read_dir("/dev/fd").map(|files| {
-        let numbers = files.flatten().flat_map(|file| file.file_name().to_str()?.parse().ok());
-        numbers.filter(|number| *number >= first).collect::<Vec<RawFd>>()
-    });
-    let numbers = listed.unwrap_or_else(|_| {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(MOST).min(MOST);
-        (first..i32::try_from(limit).unwrap_or(i32::MAX)).collect()
-    });
-    for number in numbers {
-        // That of the list is closed already.
-        let _ = nix::unistd::close(number);
-    }
-}
-
-/// Ends this process with its parent, and at its limits.
-fn limit(parent: Pid, threads: usize, memory: u64, seconds: u64) -> io::Result<()> {
-    end_with_parent()?;
-    // It may have ended before.
-    if getppid() != Some(parent) {
-        return Err(io::Error::other("the process that started this has ended"));
-    }
-    // Never above a limit that kitbag itself was started with.
-    let set = |resource, value: u64| {
-        let Rlimit { current, maximum } = getrlimit(resource);
-        let value = Some([current, maximum].into_iter().flatten().fold(value, u64::min));
-        setrlimit(resource, Rlimit { current: value, maximum: value })
-    };
+/// What this process may use.
+fn limits(threads: usize, memory: u64, seconds: u64) -> Limits {
     let threads = threads as u64;
-    let addresses = ADDRESSES_PER_THREAD + STACK_BYTES as u64;
-    // The first counts what is used, the second also what is only reserved.
-    set(Resource::Data, memory)?;
-    set(Resource::As, memory.saturating_add(threads.saturating_mul(addresses)))?;
-    set(Resource::Cpu, seconds.saturating_mul(threads))?;
-    // It writes no file.
-    set(Resource::Fsize, 0)?;
-    set(Resource::Core, 0)?;
-    Ok(())
+    let reserved = threads.saturating_mul(ADDRESSES_PER_THREAD + STACK_BYTES as u64);
+    let (addresses, seconds) = (memory.saturating_add(reserved), seconds.saturating_mul(threads));
+    Limits { memory, addresses, seconds }
 }

@@ -1,13 +1,11 @@
 //! `wasi:filesystem` as a guest calls it.
 
 use std::fs::File as SystemFile;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use kitbag_contract::ENTRY_BYTES;
-use kitbag_files::Change;
-use rustix::fs::{AtFlags, FileType, OFlags, ftruncate, openat, statat};
-use rustix::io::Errno;
+use kitbag_files::sys::has_no_other_end;
+use kitbag_files::{Change, FileKind, Stat};
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};
@@ -22,9 +20,9 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoEr
 use super::change::{Guarded, above};
 use super::granted::Place;
 use super::listing::{Listing, descriptor_type};
-use super::mode;
 use super::quota::{self, CountedStream};
-use super::resolve::{Found, from_errno, resolve};
+use super::resolve::{Found, resolve};
+use crate::sys::{Access, open_or_create_at};
 
 /// Names the data behind `wasi:filesystem` for the linker.
 pub(crate) struct GuardedFilesystem;
@@ -58,27 +56,26 @@ impl Guarded<'_> {
 /// Opens what is a regular file or a directory, and nothing else. Tells whether
 /// it is a directory.
 fn open_ordinary(
-    parent: BorrowedFd<'_>,
+    parent: &SystemFile,
     name: &str,
     open_mode: OpenMode,
     oflags: OpenFlags,
 ) -> FsResult<Found> {
-    let access = match (open_mode.contains(OpenMode::READ), open_mode.contains(OpenMode::WRITE)) {
-        (true, true) => OFlags::RDWR,
-        (false, true) => OFlags::WRONLY,
-        (_, false) => OFlags::RDONLY,
-    };
-    // Not blocking: it may have become a FIFO since it was looked at.
-    let mut flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    flags.set(OFlags::CREATE, oflags.contains(OpenFlags::CREATE));
-    let is_exclusive = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
-    flags.set(OFlags::EXCL, is_exclusive);
-    flags.set(OFlags::DIRECTORY, oflags.contains(OpenFlags::DIRECTORY));
-    let opened = openat(parent, name, flags, mode::of_new_file(name));
-    let opened = opened.map_err(|error| match error {
-        // A FIFO that is written and that nothing reads, or a socket.
-        Errno::NXIO => ErrorCode::Unsupported.into(),
-        error => from_errno(error),
+    // It may have become something else since it was looked at.
+    let opened = open_or_create_at(
+        parent,
+        name,
+        Access {
+            read: open_mode.contains(OpenMode::READ),
+            write: open_mode.contains(OpenMode::WRITE),
+            create: oflags.contains(OpenFlags::CREATE),
+            is_new: oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE),
+            is_directory: oflags.contains(OpenFlags::DIRECTORY),
+        },
+    );
+    let opened = opened.map_err(|error| match has_no_other_end(&error) {
+        true => ErrorCode::Unsupported,
+        false => error.into(),
     })?;
     let found = Found::of(name.to_owned(), opened)?;
     match is_ordinary(found.kind()) {
@@ -87,8 +84,8 @@ fn open_ordinary(
     }
 }
 
-fn is_ordinary(kind: FileType) -> bool {
-    matches!(kind, FileType::RegularFile | FileType::Directory)
+fn is_ordinary(kind: FileKind) -> bool {
+    matches!(kind, FileKind::File | FileKind::Directory)
 }
 
 impl preopens::Host for Guarded<'_> {
@@ -151,8 +148,8 @@ impl HostDescriptor for Guarded<'_> {
         let kind = target.found.as_ref().map(Found::kind);
         let place = self.granted.below(&fd, target.names())?;
         self.granted.refuse_private(&place, target.entries())?;
-        self.granted.refuse_secret(&place, kind == Some(FileType::Directory))?;
-        if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileType::Symlink) {
+        self.granted.refuse_secret(&place, kind == Some(FileKind::Directory))?;
+        if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileKind::Link) {
             return Err(ErrorCode::Unsupported.into());
         }
         let mut lock = None;
@@ -169,15 +166,15 @@ impl HostDescriptor for Guarded<'_> {
         }
         let parent_id = target.parent();
         let parent = match target.directories.last() {
-            Some(parent) => parent.handle.as_fd(),
-            None => dir.dir.as_fd(),
+            Some(parent) => &parent.handle,
+            None => &*dir.dir,
         };
         let opened = open_ordinary(parent, &target.name, mode, oflags)?;
         drop(lock);
         // It may be another one than was found before.
         opened.check(parent_id.device)?;
         self.granted.refuse_private(&place, [(parent_id, &*target.name, Some(&opened.stat))])?;
-        let is_directory = opened.kind() == FileType::Directory;
+        let is_directory = opened.kind() == FileKind::Directory;
         if writes {
             let id = Some(opened.id());
             let table = self.granted.table();
@@ -190,19 +187,19 @@ impl HostDescriptor for Guarded<'_> {
                 self.granted.made(opened.id());
             }
             if oflags.contains(OpenFlags::TRUNCATE) {
-                ftruncate(&opened.handle, 0).map_err(from_errno)?;
+                opened.handle.set_len(0)?;
             }
         }
         let opened = match is_directory {
             true => {
                 // Whatever is opened through it later inherits this.
                 let perms = if target.is_guarded { FsPerms::ReadOnly } else { dir.perms };
-                Descriptor::Dir(Dir::new(opened.handle.into(), perms, mode, true))
+                Descriptor::Dir(Dir::new(opened.handle, perms, mode, true))
             }
             false => {
                 // So that what was opened for reading keeps its times, too.
                 let perms = if writes { dir.perms } else { FsPerms::ReadOnly };
-                Descriptor::File(File::new(opened.handle.into(), perms, mode, true))
+                Descriptor::File(File::new(opened.handle, perms, mode, true))
             }
         };
         let opened = self.wasi.table.push(opened)?;
@@ -411,9 +408,8 @@ impl HostDescriptor for Guarded<'_> {
         {
             // `wasmtime-wasi` says so of FIFOs and sockets, too.
             let parent = self.dir(&place.parent())?;
-            let found = statat(&*parent.dir, place.name(), AtFlags::SYMLINK_NOFOLLOW);
-            let found = found.map_err(from_errno)?;
-            stat.type_ = descriptor_type(FileType::from_raw_mode(found.st_mode));
+            let found = Stat::at(&parent.dir, place.name())?;
+            stat.type_ = descriptor_type(found.kind());
         }
         self.leave(place, result)
     }

@@ -1,14 +1,12 @@
 //! What a call is about to change or to look at, resolved to a directory and a name in
 //! it, and compared with what no tool changes.
 
-use std::fs::File as SystemFile;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::{File as SystemFile, TryLockError};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kitbag_files::{Change, GuardTable, HANDLE, is_part_of_repository};
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, openat};
-use rustix::io::Errno;
+use kitbag_files::sys::{open_at, read_again};
+use kitbag_files::{Change, FileKind, GuardTable, OpenAs, is_part_of_repository};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
@@ -16,9 +14,9 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::granted::{Granted, Place};
-use super::mode;
 use super::quota::Quota;
-use super::resolve::{Found, Target, from_errno, leads_out, resolve};
+use super::resolve::{Found, Target, leads_out, resolve};
+use crate::sys::copy_permissions;
 
 /// How many directories above one are looked at for the granted one that it is
 /// in. A tool cannot name a longer path.
@@ -76,7 +74,7 @@ impl Guarded<'_> {
         let above = above(&dir.dir, table)?;
         let parent = target.directories.last().or(above.first()).ok_or(ErrorCode::NotPermitted)?;
         let mut directories = above.iter().chain(&target.directories);
-        let is_directory = |found: &&Found| found.kind() == FileType::Directory;
+        let is_directory = |found: &&Found| found.kind() == FileKind::Directory;
         let found = target.found.as_ref();
         let is_forbidden = target.is_guarded
             || directories.any(|directory| table.seals(&directory.handle, directory.id()))
@@ -90,7 +88,7 @@ impl Guarded<'_> {
         if !is_put || !is_part_of_repository(&target.name) {
             return Ok(None);
         }
-        let lock = lock(parent.handle.as_fd()).await?;
+        let lock = lock(&parent.handle).await?;
         match self.granted.table().completes_repository(&parent.handle, &target.name) {
             true => Err(ErrorCode::NotPermitted.into()),
             false => Ok(Some(lock)),
@@ -110,9 +108,7 @@ impl Guarded<'_> {
     /// The same for what is moved or gets a second name, where it is a link.
     pub(super) fn check_moved_link(&mut self, old: &Changing, new: &Changing) -> FsResult<()> {
         match &old.target.found {
-            Some(found) if found.kind() == FileType::Symlink => {
-                self.check_link(&found.link()?, new)
-            }
+            Some(found) if found.kind() == FileKind::Link => self.check_link(&found.link()?, new),
             Some(_) | None => Ok(()),
         }
     }
@@ -120,7 +116,7 @@ impl Guarded<'_> {
     /// Puts the directory of a resolved path where wasmtime-wasi finds it.
     pub(super) fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Position> {
         let parent = match target.directories.pop() {
-            Some(parent) => Dir::new(parent.handle.into(), dir.perms, dir.open_mode, true),
+            Some(parent) => Dir::new(parent.handle, dir.perms, dir.open_mode, true),
             None => dir.clone(),
         };
         let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
@@ -143,7 +139,7 @@ impl Guarded<'_> {
         let old = self.changing(fd, path, false, Change::Remove).await?;
         let new = self.changing(new_fd, new_path, false, Change::Put).await?;
         self.check_moved_link(&old, &new)?;
-        let is_directory = |found: &Found| found.kind() == FileType::Directory;
+        let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
             return Err(ErrorCode::NotPermitted.into());
         }
@@ -161,14 +157,14 @@ impl Guarded<'_> {
         to: (&Resource<Descriptor>, &str),
     ) -> FsResult<(Position, Position)> {
         let (from, to) = self.moving(from, to).await?;
-        let is_file = |found: &&Found| found.kind() == FileType::RegularFile;
+        let is_file = |found: &&Found| found.kind() == FileKind::File;
         let [new, old] = [&from, &to].map(|it| it.target.found.as_ref().filter(is_file));
         if let (Some(new), Some(old)) = (new, old)
             && self.granted.has_made(new.id())
         {
             let old = (to.parent(), &*to.target.name, &old.stat);
             let new = (from.parent(), &*from.target.name, &new.stat);
-            mode::copy(old, new).map_err(from_errno)?;
+            copy_permissions(old, new)?;
         }
         Ok((self.place_of(from)?, self.place_of(to)?))
     }
@@ -188,7 +184,7 @@ impl Guarded<'_> {
         let directories = self.granted.below(fd, target.directory_names())?;
         self.granted.refuse_private(&directories, target.directory_entries())?;
         self.granted.refuse_secret(&directories, true)?;
-        let is_directory = |found: &Found| found.kind() == FileType::Directory;
+        let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         let is_directory = target.found.as_ref().is_some_and(is_directory);
         let is_secret = self.granted.is_secret(&place, is_directory)
             || target
@@ -206,16 +202,15 @@ impl Guarded<'_> {
 
 /// Locks a directory for one change in it, and waits for the call that has it locked:
 /// no longer than its own call may take, since that ends whatever it waits for.
-async fn lock(directory: BorrowedFd<'_>) -> FsResult<SystemFile> {
+async fn lock(directory: &SystemFile) -> FsResult<SystemFile> {
     /// A change takes less; another program may hold the lock for longer.
     const PAUSE: Duration = Duration::from_millis(1);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let lock = openat(directory, ".", flags, Mode::empty()).map_err(from_errno)?;
+    let lock = read_again(directory)?;
     // There are file systems that lock no directories.
-    while flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+    while matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         tokio::time::sleep(PAUSE).await;
     }
-    Ok(lock.into())
+    Ok(lock)
 }
 
 /// What is about to be changed, and may be.
@@ -228,10 +223,10 @@ pub(super) struct Changing {
 
 impl Changing {
     /// The directory that holds what is changed.
-    fn parent(&self) -> BorrowedFd<'_> {
+    fn parent(&self) -> &SystemFile {
         match self.target.directories.last() {
-            Some(parent) => parent.handle.as_fd(),
-            None => self.dir.dir.as_fd(),
+            Some(parent) => &parent.handle,
+            None => &self.dir.dir,
         }
     }
 }
@@ -258,15 +253,14 @@ impl Position {
 /// A directory and those above it, up to the granted one. It is looked for by
 /// going up, since a directory may have been moved since it was opened.
 pub(super) fn above(directory: &SystemFile, table: &GuardTable) -> FsResult<Vec<Found>> {
-    let up = |from: BorrowedFd<'_>, name: &str| {
-        let handle = openat(from, name, HANDLE | OFlags::DIRECTORY, Mode::empty());
-        Found::of(String::new(), handle.map_err(from_errno)?)
+    let up = |from: &SystemFile, name: &str| {
+        Found::of(String::new(), open_at(from, name, OpenAs::Directory)?)
     };
-    let mut above = vec![up(directory.as_fd(), ".")?];
+    let mut above = vec![up(directory, ".")?];
     while let Some(last) = above.last()
         && !table.is_root(last.id())
     {
-        let next = up(last.handle.as_fd(), "..")?;
+        let next = up(&last.handle, "..")?;
         if next.id() == last.id() || above.len() == DEPTH {
             return Err(ErrorCode::NotPermitted.into());
         }

@@ -3,19 +3,18 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::FileId;
 use kitbag_contract::text::shown;
 use kitbag_files::{
-    Change, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames,
-    Writable, canonical, id_of, open,
+    Change, Guard, GuardTable, OpenAs, OpenError, PrivateTable, ProtectedNames, SecretNames, Stat,
+    Writable, canonical, open,
 };
 use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedFile, WhyRefused};
-use rustix::fs::{AtFlags, Stat, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
@@ -152,7 +151,7 @@ impl Granted {
                     ),
                 ));
             }
-            let id = id_of(&stat);
+            let id = stat.id();
             if grant.identity.is_some_and(|granted| granted != id) {
                 return Err(denied(
                     grant,
@@ -300,11 +299,11 @@ impl Granted {
     }
 
     /// Refuses to move a directory that holds what would not look like a secret elsewhere.
-    pub(super) fn refuse_store(&mut self, place: &Place, directory: impl AsFd) -> FsResult<()> {
+    pub(super) fn refuse_store(&mut self, place: &Place, directory: &File) -> FsResult<()> {
         let guard = Arc::clone(&self.guard);
         let Some(name) = place.name() else { return Ok(()) };
         for stored in guard.secrets().kept_in(name) {
-            if statat(&directory, stored, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            if Stat::at(directory, stored).is_ok() {
                 self.refuse_secret(&place.join([stored], guard.secrets()), false)?;
             }
         }

@@ -9,14 +9,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use kitbag_contract::FileId;
-use kitbag_files::id_of;
-use rustix::fs::{AtFlags, Dir as Entries, FileType, Mode, OFlags, fstat, openat, statat};
+use kitbag_files::sys::{Entries, read_again};
+use kitbag_files::{FileKind, Stat};
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
 use super::granted::{Granted, Place};
-use super::resolve::from_errno;
 
 /// An open listing. It stands in the resource table in the place of
 /// wasmtime-wasi's own `DirectoryEntryStream`.
@@ -30,11 +29,10 @@ pub(super) struct Listing {
 impl Listing {
     /// Starts at the first entry.
     pub(super) fn open(dir: &Dir, place: Place) -> FsResult<Self> {
-        // A preopen is a bare path (`O_PATH`), which has to be opened to be read.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(&*dir.dir, ".", flags, Mode::empty()).map_err(from_errno)?;
-        let id = id_of(&fstat(&opened).map_err(from_errno)?);
-        let entries = Entries::new(opened).map_err(from_errno)?;
+        // A preopen is a bare handle, which has to be opened to be read.
+        let opened = read_again(&dir.dir)?;
+        let id = Stat::of(&opened)?.id();
+        let entries = Entries::of(opened)?;
         Ok(Self { dir: dir.clone(), id, place, entries: Mutex::new(entries) })
     }
 
@@ -42,44 +40,41 @@ impl Listing {
     pub(super) fn next(&self, granted: &Granted) -> FsResult<Option<DirectoryEntry>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let Some(entry) = entries.read() else { return Ok(None) };
-            let entry = entry.map_err(from_errno)?;
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            let file_type = match entry.file_type() {
+            let Some(entry) = entries.next().transpose()? else { return Ok(None) };
+            let name = entry.name();
+            let kind = match entry.kind() {
                 // Not every file system says.
-                FileType::Unknown => {
-                    let found = statat(&*self.dir.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+                FileKind::Unknown => {
                     // It may be gone by now.
-                    let Ok(found) = found else { continue };
-                    FileType::from_raw_mode(found.st_mode)
+                    let Ok(found) = Stat::at(&self.dir.dir, name) else { continue };
+                    found.kind()
                 }
                 known => known,
             };
-            let Ok(name) = name.to_str() else { return Err(ErrorCode::IllegalByteSequence.into()) };
-            let is_directory = file_type == FileType::Directory;
+            let Some(name) = name.to_str() else {
+                return Err(ErrorCode::IllegalByteSequence.into());
+            };
+            let is_directory = kind == FileKind::Directory;
             let is_hidden = granted.is_secret_in(&self.place, name, is_directory)
                 || granted.is_private(self.id, name, None);
             let type_ = match is_hidden {
                 true => DescriptorType::Unknown,
-                false => descriptor_type(file_type),
+                false => descriptor_type(kind),
             };
             return Ok(Some(DirectoryEntry { type_, name: name.to_owned() }));
         }
     }
 }
 
-pub(super) fn descriptor_type(file_type: FileType) -> DescriptorType {
-    match file_type {
-        FileType::RegularFile => DescriptorType::RegularFile,
-        FileType::Directory => DescriptorType::Directory,
-        FileType::Symlink => DescriptorType::SymbolicLink,
-        FileType::BlockDevice => DescriptorType::BlockDevice,
-        FileType::CharacterDevice => DescriptorType::CharacterDevice,
-        FileType::Fifo => DescriptorType::Fifo,
-        FileType::Socket => DescriptorType::Socket,
-        FileType::Unknown => DescriptorType::Unknown,
+pub(super) fn descriptor_type(kind: FileKind) -> DescriptorType {
+    match kind {
+        FileKind::File => DescriptorType::RegularFile,
+        FileKind::Directory => DescriptorType::Directory,
+        FileKind::Link => DescriptorType::SymbolicLink,
+        FileKind::BlockDevice => DescriptorType::BlockDevice,
+        FileKind::CharacterDevice => DescriptorType::CharacterDevice,
+        FileKind::Fifo => DescriptorType::Fifo,
+        FileKind::Socket => DescriptorType::Socket,
+        FileKind::Unknown => DescriptorType::Unknown,
     }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use kitbag_contract::{ByteSize, LimitKind};
-use rustix::io::Errno;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+use crate::sys::disk_full;
 
 /// What a call may still write.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Quota {
             Ok(_) => Ok(()),
             Err(_) => {
                 self.was_refused.store(true, Ordering::Relaxed);
-                Err(Errno::NOSPC.into())
+                Err(disk_full())
             }
         }
     }

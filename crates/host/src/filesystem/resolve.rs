@@ -9,13 +9,12 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::iter;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use kitbag_contract::FileId;
-use kitbag_files::{HANDLE, check_file_system, id_of, is_guarded, read_link};
-use rustix::fs::{FileType, Mode, Stat, fstat, openat};
+use kitbag_files::sys::{open_at, read_link};
+use kitbag_files::{FileKind, OpenAs, Stat, check_file_system, is_guarded};
+use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::{FsError, FsResult};
 
 /// How many links are followed before the path is refused, as in Linux.
 const LINKS: usize = 40;
@@ -44,7 +43,7 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
-    pub(super) handle: OwnedFd,
+    pub(super) handle: File,
     pub(super) stat: Stat,
 }
 
@@ -81,15 +80,15 @@ impl Target {
 
 impl Found {
     /// Looks at what is open.
-    pub(super) fn of(name: String, handle: OwnedFd) -> FsResult<Self> {
-        let stat = fstat(&handle).map_err(from_errno)?;
+    pub(super) fn of(name: String, handle: File) -> FsResult<Self> {
+        let stat = Stat::of(&handle)?;
         Ok(Self { name, handle, stat })
     }
 
     /// Opens an entry of a directory that has this device. Nothing of the
     /// kernel's own file systems is found, wherever they are mounted.
-    fn at(directory: BorrowedFd<'_>, device: u64, name: String) -> FsResult<Self> {
-        let handle = openat(directory, &name, HANDLE, Mode::empty()).map_err(from_errno)?;
+    fn at(directory: &File, device: u64, name: String) -> FsResult<Self> {
+        let handle = open_at(directory, &name, OpenAs::Handle)?;
         let found = Self::of(name, handle)?;
         found.check(device)?;
         Ok(found)
@@ -104,17 +103,18 @@ impl Found {
     }
 
     pub(super) fn id(&self) -> FileId {
-        id_of(&self.stat)
+        self.stat.id()
     }
 
-    pub(super) fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+    pub(super) fn kind(&self) -> FileKind {
+        self.stat.kind()
     }
 
     /// The text of a link.
     pub(super) fn link(&self) -> FsResult<String> {
-        let link = read_link(&self.handle).map_err(from_errno)?;
-        link.into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
+        let link = read_link(&self.handle)?;
+        let text = link.into_os_string().into_string();
+        text.map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
     if path.len() >= PATH_BYTES {
         return Err(ErrorCode::NameTooLong.into());
     }
-    let id = id_of(&fstat(start).map_err(from_errno)?);
+    let id = Stat::of(start)?.id();
     let mut walk = Walk { start, id, opened: Vec::new(), rest: VecDeque::new() };
     walk.push_front(path)?;
     let mut links = 0;
@@ -146,17 +146,20 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
         // `a/.` and `a/` are the directory `a`, and mean it even as a link.
         let is_last = walk.rest.is_empty();
         let (directory, device) = walk.here();
-        let handle = match openat(directory, &name, HANDLE, Mode::empty()) {
+        let handle = match open_at(directory, &name, OpenAs::Handle) {
             Ok(handle) => handle,
-            Err(rustix::io::Errno::NOENT) if walk.rest.iter().all(|name| name == ".") => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && walk.rest.iter().all(|name| name == ".") =>
+            {
                 return Ok(walk.end(name, None));
             }
-            Err(error) => return Err(from_errno(error)),
+            Err(error) => return Err(error.into()),
         };
         let found = Found::of(name, handle)?;
         found.check(device)?;
         match found.kind() {
-            FileType::Symlink if !is_last || follow => {
+            FileKind::Link if !is_last || follow => {
                 links += 1;
                 if links > LINKS {
                     return Err(ErrorCode::Loop.into());
@@ -164,7 +167,7 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
                 walk.push_front(&found.link()?)?;
             }
             _ if is_last => return Ok(walk.end(found.name.clone(), Some(found))),
-            FileType::Directory => walk.opened.push(found),
+            FileKind::Directory => walk.opened.push(found),
             _ => return Err(ErrorCode::NotDirectory.into()),
         }
     }
@@ -184,10 +187,10 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn here(&self) -> (BorrowedFd<'_>, u64) {
+    fn here(&self) -> (&File, u64) {
         match self.opened.last() {
-            Some(found) => (found.handle.as_fd(), found.id().device),
-            None => (self.start.as_fd(), self.id.device),
+            Some(found) => (&found.handle, found.id().device),
+            None => (self.start, self.id.device),
         }
     }
 
@@ -220,11 +223,6 @@ pub(super) fn leads_out(link: &str, depth: usize) -> bool {
     let names = || link.split('/').filter(|name| !matches!(*name, "" | "."));
     let up = names().take_while(|name| *name == "..").count();
     link.starts_with('/') || up > depth || names().skip(up).any(|name| name == "..")
-}
-
-/// An error of the system, as a guest gets it.
-pub(super) fn from_errno(error: rustix::io::Errno) -> FsError {
-    ErrorCode::from(io::Error::from(error)).into()
 }
 
 #[cfg(test)]

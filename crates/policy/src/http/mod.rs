@@ -16,6 +16,7 @@ mod pattern;
 mod proxy;
 mod refusal;
 mod request;
+mod scheme;
 pub(crate) mod wide;
 
 pub use deny::Deny;
@@ -24,10 +25,11 @@ pub use headers::{HeaderError, Headers};
 pub use host::{Host, HostError, HostPattern};
 pub use method::{Method, MethodError, Methods};
 pub use path::PathError;
-pub use pattern::{Scheme, UrlPattern, UrlPatternError, UrlPatternProblem};
+pub use pattern::{UrlPattern, UrlPatternError, UrlPatternProblem};
 pub use proxy::{Direct, DirectError, Proxy, ProxyError};
 pub use refusal::{HttpRefusal, RefusalKind};
 pub use request::{HttpRequest, MAX_URL_BYTES};
+pub use scheme::Scheme;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -153,7 +155,7 @@ fn nearness(grant: &HttpGrant, request: &HttpRequest) -> (u8, RefusalKind, &'sta
 }
 
 fn missing(grant: &HttpGrant) -> MissingGrant {
-    MissingGrant { key: HttpGrant::KEY, entry: grant.as_entry() }
+    MissingGrant::of_list(HttpGrant::KEY, grant.as_entry())
 }
 
 impl AllowedRequest {

@@ -8,18 +8,10 @@ use kitbag_contract::text::shown;
 use crate::http::host::{Host, HostError, HostPattern, with_port};
 use crate::http::path::{PathError, PathPattern};
 use crate::http::request::HttpRequest;
+use crate::http::scheme::Scheme;
 
 /// The longest pattern, in bytes: each request has one, in which every character may be encoded.
 const MAX_BYTES: usize = 32 << 10;
-
-/// The scheme of a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    /// `http`, which anyone on the way reads and changes.
-    Http,
-    /// `https`.
-    Https,
-}
 
 /// A pattern of URLs, such as `https://api.github.com/repos/**`.
 ///
@@ -75,24 +67,6 @@ pub enum UrlPatternProblem {
     /// It is too long.
     #[error("it is longer than 32 KiB")]
     Long,
-}
-
-impl Scheme {
-    /// Its port where a URL has none.
-    pub const fn port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
 }
 
 impl UrlPattern {
@@ -238,12 +212,6 @@ impl FromStr for UrlPattern {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::parse(text)
-    }
-}
-
-impl fmt::Display for Scheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

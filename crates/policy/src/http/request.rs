@@ -8,8 +8,8 @@ use url::Url;
 use crate::http::host::{Host, with_port};
 use crate::http::method::{GET, Method};
 use crate::http::path::{Segments, check};
-use crate::http::pattern::Scheme;
 use crate::http::refusal::{HttpRefusal, RefusalKind};
+use crate::http::scheme::Scheme;
 
 /// The longest URL of a request, in bytes.
 pub const MAX_URL_BYTES: usize = 8 << 10;

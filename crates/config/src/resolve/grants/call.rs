@@ -144,7 +144,7 @@ impl Config {
     /// shell: `--grant 'http=https://api.github.com/**'`. `None`: no option does, or it would be
     /// beyond `[ceiling.grants]` of the user's own file.
     pub fn grant_flag(&self, missing: &MissingGrant) -> Option<String> {
-        let MissingGrant { key, entry } = missing;
+        let MissingGrant { key, entry, .. } = missing;
         // Of a setting its value.
         let value = match missing.is_setting() {
             true => entry.split_once(" = ")?.1,

@@ -56,6 +56,17 @@ pub(crate) struct DirectoryGrantConfig {
     pub(crate) protected: Option<Written<Vec<Written<String>>>>,
 }
 
+/// What counts of such grants in a workspace that is not trusted: none is for writing, shows
+/// what looks like a secret, or lets go of what is protected.
+pub(super) fn narrowed(
+    mut list: Written<Vec<Written<DirectoryGrantConfig>>>,
+) -> Written<Vec<Written<DirectoryGrantConfig>>> {
+    for grant in &mut list.value {
+        (grant.value.mode, grant.value.include, grant.value.protected) = (None, None, None);
+    }
+    list
+}
+
 /// A grant that is being checked: what of it could be understood.
 struct Grant<'a> {
     at: At<'a, DirectoryGrantConfig>,

@@ -76,6 +76,17 @@ pub(crate) struct GrantsConfig {
     pub(crate) tools: Option<Written<ToolsConfig>>,
 }
 
+impl GrantsConfig {
+    /// What counts of it where it says it of a tool that is there without it, in a workspace
+    /// that is not trusted. The rest is narrowed where it is resolved.
+    pub(crate) fn narrowed(self) -> Self {
+        let Self { filesystem, http, env, config: _, secrets, storage, tools, deny } = self;
+        let filesystem = filesystem.map(filesystem::narrowed);
+        // A value of `config` could send a tool of the user's somewhere else.
+        Self { filesystem, http, env, config: None, secrets, storage, tools, deny }
+    }
+}
+
 impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether
     /// it is there is looked at only where the tool is enabled. A built-in has its

@@ -5,19 +5,24 @@
 //! owner could read. So the host gives a file that was made in this call the mode, the owner
 //! and the access control list of the one whose place it takes.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, fchown};
 
-use rustix::fs::{Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat};
-use rustix::io::{Errno, Result};
-
-use kitbag_files::id_of;
+use kitbag_files::sys::open_at;
+use kitbag_files::{OpenAs, Stat};
+use rustix::fs::Mode;
+use rustix::io::Errno;
 
 /// How the names begin of files that replace others: they are the user's alone until then.
 const PRIVATE: &str = ".kitbag-tmp-";
 
 /// The bits that are copied: not those that let a program run as another user or group,
 /// which were given to other content.
-const COPIED: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+const COPIED: u32 = 0o777;
+
+/// What the group may do.
+const GROUP: u32 = 0o070;
 
 /// The mode of a new file of this name, before the umask.
 pub(super) fn of_new_file(name: &str) -> Mode {
@@ -34,52 +39,45 @@ pub(super) fn of_new_file(name: &str) -> Mode {
 /// # Errors
 ///
 /// The new file is another one by now, or would be open to more than the old one was.
-pub(super) fn copy(
-    (old, old_name, old_stat): (BorrowedFd<'_>, &str, &Stat),
-    (new, new_name, new_stat): (BorrowedFd<'_>, &str, &Stat),
-) -> Result<()> {
-    let new = open(new, new_name)?;
-    let found = fstat(&new)?;
-    if id_of(&found) != id_of(new_stat) {
-        return Err(Errno::BUSY);
+pub(crate) fn copy_permissions(
+    (old, old_name, old_stat): (&File, &str, &Stat),
+    (new, new_name, new_stat): (&File, &str, &Stat),
+) -> io::Result<()> {
+    let new = open_at(new, new_name, OpenAs::File)?;
+    let found = Stat::of(&new)?;
+    if found.id() != new_stat.id() {
+        return Err(Errno::BUSY.into());
     }
-    let mut mode = Mode::from_raw_mode(old_stat.st_mode) & COPIED;
-    if (found.st_uid, found.st_gid) != (old_stat.st_uid, old_stat.st_gid) {
-        let group = Some(Gid::from_raw(old_stat.st_gid));
-        let owner = Some(Uid::from_raw(old_stat.st_uid));
+    let mut mode = old_stat.mode() & COPIED;
+    let (owner, group) = (old_stat.owner(), old_stat.group());
+    if (found.owner(), found.group()) != (owner, group) {
+        let (owner, group) = (Some(owner), Some(group));
         // A process without the right to give files to another owner can still give them to
         // one of its own groups.
         let given = fchown(&new, owner, group).or_else(|_| fchown(&new, None, group));
         if given.is_err() {
-            mode -= Mode::RWXG;
+            mode &= !GROUP;
         }
     }
     // The mode shows the list's mask as the rights of the group.
-    if copy_access_list(open(old, old_name), &new).is_err() {
-        mode -= Mode::RWXG;
+    if copy_access_list(open_at(old, old_name, OpenAs::File), &new).is_err() {
+        mode &= !GROUP;
     }
-    let before = Mode::from_raw_mode(fstat(&new)?.st_mode) & Mode::from_raw_mode(0o7777);
+    let before = Stat::of(&new)?.mode();
     if before == mode {
         return Ok(());
     }
-    match fchmod(&new, mode) {
+    match new.set_permissions(Permissions::from_mode(mode)) {
         // A file system without modes.
-        Err(_) if (before - mode).is_empty() => Ok(()),
+        Err(_) if before & !mode == 0 => Ok(()),
         result => result,
     }
-}
-
-fn open(directory: BorrowedFd<'_>, name: &str) -> Result<OwnedFd> {
-    // Not blocking: it may have become a FIFO.
-    let flags =
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    openat(directory, name, flags, Mode::empty())
 }
 
 /// Copies the access control list, or takes away the one that the new file has from its
 /// directory.
 #[cfg(target_os = "linux")]
-fn copy_access_list(old: Result<OwnedFd>, new: impl AsFd) -> Result<()> {
+fn copy_access_list(old: io::Result<File>, new: &File) -> io::Result<()> {
     use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
     /// Source: `XATTR_NAME_POSIX_ACL_ACCESS` of Linux.
     const NAME: &str = "system.posix_acl_access";
@@ -88,31 +86,32 @@ fn copy_access_list(old: Result<OwnedFd>, new: impl AsFd) -> Result<()> {
     let mut list = vec![0; LIST_BYTES];
     let none = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
     match fgetxattr(old?, NAME, &mut list[..]) {
-        Ok(length) => fsetxattr(new, NAME, &list[..length], XattrFlags::empty()),
+        Ok(length) => Ok(fsetxattr(new, NAME, &list[..length], XattrFlags::empty())?),
         Err(error) if none(error) => match fremovexattr(new, NAME) {
-            Err(error) if !none(error) => Err(error),
+            Err(error) if !none(error) => Err(error.into()),
             _ => Ok(()),
         },
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Elsewhere lists are kept beside the mode, which is not their mask.
 #[cfg(not(target_os = "linux"))]
-fn copy_access_list(_: Result<OwnedFd>, _: impl AsFd) -> Result<()> {
+fn copy_access_list(_: io::Result<File>, _: &File) -> io::Result<()> {
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::fs;
     use std::path::Path;
+
+    use kitbag_files::sys::mode_of_metadata;
 
     use super::*;
 
     fn stat(path: &Path) -> Stat {
-        fstat(File::open(path).unwrap()).unwrap()
+        Stat::of_path(path).unwrap()
     }
 
     /// What becomes of the mode of a new file in the place of an old one.
@@ -124,8 +123,8 @@ mod tests {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
         let handle = File::open(directory.path()).unwrap();
-        copy((handle.as_fd(), "old", &stat(&old)), (handle.as_fd(), "new", &stat(&new))).unwrap();
-        fs::metadata(&new).unwrap().mode() & 0o7777
+        copy_permissions((&handle, "old", &stat(&old)), (&handle, "new", &stat(&new))).unwrap();
+        mode_of_metadata(&fs::metadata(&new).unwrap())
     }
 
     #[test]
@@ -150,8 +149,8 @@ mod tests {
         fs::write(&new, "").unwrap();
         let handle = File::open(directory.path()).unwrap();
         let (old, other) = (stat(&old), stat(&old));
-        let result = copy((handle.as_fd(), "old", &old), (handle.as_fd(), "new", &other));
-        assert_eq!(result, Err(Errno::BUSY));
+        let result = copy_permissions((&handle, "old", &old), (&handle, "new", &other));
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::ResourceBusy);
     }
 
     #[test]

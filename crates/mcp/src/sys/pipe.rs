@@ -1,19 +1,21 @@
 //! Reading and writing without ever waiting in the kernel.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::stdio::Handle;
+
 /// One end of a pipe, a socket, a terminal or a file, used without ever waiting
 /// in the kernel and without changing it for others who have it open.
 pub(crate) enum Pipe {
     /// Readiness can be waited for.
-    Polled(AsyncFd<OwnedFd>),
+    Polled(AsyncFd<Handle>),
     /// A regular file, which is always ready.
-    Ready(OwnedFd),
+    Ready(Handle),
 }
 
 impl Pipe {
@@ -21,7 +23,7 @@ impl Pipe {
         deprecated,
         reason = "unsound for what may close its descriptor; an owned one does not"
     )]
-    pub(crate) fn new(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
+    fn new(fd: Handle, interest: Interest) -> io::Result<Self> {
         match AsyncFd::try_with_interest(fd, interest) {
             Ok(fd) => Ok(Self::Polled(fd)),
             Err(refused) => match refused.into_parts() {
@@ -33,11 +35,50 @@ impl Pipe {
         }
     }
 
+    /// The end that is read.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) fn input(handle: Handle) -> io::Result<Self> {
+        Self::new(handle, Interest::READABLE)
+    }
+
+    /// The end that is written.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) fn output(handle: Handle) -> io::Result<Self> {
+        Self::new(handle, Interest::WRITABLE)
+    }
+
+    /// Reads what is there into the room that a buffer has left. Returns how much that was:
+    /// nothing at the end.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) async fn read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let read = |fd: &Handle| rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
+        self.when(Interest::READABLE, read).await
+    }
+
+    /// Writes a part that there is room for without waiting. Returns how much of it was written.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub(crate) async fn write(&self, part: &[u8]) -> io::Result<usize> {
+        let write = |fd: &Handle| rustix::io::retry_on_intr(|| rustix::io::write(fd, part));
+        self.when(Interest::WRITABLE, write).await
+    }
+
     /// Waits until `work` can be done without waiting, and does it.
-    pub(crate) async fn when<T>(
+    async fn when<T>(
         &self,
         interest: Interest,
-        mut work: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
+        mut work: impl FnMut(&Handle) -> rustix::io::Result<T>,
     ) -> io::Result<T> {
         let fd = match self {
             Self::Ready(fd) => return Ok(work(fd)?),
@@ -56,7 +97,7 @@ impl Pipe {
     }
 }
 
-fn is_ready(fd: &OwnedFd, flags: PollFlags) -> io::Result<bool> {
+fn is_ready(fd: &Handle, flags: PollFlags) -> io::Result<bool> {
     let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), flags)];
     let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())))?;
     Ok(ready > 0)

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::io::Errno;
+use kitbag_files::sys::is_too_many_files;
 use rustix::process::{Resource, getrlimit};
 
 /// As many as kitbag opens at once for one step of a call: to start a compiler.
@@ -17,6 +17,5 @@ pub(crate) fn shortage() -> Option<u64> {
     let opened: io::Result<Vec<OwnedFd>> =
         (0..NEEDED).map(|_| io::stderr().as_fd().try_clone_to_owned()).collect();
     let error = opened.err()?;
-    (Errno::from_io_error(&error) == Some(Errno::MFILE))
-        .then(|| getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
+    is_too_many_files(&error).then(|| getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
 }

@@ -1,0 +1,48 @@
+//! The store of the secrets, and their names.
+
+use std::io::{self, IsTerminal};
+
+use kitbag::config::SecretStoreKind;
+use kitbag::policy::SecretName;
+use kitbag::secret_store::Store;
+use kitbag::secrets::{CallEnd, ReadError, SecretValue};
+use kitbag::{Config, open_store};
+
+use crate::error::CliError;
+
+/// The store. A passphrase that nothing has is asked for on a terminal, twice where it is
+/// new.
+pub(super) fn open(
+    config: &Config,
+    kind: SecretStoreKind,
+    is_new: bool,
+    end: &CallEnd,
+) -> Result<Store, CliError> {
+    let prompt = |text| {
+        let failed = |error: io::Error| ReadError::Store { reason: error.to_string() };
+        let typed = rpassword::prompt_password(text).map_err(failed)?;
+        SecretValue::new(typed.into()).map_err(ReadError::from)
+    };
+    let ask = || {
+        if !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        let passphrase = prompt("Passphrase of the store: ")?;
+        if is_new && prompt("Once more: ")?.reveal() != passphrase.reveal() {
+            return Err(ReadError::Store { reason: "the two passphrases differ".into() });
+        }
+        Ok(Some(passphrase))
+    };
+    let opened = open_store(&config.secret_store, kind, end, ask);
+    opened.map_err(CliError::ClosedStore)
+}
+
+/// That there is no secret of a name, and which there are.
+pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
+    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
+    let known = match &*names {
+        [] => "there are none".to_owned(),
+        names => format!("there are {}", names.join(", ")),
+    };
+    CliError::Usage(format!("there is no secret `{name}`; {known}"))
+}

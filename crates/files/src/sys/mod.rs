@@ -1,0 +1,29 @@
+//! What this system has and others have otherwise: handles of files, what is known of a file,
+//! users and permissions. Nothing else of this crate, and nothing of those that use it, asks
+//! the system for these in its own terms.
+//!
+//! Everything here is what every Unix has, but for what differs on Linux, where it is tested.
+//! A handle is a [`File`](std::fs::File) everywhere: of a directory, of a link, or one that can
+//! neither be read nor written.
+
+mod entries;
+mod error;
+mod kernel;
+mod open;
+mod places;
+mod stat;
+mod user;
+
+pub use entries::{Entries, Entry};
+pub use error::{has_no_other_end, is_link_error, is_too_many_files, too_many_links};
+pub(crate) use kernel::kernel_file_system;
+pub use open::{
+    OpenAs, create_private_directories, create_private_directory, never_waits, open_at,
+    open_by_links_at, open_directory, open_directory_by_links, private_file, private_when_made,
+    read_again, read_link,
+};
+pub(crate) use open::{open_root, open_without_links};
+pub(crate) use places::program_file;
+pub use stat::{FileKind, Stat, id_of_metadata, mode_of_metadata, owner_of_metadata};
+pub(crate) use user::has_access_list;
+pub use user::{effective_user, new_permissions, private_permissions, real_user};

@@ -1,0 +1,47 @@
+//! What a tool sends.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty};
+
+use crate::error::BoxError;
+use crate::headers;
+
+/// The body that a tool sends.
+pub type OutgoingBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// What a tool sends.
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    /// `None` once it was sent.
+    body: Option<OutgoingBody>,
+    /// Whether there is nothing in it, so that it can be sent again.
+    pub(crate) is_empty: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(method: Method, mut headers: HeaderMap, body: OutgoingBody) -> Self {
+        let is_empty = body.is_end_stream();
+        // With another length the server would take the next request for the body of this one.
+        if is_empty && headers.contains_key(header::CONTENT_LENGTH) {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        Self { method, headers, body: Some(body), is_empty }
+    }
+
+    /// Leaves the body out.
+    pub(crate) fn drop_body(&mut self) {
+        (self.body, self.is_empty) = (None, true);
+        headers::OF_BODY.iter().for_each(|name| drop(self.headers.remove(name)));
+    }
+
+    /// Takes the body, which is empty once it was taken.
+    pub(crate) fn take_body(&mut self) -> OutgoingBody {
+        self.body
+            .take()
+            .unwrap_or_else(|| Empty::new().map_err(|never| match never {}).boxed_unsync())
+    }
+}

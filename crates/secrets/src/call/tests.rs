@@ -1,0 +1,334 @@
+use super::*;
+use crate::source::ReadSecret;
+
+const TOKEN: &str = "T0ken/of+ada==";
+
+struct Values;
+
+impl ReadSecret for Values {
+    fn read(&self, name: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
+        let text = match name.as_str() {
+            "github" => TOKEN,
+            "mail" => "ada:of-the-mail",
+            "short" => "ada.lovelace:1234567",
+            "quoted" => "with \"quotes\" & more",
+            _ => return Err(ReadError::Missing),
+        };
+        Ok(SecretValue::new(text.into())?)
+    }
+}
+
+fn name(text: &str) -> SecretName {
+    SecretName::new(text).unwrap()
+}
+
+fn grant(secret: &str, added: Option<Placement>) -> SecretGrant {
+    SecretGrant {
+        name: name(secret),
+        to: Vec::new(),
+        within: None,
+        added,
+        variables: Vec::new(),
+        in_query: true,
+        in_body: true,
+    }
+}
+
+fn call(grants: Vec<SecretGrant>) -> CallSecrets {
+    CallSecrets::new(grants, Arc::new(Secrets::new(Values, Vec::new()))).unwrap()
+}
+
+fn request() -> Outgoing {
+    Outgoing {
+        authority: "api.example.com".into(),
+        path: "/repos".into(),
+        query: None,
+        headers: vec![("accept".into(), b"text/plain".to_vec())],
+        body: None,
+    }
+}
+
+fn with(header: &str, text: impl AsRef<[u8]>) -> Outgoing {
+    let mut request = request();
+    request.headers.push((header.into(), text.as_ref().to_vec()));
+    request
+}
+
+/// The request as it is sent, in lines.
+fn sent(call: &CallSecrets, request: Outgoing, is_bound: bool) -> String {
+    let relation = match is_bound {
+        true => SecretRelation::Bound,
+        false => SecretRelation::Elsewhere,
+    };
+    match call.prepare(request, |_| relation) {
+        Err(error) => error.to_string(),
+        Ok(Prepared { request, .. }) => {
+            let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
+            let headers = request
+                .headers
+                .iter()
+                .skip(1)
+                .map(|(name, text)| format!("\n{name}: {}", String::from_utf8_lossy(text)));
+            let headers: String = headers.collect();
+            let body = request.body.map(|body| String::from_utf8(body).unwrap());
+            let body = body.map(|body| format!("\n\n{body}")).unwrap_or_default();
+            format!("{}{query}{headers}{body}", request.path)
+        }
+    }
+}
+
+#[test]
+fn the_host_adds_a_secret_for_its_places_only() {
+    let check = |secret: &str, placement: Result<Placement, _>, query: &str, expected: &str| {
+        let placement: Result<_, kitbag_policy::PlacementError> = placement;
+        let call = call(vec![grant(secret, Some(placement.unwrap()))]);
+        let mut request = request();
+        request.path = "/botTOKEN/repos".into();
+        request.query = (!query.is_empty()).then(|| query.to_owned());
+        assert_eq!(sent(&call, request.clone(), true), expected);
+        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+        assert_eq!(sent(&call, request, false), format!("/botTOKEN/repos{query}"));
+    };
+    let bearer = "/botTOKEN/repos\nauthorization: Bearer T0ken/of+ada==";
+    check("github", Ok(Placement::Bearer), "", bearer);
+    let basic = "/botTOKEN/repos\nauthorization: Basic YWRhOm9mLXRoZS1tYWls";
+    check("mail", Placement::basic(None), "", basic);
+    let basic = "/botTOKEN/repos\nauthorization: Basic YWRhOlQwa2VuL29mK2FkYT09";
+    check("github", Placement::basic(Some("ada".into())), "", basic);
+    let header = "/botTOKEN/repos?a=b\nauthorization: Bot T0ken/of+ada==";
+    check("github", Placement::header("Authorization", "Bot "), "a=b", header);
+    let query = "/botTOKEN/repos?key=T0ken%2Fof%2Bada%3D%3D";
+    check("github", Placement::query("key"), "", query);
+    let query = "/botTOKEN/repos?a=b&key=T0ken%2Fof%2Bada%3D%3D";
+    check("github", Placement::query("key"), "a=b", query);
+    let path = "/botT0ken%2Fof%2Bada%3D%3D/repos";
+    check("github", Placement::path("TOKEN"), "", path);
+}
+
+#[test]
+fn a_placeholder_is_replaced_where_the_grant_says_so() {
+    let call = call(vec![grant("github", None), grant("quoted", None)]);
+    let own = call.placeholder(&name("github")).unwrap().as_str();
+    let quoted = call.placeholder(&name("quoted")).unwrap().as_str();
+    assert_ne!(own, quoted);
+    assert!(call.placeholder(&name("mail")).is_none());
+    let check = |request: Outgoing, expected: &str| {
+        assert_eq!(sent(&call, request.clone(), true), expected);
+        let elsewhere = sent(&call, request, false);
+        assert!(elsewhere.ends_with("the placeholder of a secret that does not go there"));
+        assert!(!elsewhere.contains(TOKEN));
+    };
+    let token = format!("token {own}");
+    check(with("authorization", token), "/repos\nauthorization: token T0ken/of+ada==");
+    let basic = |text: String| format!("bAsIc {}", STANDARD.encode(text));
+    let expected = "/repos\nauthorization: Basic YWRhOlQwa2VuL29mK2FkYT09";
+    check(with("authorization", basic(format!("ada:{own}"))), expected);
+    let expected = "/repos\nauthorization: Basic VDBrZW4vb2YrYWRhPT06eA==";
+    check(with("authorization", basic(format!("{own}:x"))), expected);
+    let mut query = request();
+    query.query = Some(format!("a={own}&b={own}"));
+    let expected = "/repos?a=T0ken%2Fof%2Bada%3D%3D&b=T0ken%2Fof%2Bada%3D%3D";
+    check(query, expected);
+    for (kind, value) in [
+        ("application/vnd.api+json; charset=utf-8", r#"with \"quotes\" & more"#),
+        ("application/x-www-form-urlencoded", "with%20%22quotes%22%20%26%20more"),
+        ("text/plain", "with \"quotes\" & more"),
+    ] {
+        let mut body = with("content-type", kind);
+        body.body = Some(format!("<{quoted}>").into_bytes());
+        check(body, &format!("/repos\ncontent-type: {kind}\n\n<{value}>"));
+    }
+}
+
+#[test]
+fn a_placeholder_stands_in_headers_alone_unless_the_grant_says_more() {
+    let narrow = SecretGrant { in_query: false, in_body: false, ..grant("github", None) };
+    let call = call(vec![narrow]);
+    let own = call.placeholder(&name("github")).unwrap().as_str();
+    let refused =
+        |part: &str| format!("{part} holds the placeholder of a secret that does not go there");
+    let check = |change: &dyn Fn(&mut Outgoing), expected: &str| {
+        let mut request = request();
+        change(&mut request);
+        assert_eq!(sent(&call, request, true), expected);
+    };
+    check(&|request| request.query = Some(format!("a={own}")), &refused("the query"));
+    check(&|request| request.body = Some(own.into()), &refused("the body"));
+    check(&|request| request.path = format!("/{own}"), &refused("the path"));
+    check(&|request| request.authority = format!("{own}.example.com"), &refused("the host"));
+    let header = |request: &mut Outgoing| request.headers.push((own.into(), b"x".to_vec()));
+    check(&header, &refused(&format!("the header `{own}`")));
+    // Encoded it is known, too, and not replaced.
+    let hidden = STANDARD.encode(format!("xx{own}"));
+    check(&|request| request.body = Some(hidden.clone().into()), &refused("the body"));
+    let hidden: String = own.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    check(&|request| request.query = Some(hidden.clone()), &refused("the query"));
+    // That of another call, or a forged one.
+    let other = format!("{PREFIX}{}", "0".repeat(32));
+    let header = |request: &mut Outgoing| {
+        request.headers.push(("authorization".into(), other.clone().into()));
+    };
+    check(&header, &refused("the header `authorization`"));
+}
+
+#[test]
+fn credentials_of_the_guest_are_refused_where_a_secret_is_bound() {
+    let bearer = call(vec![grant("github", Some(Placement::Bearer))]);
+    let own = with("authorization", "Bearer something-else");
+    let refused = "the header `authorization` is set by the host here, to the secret \
+                   `github`; leave it out, or use the secret's placeholder";
+    assert_eq!(sent(&bearer, own.clone(), true), refused);
+    assert_eq!(sent(&call(vec![grant("github", None)]), own.clone(), true), refused);
+    let elsewhere = "/repos\nauthorization: Bearer something-else";
+    assert_eq!(sent(&bearer, own, false), elsewhere);
+
+    let key = call(vec![grant("github", Placement::header("x-key", "").ok())]);
+    for header in ["x-key", "authorization"] {
+        let request = with(header, "something-else");
+        assert!(sent(&key, request, true).contains("is set by the host here"), "{header}");
+    }
+    let query = call(vec![grant("github", Placement::query("key").ok())]);
+    for text in ["key=x", "a=b&key=x", "%6bey=x", "key", "a;key=x"] {
+        let mut request = request();
+        request.query = Some(text.into());
+        assert!(sent(&query, request, true).contains("is set by the host here"), "{text}");
+    }
+}
+
+#[test]
+fn a_placeholder_stands_for_what_the_host_would_add() {
+    let check = |placement: Placement, request: &dyn Fn(&str) -> Outgoing, expected: &str| {
+        let call = call(vec![grant("github", Some(placement))]);
+        let own = call.placeholder(&name("github")).unwrap().as_str();
+        assert_eq!(sent(&call, request(own), true), expected);
+    };
+    let bearer = "/repos\nauthorization: Bearer T0ken/of+ada==";
+    let header = |own: &str| with("authorization", format!("Bearer {own}"));
+    check(Placement::Bearer, &header, bearer);
+    let query = |own: &str| Outgoing { query: Some(format!("key={own}")), ..request() };
+    let expected = "/repos?key=T0ken%2Fof%2Bada%3D%3D";
+    check(Placement::query("key").unwrap(), &query, expected);
+}
+
+#[test]
+fn no_part_of_a_response_is_asked_for_where_a_secret_is_known() {
+    let call = call(vec![grant("github", Some(Placement::Bearer))]);
+    let range = || with("range", "bytes=0-6");
+    let expected = "the header `range` asks for a part of a response, of which two could show \
+                    the secret `github` half each; leave it out";
+    assert_eq!(sent(&call, range(), true), expected);
+    let error = call.prepare(range(), |_| SecretRelation::SameHost).err().unwrap();
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(sent(&call, range(), false), "/repos\nrange: bytes=0-6");
+    assert!(sent(&call, with("request-range", "bytes=0-6"), true).contains("leave it out"));
+}
+
+#[test]
+fn the_password_of_a_pair_is_a_secret_by_itself() {
+    let call = call(vec![grant("mail", Placement::basic(None).ok())]);
+    assert!(sent(&call, request(), true).contains("authorization: Basic "));
+    let mut text = "password=of-the-mail".to_owned();
+    call.mask(&mut text);
+    assert_eq!(text, "password=***********");
+    let own = with("x-key", "of-the-mail");
+    assert_eq!(sent(&call, own, true), "the header `x-key` holds the value of a secret");
+}
+
+#[test]
+fn a_pair_whose_password_cannot_be_found_by_itself_is_not_sent() {
+    for secret in ["short", "github"] {
+        let call = call(vec![grant(secret, Placement::basic(None).ok())]);
+        let expected = format!("the secret `{secret}` cannot be read");
+        assert_eq!(sent(&call, request(), true), expected);
+    }
+}
+
+#[test]
+fn two_secrets_do_not_share_a_header() {
+    let bearer = |secret: &str| grant(secret, Some(Placement::Bearer));
+    let two = call(vec![bearer("github"), bearer("mail")]);
+    let expected = "the header `authorization` would hold two secrets, `github` and `mail`";
+    assert_eq!(sent(&two, request(), true), expected);
+    let two = call(vec![grant("github", None), bearer("mail")]);
+    let own = two.placeholder(&name("github")).unwrap().as_str();
+    assert_eq!(sent(&two, with("authorization", own), true), expected);
+}
+
+#[test]
+fn what_a_guest_should_not_have_does_not_leave() {
+    let call = call(vec![grant("github", Some(Placement::Bearer))]);
+    for text in [TOKEN.to_owned(), STANDARD.encode(TOKEN), "T0ken%2Fof%2Bada%3D%3D".into()] {
+        for is_bound in [true, false] {
+            let request = Outgoing { body: Some(text.clone().into()), ..request() };
+            let expected = "the body holds the value of a secret";
+            assert_eq!(sent(&call, request, is_bound), expected);
+        }
+    }
+    let key = format!("glpat-{}", "notARealKey1234567890");
+    let fingerprint = call.source.leaks().find(key.as_bytes()).next().unwrap().fingerprint;
+    let expected = |part: &str| {
+        format!(
+            "{part} holds what looks like a token of GitLab (rule `gitlab-token`, fingerprint \
+             `{fingerprint}`); a request gets its credentials from the host"
+        )
+    };
+    let refused = sent(&call, with("private-token", &key), false);
+    assert_eq!(refused, expected("the header `private-token`"));
+    let basic = format!("Basic {}", STANDARD.encode(format!("ada:{key}")));
+    let refused = sent(&call, with("authorization", basic), false);
+    assert_eq!(refused, expected("the header `authorization`"));
+    let query = Outgoing { query: Some(format!("k={key}")), ..request() };
+    assert_eq!(sent(&call, query, true), expected("the query"));
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_refuses_only_what_needs_it() {
+    let call = call(vec![grant("gone", Some(Placement::Bearer)), grant("github", None)]);
+    assert_eq!(sent(&call, request(), true), "the secret `gone` cannot be read");
+    assert_eq!(sent(&call, request(), false), "/repos");
+    // The others are masked from the first request on.
+    let mut text = format!("it says {TOKEN}");
+    assert!(call.redactor().redact_text(&mut text));
+    assert_eq!(text, "it says **************");
+}
+
+/// Reads, and remembers what.
+#[derive(Default)]
+struct Noting(Mutex<Vec<String>>);
+
+impl ReadSecret for Arc<Noting> {
+    fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
+        self.0.lock().unwrap().push(name.to_string());
+        Values.read(name, end)
+    }
+}
+
+#[test]
+fn a_secret_is_read_once_and_only_for_the_hosts_of_its_places() {
+    let noting = Arc::new(Noting::default());
+    let grants = [grant("github", Some(Placement::Bearer)), grant("mail", None)];
+    let source = Secrets::new(Arc::clone(&noting), Vec::new());
+    let call = CallSecrets::new(grants, Arc::new(source)).unwrap();
+    let prepare = |request: Outgoing, github: SecretRelation| {
+        let relation = |grant: &SecretGrant| match grant.name.as_str() {
+            "github" => github,
+            _ => SecretRelation::Elsewhere,
+        };
+        call.prepare(request, relation).map(|prepared| prepared.sent)
+    };
+    let read = || noting.0.lock().unwrap().clone();
+    let with_value = || with("x-key", TOKEN);
+    let shown = || call.redactor().finds(TOKEN.as_bytes());
+    // What a guest has from somewhere else is not known yet.
+    assert!(prepare(with_value(), SecretRelation::Elsewhere).unwrap().is_empty());
+    assert!(read().is_empty() && !shown());
+    // The server may know it, though this request does not bring it.
+    assert!(prepare(request(), SecretRelation::SameHost).unwrap().is_empty());
+    assert!(read() == ["github"] && shown());
+    assert_eq!(prepare(request(), SecretRelation::Bound).unwrap(), [name("github")]);
+    for relation in [SecretRelation::Elsewhere, SecretRelation::SameHost] {
+        let refused = prepare(with_value(), relation).unwrap_err();
+        assert!(matches!(refused, SecretRefusal::Value { .. }));
+    }
+    assert_eq!(read(), ["github"]);
+}

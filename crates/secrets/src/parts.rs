@@ -1,0 +1,102 @@
+//! The parts of a request, and the forms that a value has in them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use memchr::memmem;
+
+use crate::encodings::{Escapes, decode};
+use crate::request::{Outgoing, Part};
+use crate::value::SecretValue;
+
+/// What a header `Authorization` starts with where it holds a user and a password.
+const BASIC: &[u8] = b"basic ";
+
+/// The parts of a request that hold what a guest chose.
+pub(crate) fn parts(request: &Outgoing) -> impl Iterator<Item = (Part, &[u8])> {
+    let texts = [
+        (Part::Host, Some(request.authority.as_bytes())),
+        (Part::Path, Some(request.path.as_bytes())),
+        (Part::Query, request.query.as_deref().map(str::as_bytes)),
+        (Part::Body, request.body.as_deref()),
+    ];
+    let texts = texts.into_iter().filter_map(|(part, text)| Some((part, text?)));
+    let headers = request.headers.iter().flat_map(|(name, text)| {
+        [name.as_bytes(), text].map(|text| (Part::Header(name.clone()), text))
+    });
+    headers.chain(texts)
+}
+
+/// User and password of a header `Authorization: Basic`.
+pub(crate) fn basic(header: &[u8]) -> Option<Vec<u8>> {
+    let (start, text) = header.split_at_checked(BASIC.len())?;
+    let text = start.eq_ignore_ascii_case(BASIC).then(|| text.trim_ascii())?;
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    STANDARD_NO_PAD.decode(&text[..text.len() - padding]).ok()
+}
+
+/// Whether the body is JSON, or a form. `None`: neither.
+pub(crate) fn is_json(headers: &[(String, Vec<u8>)]) -> Option<bool> {
+    let (_, kind) = headers.iter().find(|(name, _)| name == "content-type")?;
+    let essence = kind.split(|byte| *byte == b';').next()?.trim_ascii().to_ascii_lowercase();
+    match &*essence {
+        b"application/json" => Some(true),
+        b"application/x-www-form-urlencoded" => Some(false),
+        kind => kind.ends_with(b"+json").then_some(true),
+    }
+}
+
+/// How a parameter of a query stands.
+pub(crate) enum Parameter {
+    Absent,
+    /// It has this very value.
+    Same,
+    Other,
+}
+
+pub(crate) fn has_parameter(query: Option<&str>, name: &str, value: &str) -> Parameter {
+    let mut found = Parameter::Absent;
+    // Some servers take `;` for `&`.
+    for pair in query.unwrap_or_default().split(['&', ';']) {
+        let (own, its) = pair.split_once('=').unwrap_or((pair, ""));
+        let own = decode(own.as_bytes(), Escapes::Both).map_or(own.into(), |own| own.bytes);
+        if own == name.as_bytes() {
+            match found {
+                Parameter::Absent if its == value => found = Parameter::Same,
+                _ => return Parameter::Other,
+            }
+        }
+    }
+    found
+}
+
+/// Some bytes with one text in place of another.
+pub(crate) fn swap(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memmem::find(rest, from) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(to);
+        rest = &rest[at + from.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// A value as a part of a URL or a form: only what no syntax has a use for stays as it is.
+pub(crate) fn encoded(value: &SecretValue) -> String {
+    let mut text = String::new();
+    for byte in value.reveal().bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => text.push(byte.into()),
+            _ if byte.is_ascii_alphanumeric() => text.push(byte.into()),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// A value as a part of a text in JSON.
+pub(crate) fn json_text(value: &SecretValue) -> String {
+    let quoted = serde_json::Value::from(value.reveal()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
