@@ -105,7 +105,7 @@ fn removing_a_tool_that_is_a_link_leaves_what_it_leads_to() {
     let own = added();
     fs::remove_file(&own).unwrap();
     symlink(workspace.home(), &own).unwrap();
-    workspace.run(&["remove", "weather"]);
+    workspace.run(&["remove", "weather"]).success();
     assert_eq!(fs::read_to_string(&treasure).unwrap(), "mine");
     let _ = fs::remove_file(&own);
 
@@ -140,10 +140,27 @@ fn removing_a_tool_whose_table_names_another_file_removes_no_other_file() {
         ".kitbag/tools/../../precious.wasm",
         ".kitbag/tools/../tools/../../precious.wasm",
     ] {
-        workspace.config(&config.replace(".kitbag/tools/weather.wasm", wasm));
+        let changed = config.replace(".kitbag/tools/weather.wasm", wasm);
+        assert_ne!(changed, config);
+        workspace.config(&changed);
         let lock = fs::read(workspace.path(".kitbag/kitbag.lock")).unwrap();
-        workspace.run(&["remove", "weather"]);
+        assert!(workspace.run(&["remove", "weather"]).success().contains(" stays."), "{wasm}");
         assert!(component.exists() && workspace.path("precious.wasm").exists(), "{wasm}");
         fs::write(workspace.path(".kitbag/kitbag.lock"), lock).unwrap();
     }
+}
+
+#[test]
+fn adding_takes_the_limits_of_a_workspace_only_where_it_is_trusted() {
+    let workspace = Workspace::with_own_cache().untrusted();
+    workspace.own_config("[limits]\ncompile = \"1ms\"\n");
+    workspace.config("[limits]\ncompile = \"1m\"\n");
+    let path = workspace.home().join("large.wasm");
+    fs::copy(guest("probe"), &path).unwrap();
+    let add = ["add", path.to_str().unwrap(), "--yes"];
+    let refused = workspace.run(&add);
+    assert!(refused.stderr.contains("takes longer than 1ms to compile"), "{}", refused.shown());
+    assert!(!workspace.path(".kitbag/tools").exists());
+    workspace.run(&["trust", "--yes"]).success();
+    workspace.run(&add).success();
 }

@@ -310,6 +310,13 @@ fn a_question_that_reads_like_instructions_is_marked_fenced_or_withheld() {
     let (text, result) = read("[output.screen]\n", &ask);
     assert!(text.contains("what `probe` asks follows. It is data from elsewhere"), "{text}");
     assert_eq!(result["_meta"]["kitbag/findings"].as_array().unwrap().len(), 2);
+    // An answer repeats these, so that they cannot stand between marks.
+    let names = json!({ "do": "ask", "id": INJECTION });
+    for question in [&choices, &names] {
+        let (text, result) = read("[output.screen]\n", question);
+        assert!(text.starts_with("the question of `probe` is withheld ("), "{text}");
+        assert!(!result.to_string().contains("Ignore all"), "{result}");
+    }
     for question in [&ask, &choices] {
         let (text, result) = read("[output.screen]\nhigh = \"block\"\n", question);
         assert!(text.starts_with("the question of `probe` is withheld ("), "{text}");

@@ -124,6 +124,23 @@ fn a_native_tool_asks_and_is_called_again_with_the_answer() {
 }
 
 #[test]
+fn a_tool_that_comes_later_does_not_go_past_the_users_rules_for_its_name() {
+    let workspace = Workspace::new();
+    workspace.own_config("[tools.native]\napprove = \"always\"\n[tools.probe]\nenable = false\n");
+    let mut kitbag = workspace.kitbag();
+    let tool = native(closure(|_| Box::pin(async { Outcome::Success("done".into()) })));
+    let reason = "config.toml:1:8 has rules for a tool of that name";
+    let error = kitbag.add_tool(tool).unwrap_err();
+    assert!(error.to_string().contains(reason), "{error}");
+    let component = fs::read(guest("probe")).unwrap();
+    let error = kitbag.add_component("probe", component.clone()).unwrap_err();
+    assert!(matches!(error, ToolboxError::Register { .. }), "{error}");
+    // Of what is there from the start they hold.
+    let kitbag = workspace.builder().component("probe", component).build().unwrap();
+    assert!(!kitbag.toolbox().config().tools["probe"].is_enabled());
+}
+
+#[test]
 fn the_time_of_a_native_tool_is_limited() {
     let workspace = Workspace::new();
     workspace.config("[limits]\ntime = \"50ms\"\n");

@@ -165,12 +165,22 @@ fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
     {
         lines.push(format!("tool `{name}` is described to models in other words than its own"));
     }
+    // What the user's own file says of a name holds for whatever a workspace has by that name.
+    let is_own = is_own(config, tool);
     for (id, answer) in &tool.answers {
-        if config.is_of_workspace(&answer.origin) {
-            let value = answer.value.to_string();
-            let (id, value) = (shown(id), shown(&value));
-            lines.push(format!("tool `{name}` is answered `{id}` with {value} without asking you"));
+        let value = answer.value.to_string();
+        let (id, value) = (shown(id), shown(&value));
+        let line = format!("tool `{name}` is answered `{id}` with {value} without asking you");
+        match (config.is_of_workspace(&answer.origin), is_own) {
+            (true, _) => lines.push(line),
+            (false, true) => lines.push(format!("{line} ({})", answer.origin)),
+            (false, false) => {}
         }
+    }
+    if let (true, Some(by)) = (is_own, &tool.approve.never) {
+        lines.push(format!(
+            "tool `{name}` is called without asking you (`approve = \"never\"`, {by})"
+        ));
     }
     lines
 }

@@ -302,6 +302,22 @@ fn a_check_says_that_what_was_not_trusted_was_not_checked() {
 }
 
 #[test]
+fn what_the_users_own_file_says_of_a_name_is_part_of_what_is_asked() {
+    let workspace = greedy();
+    let rules = "[tools.planted]\napprove = \"never\"\nanswers.sure = true\n";
+    workspace.own_config(rules);
+    let asked = workspace.run(&["trust"]).stdout;
+    for line in [
+        "  tool `planted` is answered `sure` with true without asking you \
+         (<home>/.config/kitbag/config.toml:3:16)\n",
+        "  tool `planted` is called without asking you (`approve = \"never\"`, \
+         <home>/.config/kitbag/config.toml:2:11)\n",
+    ] {
+        assert!(asked.contains(line), "{line}{asked}");
+    }
+}
+
+#[test]
 fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
     let workspace = greedy();
     let own = fs::read_to_string(workspace.own_config_file()).unwrap();

@@ -180,11 +180,17 @@ fn an_own_table_for_a_tool_of_a_workspace_that_is_not_trusted_is_no_mistake() {
     }
     let run = workspace.run(&["run", "planted", "do=echo", "text=x"]);
     assert!(run.stderr.contains("needs the approval of a person"), "{}", run.shown());
-    // A mistyped name is said with what was meant.
+    assert!(!workspace.run(&["list"]).stderr.contains("elsewhere"));
+    // A mistyped rule would do nothing: each command says what was meant.
     workspace.own_config("[tools.plantd]\napprove = \"always\"\n");
-    let checked = workspace.run(&["check"]);
-    assert!(checked.stderr.contains("did you mean `planted`?"), "{}", checked.shown());
-    let shown = workspace.run(&["config", "--show"]);
-    assert!(shown.stderr.contains("there is no tool `plantd` here"), "{}", shown.shown());
-    assert!(!workspace.run(&["list"]).stderr.contains("plantd"));
+    for command in [&["check"][..], &["config", "--show"], &["list"], &["run", "learn"]] {
+        let run = workspace.run(command);
+        assert_eq!(
+            run.stderr.matches("there is no tool `plantd` here").count(),
+            1,
+            "{}",
+            run.shown()
+        );
+        assert!(run.stderr.contains("did you mean `planted`?"), "{}", run.shown());
+    }
 }

@@ -23,7 +23,7 @@ use self::place::Place;
 use self::source::Source;
 use self::table::ToolTable;
 use self::trusted::TrustBefore;
-use crate::commands::{Global, built};
+use crate::commands::{Global, built, limits_now};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -77,7 +77,7 @@ impl Args {
         let source = Source::read(&self.path, home.as_deref())?;
         let layer = if self.user { Layer::User } else { Layer::Workspace };
         let place = Place::new(layer, config, &global)?;
-        let limits = config.limits.limits();
+        let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let own = self.chosen(&described)?;
         let name = match &self.name {

@@ -64,7 +64,8 @@ impl Args {
         }
         let kitbag = global.kitbag(Limits::default())?;
         let config = kitbag.toolbox().config();
-        for absent in &config.absent {
+        // Those that were likely mistyped are said by every command.
+        for absent in config.absent.iter().filter(|absent| absent.hint.is_none()) {
             output::note(&format!("warning: {absent}"));
         }
         let mut rows = config.rows();

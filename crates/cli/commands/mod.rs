@@ -236,7 +236,9 @@ fn name_of(path: &Path) -> ToolName {
 fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     let kitbag = builder.single_call().build()?;
     let config = kitbag.toolbox().config();
-    for warning in &config.warnings {
+    // A rule for a tool that another workspace has is none of this one's.
+    let mistyped = config.absent.iter().filter(|absent| absent.hint.is_some());
+    for warning in config.warnings.iter().chain(mistyped) {
         output::note(&format!("warning: {warning}"));
     }
     if let Some(ignored) = &config.ignored {
@@ -246,6 +248,12 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
         output::note(&format!("warning: {untrusted}"));
     }
     Ok(Box::leak(Box::new(kitbag)))
+}
+
+/// The limits that count now: those of a workspace only as far as it is trusted.
+fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
+    let kitbag = global.builder().single_call().build()?;
+    Ok(kitbag.toolbox().config().limits.limits())
 }
 
 /// The configuration without any workspace: whatever is wrong with that.

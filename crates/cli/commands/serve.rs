@@ -157,7 +157,7 @@ impl Args {
         }
         let toolbox = builder.build()?.toolbox().clone();
         let config = toolbox.config();
-        for warning in config.warnings.iter().chain(&config.unmatched) {
+        for warning in config.warnings.iter().chain(&config.unmatched).chain(&config.absent) {
             tracing::warn!("{warning}");
         }
         if let Some(ignored) = &toolbox.config().ignored {

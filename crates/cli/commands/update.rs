@@ -15,7 +15,7 @@ use crate::commands::add::shown::beginning;
 use crate::commands::add::source::Source;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{ask, is_in, recorded};
-use crate::commands::{Global, built};
+use crate::commands::{Global, built, limits_now};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -66,7 +66,7 @@ impl Args {
         }
         let home = Global::home();
         let mut source = Source::read(self.path.as_deref().unwrap_or(path), home.as_deref())?;
-        let limits = config.limits.limits();
+        let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
         if self.path.is_none() {

@@ -55,3 +55,6 @@ pub const VERSION: &str = "0.1.0";
 ///
 /// It is also the guest path that a tool's `context.root` prefers.
 pub const WORKSPACE_GUEST_PATH: &str = "/workspace";
+
+/// What stands for the built-in list among the names that a granted directory protects.
+pub const PROTECTED_BY_DEFAULT: &str = "default";

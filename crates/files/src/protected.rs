@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use kitbag_contract::PROTECTED_BY_DEFAULT;
+
 use crate::names::{fold, is_short_name};
 
 /// What runs without anybody asking for it: when a directory is entered, a shell starts, a
@@ -134,7 +136,7 @@ struct Entry {
 
 impl ProtectedNames {
     /// What stands for the built-in list among other names.
-    pub const BUILT_IN: &str = "default";
+    pub const BUILT_IN: &str = PROTECTED_BY_DEFAULT;
 
     /// Reads `NAME`, `DIRECTORY/NAME` and `*.EXTENSION`, in any case, instead of the built-in list,
     /// and [`BUILT_IN`](Self::BUILT_IN) for that.
@@ -233,12 +235,17 @@ fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Entry>, &str> {
 /// Whether a folded name is a listed one, or what FAT and NTFS call that.
 fn is_spelling(folded: &str, listed: &str) -> bool {
     if let Some(ending) = listed.strip_prefix('*') {
-        // There an extension has three letters.
-        let short = ending.get(..4).unwrap_or(ending);
-        return folded.ends_with(ending) || folded.contains('~') && folded.ends_with(short);
+        return folded.ends_with(ending)
+            || folded.contains('~') && short_extension(folded) == short_extension(ending);
     }
     let base = || folded.split('.').next().unwrap_or(folded);
     folded == listed || folded.contains('~') && is_short_name(base(), short(listed))
+}
+
+/// What follows the last dot of a name: three letters at most in FAT.
+fn short_extension(name: &str) -> &str {
+    let extension = name.rsplit('.').next().unwrap_or(name);
+    extension.get(..3).unwrap_or(extension)
 }
 
 /// What a name is shortened from: without its first dot and its extension.

@@ -5,7 +5,7 @@ use std::path::{Component, PathBuf};
 use std::str::FromStr;
 
 use kitbag_contract::text::shown;
-use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
+use kitbag_contract::{FileId, PROTECTED_BY_DEFAULT, WORKSPACE_GUEST_PATH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -125,6 +125,14 @@ pub(crate) fn beyond(grants: &[DirectoryGrant], own: &[DirectoryGrant]) -> Optio
     grants.iter().find(|grant| !is_held(grant)).map(DirectoryGrant::to_string)
 }
 
+/// The names that a grant protects, of which one stands for the built-in list.
+fn protected_names(protected: &Option<Vec<String>>) -> Vec<&str> {
+    match protected {
+        Some(names) => names.iter().map(String::as_str).collect(),
+        None => vec![PROTECTED_BY_DEFAULT],
+    }
+}
+
 impl DirectoryGrant {
     /// Whether this grant holds all of another one: its directory, or one in it, with no
     /// more access, and found where the guest finds this one or below. By their paths
@@ -132,10 +140,9 @@ impl DirectoryGrant {
     pub fn holds(&self, other: &Self) -> bool {
         // Each field, so that one that is added here gives a call no more by accident.
         let Self { host, guest, access, include, protected, identity: _ } = other;
-        let protects = || match (&self.protected, protected) {
-            (None, other) => other.is_none(),
-            (Some(own), None) => own.is_empty(),
-            (Some(own), Some(other)) => own.iter().all(|name| other.contains(name)),
+        let protects = || {
+            let (own, other) = (protected_names(&self.protected), protected_names(protected));
+            own.iter().all(|name| other.contains(name))
         };
         let mut parts = host.components();
         parts.all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
@@ -511,6 +518,11 @@ mod tests {
         check(Some(&["a"]), Some(&["a", "b"]), true);
         check(Some(&["a", "b"]), Some(&["a"]), false);
         check(Some(&["a"]), None, false);
+        // The list by its name is the list, and other names beside it protect more.
+        check(None, Some(&["default"]), true);
+        check(None, Some(&["default", "a"]), true);
+        check(Some(&["default"]), None, true);
+        check(Some(&["default", "a"]), None, false);
     }
 
     #[test]

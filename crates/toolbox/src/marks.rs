@@ -70,9 +70,9 @@ impl<'a> Look<'a> {
         }
         let found: Vec<_> = self.marks.findings.iter().map(ToString::to_string).collect();
         let output = &self.inner.config.output;
-        let places = output.screen.iter().flat_map(|screening| &screening.actions);
-        let mut places = places.filter(|(_, action)| action.value == ScreenAction::Block);
-        let place = places.next().map(|(_, action)| &action.origin).unwrap_or(&Origin::Default);
+        let actions = output.screen.iter().flat_map(|screening| &screening.actions);
+        let strictest = actions.map(|(_, action)| action).max_by_key(|action| action.value);
+        let place = strictest.map_or(&Origin::Default, |action| &action.origin);
         Some(ErrorInfo::new(format!(
             "{what} of `{}` is withheld ({place}): {}",
             tool.name,
@@ -133,10 +133,14 @@ pub(crate) fn mark_question(
     question: &mut Question,
 ) -> Result<(Marks, Result<(), ErrorInfo>), ToolboxError> {
     let mut look = Look::new(inner, tool);
-    let mut texts = vec![&*question.text];
-    texts.extend(question.default.as_deref());
-    add_answer_texts(&mut texts, &question.answer_type);
-    let action = look.at(texts);
+    let action = look.at([&*question.text]);
+    let mut others = vec![&*question.id];
+    others.extend(question.default.as_deref());
+    add_answer_texts(&mut others, &question.answer_type);
+    // An answer repeats them, so that nothing can stand around them.
+    if look.at(others) >= ScreenAction::Fence {
+        look.action = ScreenAction::Block;
+    }
     if let Some(error) = look.withheld(tool, "the question") {
         return Ok((look.marks, Err(error)));
     }
@@ -146,14 +150,18 @@ pub(crate) fn mark_question(
     Ok((look.marks, Ok(())))
 }
 
-/// The texts by which a person chooses an answer.
+/// The texts by which a person chooses an answer, and those of which it consists.
 fn add_answer_texts<'a>(texts: &mut Vec<&'a str>, answer_type: &'a AnswerType) {
     match answer_type {
         AnswerType::Select(choices) | AnswerType::MultiSelect(choices) => {
-            texts.extend(choices.iter().map(|choice| &*choice.title));
+            for choice in choices {
+                texts.push(&choice.title);
+                texts.extend(choice.value.as_str());
+            }
         }
         AnswerType::Form(fields) => {
             for field in fields {
+                texts.push(&field.id);
                 texts.extend(field.title.as_deref());
                 texts.extend(field.description.as_deref());
                 add_answer_texts(texts, &field.kind);

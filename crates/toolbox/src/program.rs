@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kitbag_config::{Config, Origin, Sourced, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{Config, Origin, Problem, Sourced, Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
@@ -33,8 +33,8 @@ impl Toolbox {
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Register`] for an invalid name and for one that a tool has already,
-    /// and [`ToolboxError::Schema`] for a schema that no call can be checked against.
+    /// [`ToolboxError::Register`] for an invalid name, for one that a tool has already, and for
+    /// one for which the user's own file has rules, and [`ToolboxError::Schema`] for a schema that no call can be checked against.
     pub fn with_tool(&self, tool: Arc<dyn NativeTool>) -> Result<Self, ToolboxError> {
         let native = Native::new(tool);
         let own_name = native.description().name;
@@ -43,6 +43,7 @@ impl Toolbox {
         if config.tools.contains_key(&name) {
             return Err(taken(&name));
         }
+        ruled_before(&config, &name)?;
         let source = Sourced { value: ToolSource::Native, origin: Origin::Caller };
         let mut tool = ConfiguredTool::of_caller(name.clone(), source, config.limits.clone());
         tool.approve = config.default_approval();
@@ -61,7 +62,8 @@ impl Toolbox {
     ///
     /// # Errors
     ///
-    /// [`ToolboxError::Register`] for an invalid name and for one that a tool has already.
+    /// [`ToolboxError::Register`] for an invalid name, for one that a tool has already, and for
+    /// one for which the user's own file has rules and that was unknown when it was read.
     pub fn with_component(
         &self,
         name: &str,
@@ -86,6 +88,7 @@ impl Toolbox {
             return Err(taken(&name));
         }
         if !config.tools.contains_key(&name) {
+            ruled_before(&config, &name)?;
             config.tools.insert(name.clone(), config.bytes_tool(&name));
         }
         program.components.insert(name, bytes);
@@ -173,4 +176,21 @@ fn valid(name: &str) -> Result<ToolName, ToolboxError> {
 fn taken(name: &ToolName) -> ToolboxError {
     let reason = "there is a tool of that name; remove it first".to_owned();
     ToolboxError::Register { tool: name.to_string(), reason }
+}
+
+/// Refuses a name for which the user's own file has rules: they count for tools that are there
+/// when the configuration is read.
+fn ruled_before(config: &Config, name: &ToolName) -> Result<(), ToolboxError> {
+    let is_of_it = |problem: &Problem| matches!(problem, Problem::AbsentTool { tool } if tool == name.as_str());
+    match config.absent.iter().find(|absent| is_of_it(&absent.problem)) {
+        Some(absent) => Err(ToolboxError::Register {
+            tool: name.to_string(),
+            reason: format!(
+                "{} has rules for a tool of that name, which do not count for one that is added \
+                 later; take them out, or give it another name",
+                absent.origin
+            ),
+        }),
+        None => Ok(()),
+    }
 }
