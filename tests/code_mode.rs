@@ -435,6 +435,11 @@ fn a_tool_that_lies_about_its_result_is_an_error_of_the_call() {
 #[test]
 fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
     let workspace = workspace();
+    // The same tool twice, with a short time for scripts that would go on until its end.
+    workspace.config(
+        "[tools.python]\nsource = \"builtin\"\nbuiltin = \"python\"\n\
+         [tools.hasty]\nsource = \"builtin\"\nbuiltin = \"python\"\nlimits.time = \"2s\"\n",
+    );
     workspace.file("big", "x".repeat(40 << 20));
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let call = |tool: &str, arguments: Value| {
@@ -460,8 +465,8 @@ fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
              for _ in range(10_000): forks.append(the_probe(do='sleep', ms=60_000))",
             "200 calls of other tools, its limit `tool_calls`",
         ),
-        ("while True: the_probe(do='spin')", "limit: time"),
-        ("while True: pass", "limit: time"),
+        ("while True: the_probe(do='spin')", "limit: time (2s)"),
+        ("while True: pass", "limit: time (2s)"),
         ("def f(): return the_probe(do='echo', text='x') + f()\nf()", "`tool_calls`"),
         ("async def f(): return await f()\nawait f()", "RecursionError"),
         ("x = []\nwhile True: x.append(the_probe(do='output', bytes=1_000_000))", "limit: "),
@@ -477,7 +482,8 @@ fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
     thread::scope(|scope| {
         for (code, expected) in hostile {
             scope.spawn(move || {
-                let result = call("python", json!({ "code": code }));
+                let tool = if expected.ends_with("(2s)") { "hasty" } else { "python" };
+                let result = call(tool, json!({ "code": code }));
                 ended.fetch_add(1, Ordering::Relaxed);
                 assert!(text(&result).contains(expected), "{code}: {}", text(&result));
                 assert_eq!(result["isError"], true, "{code}: {}", text(&result));

@@ -43,7 +43,7 @@ fn the_extension_says_the_format_and_numbers_keep_their_digits() {
 
 #[test]
 fn rows_of_a_large_file_are_read_one_by_one() {
-    let workspace = Workspace::with_toolsets(&["data"]);
+    let workspace = Workspace::with_toolsets(&["data"]).with_time();
     // More than the memory of a call.
     workspace.file("a.csv", "n,text\n".to_owned() + &"1,of no interest at all\n".repeat(3_000_000));
     workspace.file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(2_500_000));

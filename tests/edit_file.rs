@@ -41,7 +41,7 @@ fn a_link_that_leads_out_is_not_edited() {
 
 #[test]
 fn a_huge_file_is_edited_or_refused_within_the_memory_of_a_call() {
-    let workspace = Workspace::of_files();
+    let workspace = Workspace::of_files().with_time();
     let edit = |path: &str| {
         let edits = json!([{ "old_text": "needle", "new_text": "pin" }]);
         workspace.tool("edit_file", &json!({ "path": path, "edits": edits }), &[])

@@ -12,7 +12,7 @@ fn a_text_and_a_file_are_hashed() {
 
 #[test]
 fn a_file_larger_than_the_memory_of_a_call_is_hashed() {
-    let workspace = Workspace::with_toolsets(&["text"]);
+    let workspace = Workspace::with_toolsets(&["text"]).with_time();
     workspace.file("large", vec![0; 100 << 20]);
     let hash = workspace.run(&["run", "hash_text", "path=large"]).success();
     // Of `head -c 100M /dev/zero | sha256sum`.

@@ -36,11 +36,12 @@ fn kill_at(workspace: &Workspace, call: &Call, name: &str) -> bool {
                 event.file_name().is_some_and(|it| it.to_bytes().starts_with(name.as_bytes()));
         }
         if is_made || has_ended {
-            // One that has just ended is not there to be killed.
-            let _ = child.kill();
-            return child.wait().unwrap().signal() == Some(Signal::KILL.as_raw());
+            break;
         }
     }
+    // One that has just ended is not there to be killed.
+    let _ = child.kill();
+    child.wait().unwrap().signal() == Some(Signal::KILL.as_raw())
 }
 
 struct Call {

@@ -43,7 +43,7 @@ fn a_directory_is_listed_with_what_is_left_out() {
 
 #[test]
 fn of_a_hundred_thousand_entries_a_page_is_shown() {
-    let workspace = Workspace::with_toolsets(&["files"]);
+    let workspace = Workspace::with_toolsets(&["files"]).with_time();
     let directory = workspace.path("many");
     fs::create_dir(&directory).unwrap();
     for number in 0..100_000 {

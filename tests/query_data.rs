@@ -36,7 +36,7 @@ fn parts_of_a_document_are_found_and_numbers_keep_their_digits() {
 
 #[test]
 fn json_lines_are_read_one_by_one_and_other_documents_have_a_limit() {
-    let workspace = Workspace::with_toolsets(&["data"]);
+    let workspace = Workspace::with_toolsets(&["data"]).with_time();
     workspace.file("a.jsonl", "{\"n\":1,\"text\":\"of no interest\"}\n".repeat(600_000) + "{\"n\":2}\n");
     check(&workspace, &["path=a.jsonl", "query=select(.n == 2).n"], "{\"results\":[2]}");
     workspace.file("a.json", format!("\"{}\"", "x".repeat(17 << 20)));
@@ -45,7 +45,7 @@ fn json_lines_are_read_one_by_one_and_other_documents_have_a_limit() {
 
 #[test]
 fn a_document_of_four_megabytes_fits_the_memory_of_a_call() {
-    let workspace = Workspace::with_toolsets(&["data"]);
+    let workspace = Workspace::with_toolsets(&["data"]).with_time();
     let record = json!({ "id": 0.7182818284590452, "name": "user", "tags": ["a", "b", "c", "d"] });
     workspace.file("a.json", format!("[{}0]", format!("{record},").repeat(57_000)));
     check(&workspace, &["path=a.json", "query=.[0].tags[1]"], "{\"results\":[\"b\"]}");

@@ -70,7 +70,7 @@ fn a_file_that_may_not_be_read_is_said_so() {
 
 #[test]
 fn a_huge_file_is_read_in_pieces_and_within_the_memory_of_a_call() {
-    let workspace = Workspace::with_toolsets(&["files"]);
+    let workspace = Workspace::with_toolsets(&["files"]).with_time();
     let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n";
     workspace.file("huge", line.repeat(2_000_000));
     workspace.file("one line", "x".repeat(20_000_000));

@@ -94,7 +94,7 @@ fn a_line_that_is_too_long_for_memory_is_said_and_the_rest_is_found() {
 
 #[test]
 fn a_large_file_of_short_lines_is_searched_in_little_memory() {
-    let workspace = Workspace::with_toolsets(&["search"]);
+    let workspace = Workspace::with_toolsets(&["search"]).with_time();
     workspace.file("large.txt", "a line of no interest\n".repeat(4_000_000) + "needle\n");
     check(&workspace, &["pattern=needle"], "large.txt\n4000001:needle");
 }

@@ -117,6 +117,12 @@ impl Workspace {
         workspace
     }
 
+    /// The same workspace, with as much time for a call as it takes on a busy machine.
+    pub(crate) fn with_time(self) -> Self {
+        self.own_config("[limits]\ntime = \"1h\"\n");
+        self
+    }
+
     /// The same workspace, whose files count once they are trusted, as for a person.
     pub(crate) fn untrusted(mut self) -> Self {
         self.is_trusted = false;
