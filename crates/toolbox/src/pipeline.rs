@@ -37,10 +37,11 @@ use crate::invocation::{
 use crate::marks::{self, Marks};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
+use crate::resolve;
 use crate::scope::{Callable, Via};
 use crate::script;
 use crate::temporary::Temporary;
-use crate::tool::{self, Tool};
+use crate::tool::Tool;
 use crate::{Inner, Toolbox, served};
 
 /// How many questions a tool may ask for one call; for each it is run again.
@@ -343,12 +344,12 @@ enum ArgumentSchema {
 /// where it had to be asked for them.
 fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resolved, ToolboxError> {
     let find = |name: &str| -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
-        tool::resolve(inner, inner.find(name)?, &context.run)
+        resolve::resolve(inner, inner.find(name)?, &context.run)
     };
     Ok(match target {
         Target::Tool(name) => {
             let (tool, component) = find(&name)?;
-            let adapter = tool::adapter(&tool.source);
+            let adapter = resolve::adapter(&tool.source);
             let schema = ArgumentSchema::Tool;
             let name = Cow::Owned(name);
             Resolved { name, tool, schema, adapter, is_granted: true, component }
@@ -371,8 +372,8 @@ fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resol
             Resolved { name, tool, schema, adapter: None, is_granted: true, component }
         }
         Target::Builtin(name) => {
-            let tool = tool::resolve_builtin(inner, name)?;
-            let adapter = tool::adapter(&tool.source);
+            let tool = resolve::resolve_builtin(inner, name)?;
+            let adapter = resolve::adapter(&tool.source);
             let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
             Resolved { name, tool, schema, adapter, is_granted: false, component: None }
         }
