@@ -84,3 +84,53 @@ fn what_is_planted_while_a_person_agrees_is_not_trusted_with_it() {
     command(&workspace, &["add", "FILE", "--yes", "--name", "second"]);
     assert!(!runs(&workspace, "evil") && !runs(&workspace, "second"));
 }
+
+#[test]
+fn a_tool_is_updated_and_removed_where_its_workspace_is_not_trusted() {
+    let workspace = workspace();
+    command(&workspace, &["add", "FILE", "--yes"]).success();
+    workspace.run(&["trust", "--revoke"]).success();
+    assert!(!runs(&workspace, "weather"));
+    let same = command(&workspace, &["update", "weather"]);
+    assert_eq!(same.success(), "weather is as it was recorded.\n");
+    component(&workspace, "Tells more.");
+    let updated = command(&workspace, &["update", "weather", "FILE", "--yes"]);
+    assert!(
+        updated.stdout.contains("- Tells the weather.\n  + Tells more."),
+        "{}",
+        updated.shown()
+    );
+    assert!(updated.stdout.ends_with("Recorded weather in .kitbag/kitbag.lock.\n"));
+    let note = "the workspace is not trusted, so that the tool does not run yet; `kitbag trust` shows \
+                all that the workspace asks\n";
+    assert_eq!((updated.code, &*updated.stderr), (0, note));
+    // It trusts nothing by itself.
+    assert!(!runs(&workspace, "weather"));
+    workspace.run(&["trust", "--yes"]).success();
+    assert!(runs(&workspace, "weather"));
+    workspace.run(&["trust", "--revoke"]).success();
+    let removed = command(&workspace, &["remove", "weather"]);
+    assert_eq!((removed.code, &*removed.stderr), (0, ""), "{}", removed.shown());
+    assert!(!workspace.path(".kitbag/tools/weather.wasm").exists());
+    for file in ["config.toml", "kitbag.lock"] {
+        let text = fs::read_to_string(workspace.path(".kitbag").join(file)).unwrap();
+        assert!(!text.contains("weather"), "{file}: {text}");
+    }
+    // What was not added says so, trusted or not.
+    let refused = command(&workspace, &["remove", "weather"]);
+    assert!(refused.stderr.contains("there is no tool `weather`"), "{}", refused.shown());
+}
+
+#[test]
+fn an_addition_that_was_stopped_is_finished_where_it_ended_the_trust() {
+    let workspace = workspace();
+    command(&workspace, &["add", "FILE", "--yes", "--name", "first"]).success();
+    command(&workspace, &["add", "FILE", "--yes"]).success();
+    // As after a kill before the component was there: what is written was not trusted yet.
+    fs::remove_file(workspace.path(".kitbag/tools/weather.wasm")).unwrap();
+    assert!(!runs(&workspace, "first"));
+    let again = command(&workspace, &["add", "FILE", "--yes"]);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    workspace.run(&["trust", "--yes"]).success();
+    assert!(runs(&workspace, "first") && runs(&workspace, "weather"));
+}

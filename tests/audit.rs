@@ -253,3 +253,20 @@ fn no_tool_reads_or_changes_the_log() {
     assert!(fs::read(file(&workspace)).unwrap().starts_with(&before));
     verify(&workspace);
 }
+
+#[test]
+fn the_log_is_read_whatever_is_wrong_with_a_workspace() {
+    let workspace = Workspace::with_toolsets(&["calc"]).untrusted();
+    calculate(&workspace, "1+1").success();
+    workspace.config("[tools.a]\nwasm = \"https:\n");
+    assert_eq!(workspace.run(&["list"]).code, 4);
+    assert_eq!(logged(&workspace, &[]).len(), 1);
+    for command in [&["audit"][..], &["audit", "verify"], &["audit", "head"]] {
+        let run = workspace.run(command);
+        assert_eq!((run.code, &*run.stderr), (0, ""), "{command:?}: {}", run.shown());
+    }
+    // Nor does one that is not trusted add to what is read.
+    workspace.config("[knowledge.keys]\nsubjects = \"~\"\n");
+    assert_ne!(workspace.run(&["list"]).stderr, "");
+    assert_eq!(workspace.run(&["audit", "verify"]).stderr, "");
+}

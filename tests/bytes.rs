@@ -55,6 +55,26 @@ fn configuration_gives_a_tool_from_bytes_its_grants_and_limits() {
 }
 
 #[test]
+fn what_narrows_a_tool_from_bytes_counts_in_a_workspace_that_is_not_trusted() {
+    let workspace = Workspace::new().untrusted();
+    workspace.config(
+        "[tools.probe]\ndescription = \"theirs\"\n\
+         [tools.probe.grants]\n\
+         filesystem = [{ host = \".\", guest = \"/out\", mode = \"rw\" }]\n\
+         [tools.probe.limits]\noutput = \"1KiB\"\n",
+    );
+    let kitbag = workspace.builder().component("probe", bytes("probe")).build().unwrap();
+    let got = kitbag.call_in_test("probe", json!({ "do": "echo", "text": "x".repeat(3000) }));
+    assert!(got.ends_with("[cut by kitbag: this answer had 3000 bytes]"), "{got}");
+    let write = json!({ "do": "write", "path": "/out/a.txt", "text": "x" });
+    let got = kitbag.call_in_test("probe", write);
+    assert!(got.contains("refused"), "{got}");
+    assert!(!workspace.path("a.txt").exists());
+    let description = kitbag.toolbox().tool("probe").unwrap().description.unwrap().value;
+    assert!(!description.contains("theirs"), "{description}");
+}
+
+#[test]
 fn a_tool_from_bytes_is_compiled_once_and_found_in_the_cache() {
     let workspace = Workspace::with_own_cache();
     let build = || workspace.builder().component("probe", bytes("probe")).build().unwrap();

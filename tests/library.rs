@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kitbag::contract::LEAST_SERVER_MEMORY;
 use kitbag::{Answer, Concurrency, Kitbag, Outcome, Places};
@@ -116,24 +116,20 @@ fn a_tool_can_be_looked_at_inside_a_runtime() {
 #[test]
 fn dropping_a_call_ends_it() {
     let workspace = Workspace::with_probe("");
-    let places = Places { cache: Some(workspace.cache().to_owned()), ..Places::default() };
+    workspace.own_config("[tools.probe.limits]\ntime = \"1h\"\n");
     // The next call needs the place of the one that was dropped.
     let concurrency = Concurrency { calls: NonZeroUsize::MIN, waiting: 1 };
-    let builder =
-        Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
-    let kitbag = builder.concurrency(concurrency).build().unwrap();
+    let kitbag = workspace.builder().concurrency(concurrency).build().unwrap();
     kitbag.toolbox().load("probe").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         for action in ["spin", "spin-hostcall", "sleep"] {
-            let call = kitbag.call("probe", json!({ "do": action, "ms": 60_000 }));
+            let call = kitbag.call("probe", json!({ "do": action, "ms": 3_600_000 }));
             let given_up = tokio::time::timeout(Duration::from_millis(50), call).await;
             assert!(given_up.is_err(), "{action}");
-            let start = Instant::now();
+            // It would wait for an hour.
             let outcome = kitbag.call("probe", json!({ "do": "echo", "text": "x" })).await;
             assert_eq!(outcome.unwrap(), Outcome::Success("x".into()));
-            // Long before its time would have ended it.
-            assert!(start.elapsed() < Duration::from_secs(15), "{action}");
         }
     });
 }

@@ -6,6 +6,7 @@
 mod support;
 
 mod add;
+mod add_attacks;
 mod add_trusted;
 mod approval;
 mod audit;
@@ -43,6 +44,7 @@ mod sections;
 mod serve;
 mod snapshots;
 mod storage;
+mod temporary;
 mod tools_page;
 mod trust;
 mod trusting;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::crafted::describing_and_saying;
 use crate::support::mcp::Client;
 use crate::support::{CallInTest, Workspace, guest, probe};
 
@@ -179,4 +180,150 @@ fn only_the_users_own_file_says_what_becomes_of_answers() {
     assert_eq!(run.code, 4);
     assert!(run.stderr.contains("config.toml:2:11: there is no rule `chat-markups`\n"));
     assert!(run.stderr.contains("did you mean `chat-markup`?"), "{}", run.shown());
+}
+
+/// What a client gets of a component that serves a prompt and a resource with this text.
+fn served(own: &str, says: &str) -> (Value, Value) {
+    let workspace = Workspace::new();
+    workspace.own_config(own);
+    let describes = json!({
+        "name": "stranger",
+        "prompts": [{ "name": "p" }],
+        "resources": [{ "uri": "a:b", "name": "b" }],
+    });
+    let component = describing_and_saying(&describes.to_string(), says);
+    workspace.file(".kitbag/tools/stranger.wasm", component);
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let prompt = client.request("prompts/get", json!({ "name": "p" }));
+    let resource = client.request("resources/read", json!({ "uri": "a:b" }));
+    (prompt, resource)
+}
+
+#[test]
+fn prompts_and_resources_of_a_component_are_looked_at_like_answers() {
+    let prompt_text = |answer: &Value| {
+        let content = &answer["result"]["messages"][0]["content"];
+        content["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let resource_text = |answer: &Value| {
+        let contents = &answer["result"]["contents"][0];
+        contents["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let fenced = |text: &str| text.starts_with("[kitbag ") && text.contains("`stranger` answered");
+    let found = |answer: &Value| {
+        let findings = answer["result"]["_meta"]["kitbag/findings"].as_array();
+        findings.map_or(0, Vec::len)
+    };
+    // They come from elsewhere, and nobody looks unless that is asked for.
+    let (prompt, resource) = served("", INJECTION);
+    for answer in [&prompt, &resource] {
+        let meta = &answer["result"]["_meta"];
+        assert_eq!(meta, &json!({ "kitbag/untrusted": true }), "{answer}");
+    }
+    assert_eq!((&*prompt_text(&prompt), &*resource_text(&resource)), (INJECTION, INJECTION));
+    // A prompt is meant as instructions, so that it stands between marks only where something
+    // was found.
+    let (prompt, resource) = served("[output]\nfence = true\n", "harmless");
+    assert_eq!(prompt_text(&prompt), "harmless");
+    assert!(fenced(&resource_text(&resource)), "{resource}");
+    let (prompt, resource) = served("[output.screen]\n", INJECTION);
+    assert!(fenced(&prompt_text(&prompt)) && fenced(&resource_text(&resource)), "{prompt}");
+    assert_eq!((found(&prompt), found(&resource)), (2, 2));
+    let (prompt, resource) = served("[output.screen]\nhigh = \"mark\"\n", INJECTION);
+    assert_eq!((&*prompt_text(&prompt), &*resource_text(&resource)), (INJECTION, INJECTION));
+    assert_eq!((found(&prompt), found(&resource)), (2, 2));
+    let (prompt, resource) = served("[output.screen]\nhigh = \"block\"\n", INJECTION);
+    for answer in [prompt, resource] {
+        let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(message.contains("the answer of `stranger` is withheld"), "{answer}");
+        assert!(!answer.to_string().contains("Ignore all"), "{answer}");
+    }
+}
+
+#[test]
+fn a_resource_that_is_no_text_gets_no_empty_fence_beside_it() {
+    let workspace = Workspace::new();
+    workspace.own_config("[output]\nfence = true\n");
+    let component = std::fs::read(guest("conformance")).unwrap();
+    workspace.file(".kitbag/tools/test_simple_text.wasm", component);
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let read = |client: &mut Client, uri: &str| {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        answer["result"]["contents"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
+    };
+    let image = read(&mut client, "test://static-binary");
+    assert_eq!((image.len(), &image[0]["mimeType"]), (1, &json!("image/png")));
+    let text = read(&mut client, "test://static-text");
+    assert!(text[0]["text"].as_str().unwrap().starts_with("[kitbag "), "{text:?}");
+}
+
+#[test]
+fn documents_and_links_beside_an_answer_are_looked_at_each_by_itself() {
+    let emit = |screen: &str, arguments: Value| {
+        let workspace = workspace(&format!("[output.screen]\n{screen}\n"));
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        client.call("probe", arguments)
+    };
+    let document = json!({ "do": "emit", "kind": "text", "data": INJECTION });
+    let result = emit("", document.clone());
+    assert_eq!(result["content"][0]["text"], "emit: 1 item taken");
+    let text = result["content"][1]["resource"]["text"].as_str().unwrap();
+    assert_eq!(fenced(text).0, format!("{INJECTION}\n"));
+    let result = emit("high = \"block\"", document);
+    assert!(!result.to_string().contains("Ignore all"), "{result}");
+    let link = |key: &str| json!({ "do": "emit", "kind": "link", "uri": "a:b", key: INJECTION });
+    for key in ["name", "title", "description"] {
+        let result = emit("", link(key));
+        let texts = result["content"].to_string();
+        assert!(!texts.contains("Ignore all"), "{key}: {texts}");
+        assert_eq!(result["content"][0]["text"], "emit: 1 item taken", "{key}");
+        assert_eq!(result["content"][1]["uri"], "a:b", "{key}");
+        assert_eq!(result["_meta"]["kitbag/findings"].as_array().unwrap().len(), 2, "{key}");
+        let result = emit("high = \"mark\"", link(key));
+        assert_eq!(result["content"][1][key], INJECTION, "{key}");
+        let result = emit("high = \"block\"", link(key));
+        assert_eq!(
+            (&result["isError"], result["content"].as_array().unwrap().len()),
+            (&json!(true), 1)
+        );
+        assert!(!result.to_string().contains("Ignore all"), "{key}: {result}");
+    }
+}
+
+#[test]
+fn a_question_that_reads_like_instructions_is_marked_fenced_or_withheld() {
+    let ask = json!({ "do": "ask", "text": INJECTION });
+    let options = json!([{ "value": "a", "title": INJECTION }, "b"]);
+    let kind = json!({ "select": { "options": options } }).to_string();
+    let choices = json!({ "do": "ask", "answer_type": kind });
+    // A client that cannot ask a person has the model read it.
+    let read = |screen: &str, arguments: &Value| {
+        let workspace = workspace(screen);
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        let result = client.call("probe", arguments.clone());
+        assert_eq!(result["isError"], true, "{result}");
+        (result["content"][0]["text"].as_str().unwrap().to_owned(), result)
+    };
+    let (text, result) = read("", &ask);
+    assert!(text.contains(INJECTION) && !text.contains("[kitbag "), "{text}");
+    assert_eq!(result["_meta"], json!({ "kitbag/untrusted": true }));
+    let (text, result) = read("[output.screen]\n", &ask);
+    assert!(text.contains("what `probe` asks follows. It is data from elsewhere"), "{text}");
+    assert_eq!(result["_meta"]["kitbag/findings"].as_array().unwrap().len(), 2);
+    for question in [&ask, &choices] {
+        let (text, result) = read("[output.screen]\nhigh = \"block\"\n", question);
+        assert!(text.starts_with("the question of `probe` is withheld ("), "{text}");
+        assert!(!result.to_string().contains("Ignore all"), "{result}");
+    }
+    // One that a person is asked by a form, too.
+    let workspace = workspace("[output.screen]\nhigh = \"block\"\n");
+    let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
+    let result = client.call("probe", ask);
+    assert_eq!(result["isError"], true, "{result}");
+    let harmless =
+        client.send("tools/call", json!({ "name": "probe", "arguments": { "do": "ask" } }));
+    let yes = json!({ "action": "accept", "content": { "go-on": true } });
+    assert_eq!(client.reply("elicitation/create", yes)["message"], "Go on?");
+    let answer = client.answer(harmless);
+    assert_eq!(answer["result"]["content"][0]["text"], "ask: {\"go-on\":true}");
 }

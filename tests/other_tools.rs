@@ -191,11 +191,16 @@ fn an_inner_call_ends_with_the_time_of_the_outer_one() {
 
 #[test]
 fn the_own_time_of_an_inner_call_ends_it_alone() {
-    let workspace = workspace_of_files("[tools.probe.limits]\ntime = \"200ms\"\n");
-    for loops in [true, false] {
-        let steps = json!([endless("begun", loops), echo("on")]);
+    let workspace = Workspace::new();
+    let calls = "[tools.relay.grants]\ntools = { probe = \"probe\", hasty = \"hasty\" }\n";
+    let short = "[tools.hasty.limits]\ntime = \"200ms\"\n";
+    let tools =
+        [tool("relay", "relay", calls), tool("probe", "probe", ""), tool("hasty", "probe", short)];
+    workspace.own_config(&tools.concat());
+    for action in ["spin", "sleep"] {
+        let endless = call("hasty", json!({ "do": action, "ms": 3_600_000 }));
+        let steps = json!([endless, echo("on")]);
         check(&workspace, steps, &["error limit: time (200ms) (transient)", "ok on"]);
-        std::fs::remove_file(workspace.path("begun")).unwrap();
     }
 }
 

@@ -294,14 +294,18 @@ fn a_tool_that_is_compiled_is_one_line_on_a_terminal_that_goes_away() {
         // As if another process compiled it, for as long as the test likes.
         let mut claim = Some(workspace.claim());
         let (stdout, shown) = on_a_watched_terminal(&workspace, command, "", |shown| {
-            if shown.ends_with(" 1 s") {
+            if shown.ends_with(" s") {
                 drop(claim.take());
             }
         });
         assert!(stdout.starts_with(expected), "{command:?}: {stdout}");
         let lines: Vec<_> = shown.split("\u{1b}[K").collect();
         let line = "compiling tiny.wasm (1 KiB)";
-        assert_eq!(lines[..3], ["", line, &format!("{line} 1 s")], "{command:?}: {shown:?}");
+        assert_eq!(lines[..2], ["", line], "{command:?}: {shown:?}");
+        // It counts seconds, of which a busy machine may leave some out.
+        let seconds = lines[2].strip_prefix(line).and_then(|it| it.strip_suffix(" s"));
+        let seconds = seconds.and_then(|it| it.trim_start().parse().ok());
+        assert!(seconds.is_some_and(|seconds: u32| seconds >= 1), "{command:?}: {shown:?}");
         assert_eq!(lines.last(), Some(&""), "{command:?}: {shown:?}");
     }
     // From the cache there is nothing to tell, and it costs no line.

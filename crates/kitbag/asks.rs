@@ -2,7 +2,7 @@
 
 use kitbag_config::{Config, OFF_BY_DEFAULT, Problem, Tool, ToolSource};
 use kitbag_contract::text::shown;
-use kitbag_files::canonical;
+use kitbag_files::{ProtectedNames, canonical};
 use kitbag_policy::{Access, DirectoryGrant, HttpGrant, Kind, SecretGrant, VariableGrant};
 use kitbag_policy::{StorageGrant, ToolGrants as CallableTools};
 
@@ -120,7 +120,10 @@ fn directory(config: &Config, grant: &DirectoryGrant) -> String {
         let globs = grant.include.join("`, `");
         line.push_str(&format!(", with what looks like a secret: `{}`", shown(&globs)));
     }
-    if let (Access::ReadWrite, Some(protected)) = (grant.access, &grant.protected) {
+    let has_list = |names: &&Vec<String>| !names.iter().any(|it| it == ProtectedNames::BUILT_IN);
+    if let (Access::ReadWrite, Some(protected)) =
+        (grant.access, grant.protected.as_ref().filter(has_list))
+    {
         line.push_str(", with the files by which other programs run something");
         if !protected.is_empty() {
             line.push_str(&format!(", but not `{}`", shown(&protected.join("`, `"))));
@@ -136,7 +139,12 @@ fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
     match source {
         ToolSource::Local(local) if is_own(config, tool) => {
             let path = canonical(&local.wasm.value);
-            lines.push(format!("tool `{name}` runs {}", place(config, &path)));
+            let mut line = format!("tool `{name}` runs {}", place(config, &path));
+            if local.dev.value {
+                let by = &local.dev.origin;
+                line.push_str(&format!(", and each later build of it (`dev = true`, {by})"));
+            }
+            lines.push(line);
         }
         ToolSource::Script(script) if is_own(config, tool) => {
             lines.push(format!("tool `{name}` runs {}", place(config, &script.path.value)));

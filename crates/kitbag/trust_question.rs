@@ -198,7 +198,7 @@ fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, Tr
     for (name, path) in config.workspace_components() {
         record.components.insert(name, component(&path, &owners)?);
     }
-    record.places = config.places_outside();
+    record.places = config.named_places();
     Ok(record)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each test of a protection is an attack on it.
 
+mod clients;
 mod command_line;
 mod inner;
 mod library;

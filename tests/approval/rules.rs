@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::{content, probe, workspace};
 use crate::support::{Run, Workspace, guest};
 
@@ -192,4 +194,39 @@ fn a_rule_decides_on_questions_of_a_class_whatever_answers_are_set() {
         "{}",
         wrong.shown()
     );
+}
+
+#[test]
+fn a_class_is_meant_in_any_case_and_no_name_near_it_is() {
+    let workspace = Workspace::new();
+    let own = |rules: &str| {
+        let answers = "[tools.probe.answers]\ngo-on = true\n";
+        workspace.own_config(&format!("[approve.classes]\n{rules}{}{answers}", probe("")));
+    };
+    let ask =
+        |kind: &str| workspace.run(&["run", "probe", "do=ask", &format!("answer_type={kind}")]);
+    let of_class = |class: &str| ask(&json!({ "boolean": {}, "class": class }).to_string());
+    for rule in ["\"db:drop\" = \"deny\"\n", "\"DB:Drop\" = \"deny\"\n", "\"dB:*\" = \"deny\"\n"] {
+        own(rule);
+        for class in ["db:drop", "DB:DROP", "Db:dRop"] {
+            assert_eq!(of_class(class).code, 10, "{rule}: {class}");
+        }
+    }
+    // Another class is another one, by however little; what is no class ends the call.
+    own("\"db:drop\" = \"deny\"\n");
+    for class in ["db:drop2", "db:dro", "db.drop", "db:drop:", "xdb:drop", "db"] {
+        assert_eq!(of_class(class).success(), "ask: {\"go-on\":true}\n", "{class}");
+    }
+    for class in
+        ["db:drop ", " db:drop", "db:dr\u{43e}p", "db:drop\u{200b}", "db:drop\n", "db:*", "*"]
+    {
+        let run = of_class(class);
+        assert_eq!((run.code, &*run.stdout), (7, ""), "{class:?}: {}", run.shown());
+    }
+    // A tool that says nothing of what it is about is stopped by no class, but by `approve`.
+    assert_eq!(ask("boolean").success(), "ask: {\"go-on\":true}\n");
+    assert_eq!(of_class("db:list").success(), "ask: {\"go-on\":true}\n");
+    own("\"*\" = \"deny\"\n");
+    assert_eq!(of_class("db:list").code, 10);
+    assert_eq!(ask("boolean").success(), "ask: {\"go-on\":true}\n");
 }

@@ -10,11 +10,11 @@ use crate::support::Workspace;
 use crate::support::http::HttpServer;
 use crate::support::mcp::Client;
 
-fn forms() -> Value {
+pub(super) fn forms() -> Value {
     json!({ "elicitation": {} })
 }
 
-fn accept(answer: &str) -> Value {
+pub(super) fn accept(answer: &str) -> Value {
     json!({ "action": "accept", "content": { "approve": answer } })
 }
 
@@ -22,12 +22,13 @@ fn call(arguments: &Value) -> Value {
     json!({ "name": "probe", "arguments": arguments })
 }
 
-fn text(answer: &Value) -> String {
+pub(super) fn text(answer: &Value) -> String {
     let result = if answer.get("result").is_some() { &answer["result"] } else { answer };
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-const REFUSED: &str = "the call of `probe` was not approved: the user said no; nothing was done";
+pub(super) const REFUSED: &str =
+    "the call of `probe` was not approved: the user said no; nothing was done";
 
 #[test]
 fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
@@ -88,7 +89,7 @@ fn asked(client: &mut Client, arguments: &Value) -> (Value, String, Value) {
     (result["requestState"].clone(), id.clone(), request["params"].clone())
 }
 
-fn resumed(arguments: &Value, state: &Value, id: &str, response: Value) -> Value {
+pub(super) fn resumed(arguments: &Value, state: &Value, id: &str, response: Value) -> Value {
     let mut params = call(arguments);
     if !state.is_null() {
         params["requestState"] = state.clone();
@@ -256,13 +257,13 @@ fn a_tool_asks_no_question_under_an_id_of_the_hosts() {
 }
 
 /// A client over HTTP with a session of its own.
-struct Session<'a> {
+pub(super) struct Session<'a> {
     server: &'a HttpServer,
     headers: String,
 }
 
 impl<'a> Session<'a> {
-    fn begin(server: &'a HttpServer) -> Self {
+    pub(super) fn begin(server: &'a HttpServer) -> Self {
         let base =
             "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -283,12 +284,28 @@ impl<'a> Session<'a> {
         session
     }
 
+    /// Sends a message, without waiting for anything but that it was taken.
+    pub(super) fn send(&self, message: &Value) -> u16 {
+        self.server.send("POST", "/mcp", &self.headers, &message.to_string()).status
+    }
+
     /// Makes a call, answers the person's form if there is one, and gives whether there was one
     /// and what the call came to.
     fn call(&self, arguments: &Value, reply: &Value) -> (bool, String) {
+        let mut was_asked = false;
+        let text = self.call_with(call(arguments), |id| {
+            was_asked = true;
+            let reply = json!({ "jsonrpc": "2.0", "id": id, "result": reply });
+            assert_eq!(self.send(&reply), 202);
+        });
+        (was_asked, text)
+    }
+
+    /// Makes a call, and gives what it came to. `asked` gets the id of each form that is shown.
+    pub(super) fn call_with(&self, params: Value, mut asked: impl FnMut(&Value)) -> String {
         use std::io::Write;
         let message =
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(arguments) });
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         let body = message.to_string();
         let mut stream = TcpStream::connect(self.server.address).unwrap();
         let head = format!(
@@ -299,18 +316,14 @@ impl<'a> Session<'a> {
         );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
-        let mut was_asked = false;
         for line in BufReader::new(stream).lines() {
             let line = line.unwrap();
             let Some(data) = line.strip_prefix("data:") else { continue };
             let Ok(message) = serde_json::from_str::<Value>(data) else { continue };
             if message["method"] == "elicitation/create" {
-                was_asked = true;
-                let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": reply });
-                let sent = self.server.send("POST", "/mcp", &self.headers, &reply.to_string());
-                assert_eq!(sent.status, 202, "{sent:?}");
+                asked(&message["id"]);
             } else if message["id"] == 1 {
-                return (was_asked, text(&message));
+                return text(&message);
             }
         }
         panic!("no answer");

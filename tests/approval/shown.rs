@@ -2,9 +2,13 @@
 
 use std::fs;
 
-use super::{content, workspace, write};
+use serde_json::json;
+
+use super::server::{accept, forms};
+use super::{content, probe, workspace, write};
 use crate::calls::on_a_terminal;
 use crate::support::Workspace;
+use crate::support::mcp::Client;
 
 /// Has a person refuse the call and gives the lines behind bars that they saw.
 fn barred(workspace: &Workspace, tool: &str, arguments: &serde_json::Value) -> Vec<String> {
@@ -223,6 +227,22 @@ fn a_tool_that_loops_or_traps_when_it_renders_is_asked_about_all_the_same() {
 }
 
 #[test]
+fn a_tool_that_may_run_for_an_hour_does_not_keep_a_person_waiting_for_its_rendering() {
+    let workspace = Workspace::new();
+    let probe = probe("approve = \"always\"\n");
+    workspace.own_config(&format!("{probe}[tools.probe.limits]\ntime = \"1h\"\n"));
+    let mut client = Client::with_handshake(&workspace, forms());
+    let mut arguments = write("a.txt", "x");
+    arguments["rendered"] = "spin".into();
+    let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    let asked = client.reply("elicitation/create", accept("no"));
+    let message = asked["message"].as_str().unwrap();
+    assert!(message.contains("| The tool ran into the limit `time` when"), "{message}");
+    client.answer(id);
+    assert_eq!(content(&workspace, "a.txt"), None);
+}
+
+#[test]
 fn a_rendering_has_no_grants() {
     let workspace = workspace("\"always\"");
     let shown = barred(&workspace, "probe", &write("a.txt", "x"));
@@ -233,8 +253,20 @@ fn a_rendering_has_no_grants() {
 fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
     let workspace = files();
     let content: String = (0..2_000).map(|line| format!("line {line}\n")).collect();
-    let arguments = serde_json::json!({ "path": "long.txt", "content": content });
+    let arguments = json!({ "path": "long.txt", "content": content });
     let shown = barred(&workspace, "write_file", &arguments);
     assert!(shown.len() < 200, "{}", shown.len());
     assert!(shown.last().unwrap().ends_with("more bytes are not shown]"), "{shown:?}");
+    // One line without end, and a tool that says too much of its own call.
+    let workspace = self::workspace("\"always\"");
+    let shown = barred(&workspace, "probe", &write("a.txt", &"x".repeat(100_000)));
+    assert!(shown.iter().map(String::len).sum::<usize>() < 10_000);
+    let is_cut = |line: &String| line.ends_with("more bytes are not shown]");
+    assert!(shown.iter().any(is_cut), "{shown:?}");
+    let mut arguments = write("a.txt", "x");
+    arguments["rendered"] = "y".repeat(5_000).into();
+    let shown = barred(&workspace, "probe", &arguments);
+    let says = shown.iter().find(|line| line.starts_with("The tool itself says: ")).unwrap();
+    assert!(says.len() < 1_100, "{}", says.len());
+    assert!(is_cut(shown.last().unwrap()), "{shown:?}");
 }

@@ -60,6 +60,8 @@ fn attacks() -> Vec<Value> {
         between("rename", ".bashrc", "aside"),
         between("rename", "notes.txt", ".zshrc"),
         between("rename", "notes.txt", ".vscode/launch.json"),
+        between("rename", "notes.txt", "made/mine.Code-Workspace"),
+        write("mine.code-workspace", "evil"),
         json!({ "do": "symlink", "target": "notes.txt", "path": ".zshrc" }),
         // A directory that gets the name, or gives it up.
         between("rename", "meta", "made/.vscode"),
@@ -126,6 +128,21 @@ fn each_of_these_ways_works_where_the_grant_protects_nothing() {
         // The file system itself tells capitals apart.
         assert!(!got.contains("not-permitted"), "{attack}: {got}");
     }
+}
+
+#[test]
+fn a_grant_adds_names_to_those_of_the_list() {
+    let workspace =
+        workspace(", protected = [\"default\", \"AGENTS.md\", \"CLAUDE.md\", \"*.mk\"]");
+    let kitbag = workspace.kitbag();
+    for path in [".envrc", "made/agents.md", "CLAUDE.md", "rules.mk", "a.code-workspace"] {
+        let got = kitbag.call_in_test("probe", write(path, "evil"));
+        assert!(got.ends_with("refused (not-permitted)"), "{path}: {got}");
+    }
+    // Without that they are documents of the project like others.
+    let workspace = self::workspace("");
+    let got = workspace.kitbag().call_in_test("probe", write("AGENTS.md", "fine"));
+    assert!(got.starts_with("write "), "{got}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Attempts;
-use crate::support::{CallInTest, Workspace, block_on, snapshot};
+use crate::support::{CallInTest, Workspace, block_on, guest, snapshot};
 
 #[test]
 fn what_a_tool_tells_without_end_is_cut_and_then_dropped() {
@@ -112,21 +112,24 @@ fn a_tool_gives_no_more_than_a_thousand_items() {
 
 #[test]
 fn a_tool_that_breaks_off_has_given_nothing() {
-    let workspace = Workspace::with_probe("[tools.probe.limits]\ntime = \"500ms\"\n");
+    let workspace = Workspace::with_probe(&format!(
+        "[tools.hasty]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"500ms\"\n",
+        guest("probe"),
+    ));
     let (kitbag, heard) = workspace.kitbag_with_ears();
-    for (then, expected) in [
-        ("spin", "limit: time (500ms)"),
-        ("panic", "trap: the tool panicked at probe/src/dialogue.rs"),
+    for (tool, then, expected) in [
+        ("hasty", "spin", "limit: time (500ms)"),
+        ("probe", "panic", "trap: the tool panicked at probe/src/dialogue.rs"),
     ] {
         let arguments = json!({ "do": "emit", "then": then });
-        let completion = block_on(kitbag.complete("probe", arguments)).unwrap();
+        let completion = block_on(kitbag.complete(tool, arguments)).unwrap();
         let error = completion.result.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(completion.emitted, []);
         assert_eq!(completion.usage.emitted_bytes, 13);
         // What it logged was reported at once.
         let arguments = json!({ "do": "log", "then": then });
-        block_on(kitbag.complete("probe", arguments)).unwrap().result.unwrap_err();
+        block_on(kitbag.complete(tool, arguments)).unwrap().result.unwrap_err();
         assert_eq!(heard.take().0.len(), 1);
     }
 }

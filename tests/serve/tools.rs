@@ -68,14 +68,16 @@ fn a_call_is_answered_in_both_eras() {
 #[test]
 fn what_a_tool_cannot_do_is_a_result_and_what_is_no_tool_an_error() {
     let workspace = Workspace::with_probe(&format!(
-        "{TYPED}\n[tools.probe.limits]\ntime = \"200ms\"\nmemory = \"8MiB\"\n\n[tools.off]\nsource = \"builtin\"\nbuiltin = \"learn\"\nenable = false\n"
+        "{TYPED}\n[tools.hasty]\nsource = \"local\"\nwasm = {:?}\nlimits.time = \"200ms\"\n\
+         [tools.off]\nsource = \"builtin\"\nbuiltin = \"learn\"\nenable = false\n",
+        guest("probe"),
     ));
     let mut client = Client::with_handshake(&workspace, json!({}));
     let mut shown = String::new();
     for (tool, arguments) in [
         ("probe", json!({ "do": "fail", "text": "x" })),
         ("probe", json!({ "do": "panic" })),
-        ("probe", json!({ "do": "spin" })),
+        ("hasty", json!({ "do": "spin" })),
         ("probe", json!({ "do": "echo", "txt": "x" })),
         ("probe", json!({ "text": 7 })),
         ("prob", json!({})),

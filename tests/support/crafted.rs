@@ -140,12 +140,32 @@ pub(crate) fn describing_and_answering(text: &str, length: usize) -> Vec<u8> {
     describing_with(text, &answer)
 }
 
+/// A tool that says this of itself and answers whatever it is asked with a short text.
+pub(crate) fn describing_and_saying(text: &str, says: &str) -> Vec<u8> {
+    let answer = format!(
+        r#"(i32.store (i32.const 20) (i32.const 32768))
+           (i32.store (i32.const 24) (i32.const {}))
+           i32.const 16"#,
+        says.len()
+    );
+    with_text(text, says, &answer)
+}
+
 /// A tool that says this of itself, with the body of its `run`.
 fn describing_with(text: &str, run: &str) -> Vec<u8> {
-    let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
-    let length = text.len();
+    with_text(text, "", run)
+}
+
+/// The same, with another text at 32768.
+fn with_text(text: &str, other: &str, run: &str) -> Vec<u8> {
+    let data = |at: usize, text: &str| {
+        let bytes: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+        format!("(data (i32.const {at}) \"{bytes}\")")
+    };
+    let other = if other.is_empty() { String::new() } else { data(32768, other) };
+    let (text, length) = (data(2048, text), text.len());
     let core = format!(
-        r#"(data (i32.const 2048) "{bytes}")
+        r#"{text} {other}
            (func (export "describe") (result i32)
              (i32.store (i32.const 0) (i32.const 2048))
              (i32.store (i32.const 4) (i32.const {length}))

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -54,11 +54,21 @@ impl Client {
         Self::start_with(workspace, arguments, Stdio::piped())
     }
 
+    /// As [`start`](Self::start), with these variables.
+    pub(crate) fn start_in(workspace: &Workspace, variables: &[(&str, &str)]) -> Self {
+        let mut command = workspace.command();
+        command.envs(variables.iter().copied());
+        Self::of_command(command, &[], Stdio::piped())
+    }
+
     /// As [`start`](Self::start), with this as standard error, which the client does
     /// not read unless it is a pipe to it.
     pub(crate) fn start_with(workspace: &Workspace, arguments: &[&str], stderr: Stdio) -> Self {
-        let mut child = workspace
-            .command()
+        Self::of_command(workspace.command(), arguments, stderr)
+    }
+
+    fn of_command(mut command: Command, arguments: &[&str], stderr: Stdio) -> Self {
+        let mut child = command
             .arg("serve")
             .args(arguments)
             .stdin(Stdio::piped())

@@ -300,3 +300,24 @@ fn a_check_says_that_what_was_not_trusted_was_not_checked() {
     let check = workspace.run(&["check"]);
     assert!(!check.stderr.contains("not trusted"), "{}", check.shown());
 }
+
+#[test]
+fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
+    let workspace = greedy();
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    workspace.own_config("[tools.planted]\ndev = true\n");
+    let asked = workspace.run(&["trust"]).stdout;
+    let line = "  tool `planted` runs `.kitbag/tools/planted.wasm`, and each later build of it (`dev = \
+                true`, <home>/.config/kitbag/config.toml:2:7)\n";
+    assert!(asked.contains(line), "{asked}");
+    let greedy = "  tool `greedy` runs `bin/greedy.wasm`\n";
+    assert!(asked.contains(greedy), "{asked}");
+    workspace.trust();
+    let path = workspace.path(".kitbag/tools/planted.wasm");
+    let before = fs::read(&path).unwrap();
+    fs::write(&path, [&*before, b"\x00\x03\x01x\x00"].concat()).unwrap();
+    assert!(workspace.runs_planted());
+    // What the person no longer builds is held against what they trusted.
+    fs::write(workspace.own_config_file(), own).unwrap();
+    assert!(!workspace.runs_planted());
+}

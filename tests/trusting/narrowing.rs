@@ -1,5 +1,7 @@
 //! What counts of a workspace that is not trusted: that which can only narrow.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::greedy;
@@ -148,4 +150,41 @@ fn a_ceiling_limits_the_kinds_that_it_names_and_no_others() {
     let text = workspace.run(&["describe", "probe"]).success();
     assert!(text.contains("\n  env LANG"), "{text}");
     assert!(!text.contains("GET, HEAD  https://a.example"), "{text}");
+}
+
+#[test]
+fn an_own_table_for_a_tool_of_a_workspace_that_is_not_trusted_is_no_mistake() {
+    let workspace = greedy();
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    let rules: String = ["greedy", "planted", "steal", "elsewhere"]
+        .map(|tool| format!("[tools.{tool}]\napprove = \"always\"\nrate = \"100/s\"\n"))
+        .concat();
+    fs::write(workspace.own_config_file(), format!("{rules}{own}")).unwrap();
+    for tool in ["greedy", "planted", "steal"] {
+        super::assert_untrusted(&workspace.run(&["run", tool]));
+    }
+    let absent = |workspace: &Workspace| {
+        let checked = workspace.run(&["check"]);
+        let lines = checked.stderr.lines().filter(|line| line.contains("there is no tool"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let elsewhere = "warning: <home>/.config/kitbag/config.toml:10:8: there is no tool `elsewhere` \
+                     here, and its table has no effect";
+    assert_eq!(absent(&workspace), [elsewhere]);
+    // Once it is trusted, what the user says of them holds.
+    workspace.trust();
+    assert_eq!(absent(&workspace), [elsewhere]);
+    for tool in ["greedy", "planted", "steal"] {
+        let run = workspace.run(&["run", tool, "do=echo", "text=x"]);
+        assert!(matches!(run.code, 2 | 10), "{}", run.shown());
+    }
+    let run = workspace.run(&["run", "planted", "do=echo", "text=x"]);
+    assert!(run.stderr.contains("needs the approval of a person"), "{}", run.shown());
+    // A mistyped name is said with what was meant.
+    workspace.own_config("[tools.plantd]\napprove = \"always\"\n");
+    let checked = workspace.run(&["check"]);
+    assert!(checked.stderr.contains("did you mean `planted`?"), "{}", checked.shown());
+    let shown = workspace.run(&["config", "--show"]);
+    assert!(shown.stderr.contains("there is no tool `plantd` here"), "{}", shown.shown());
+    assert!(!workspace.run(&["list"]).stderr.contains("plantd"));
 }

@@ -46,10 +46,22 @@ fn a_link_of_the_workspace_leads_out_of_it_only_where_that_was_trusted() {
     relink(&workspace.path("docs"), &workspace.home().join(".ssh"));
     let refused = workspace.run(&LOAD);
     assert_ne!(refused.code, 0, "{}", refused.shown());
-    assert!(refused.stderr.contains("names other places outside"), "{}", refused.shown());
+    assert!(refused.stderr.contains("leads to other places"), "{}", refused.shown());
     let asked = workspace.run(&["trust"]).stdout;
     assert!(asked.contains("+ topic `keys` reads `<home>/.ssh`, which is outside"), "{asked}");
     assert!(asked.contains("- topic `keys` reads `<home>/notes`, which is outside"), "{asked}");
+}
+
+/// The library, which trusts what is recorded.
+fn with_state(workspace: &Workspace) -> kitbag::Kitbag {
+    let state = kitbag::config::Sourced::default(workspace.home().join(".local/state/kitbag"));
+    let places = kitbag::Places {
+        cache: Some(workspace.cache().to_owned()),
+        state: Some(state),
+        home: Some(workspace.home()),
+        ..kitbag::Places::default()
+    };
+    kitbag::Kitbag::builder().workspace(workspace.root()).places(places).build().unwrap()
 }
 
 #[test]
@@ -58,15 +70,7 @@ fn a_directory_that_becomes_a_link_after_the_start_is_not_read_through_it() {
     fs::remove_file(workspace.path("docs")).unwrap();
     workspace.file("docs/key.md", "inside\n");
     workspace.trust();
-    let state = kitbag::config::Sourced::default(workspace.home().join(".local/state/kitbag"));
-    let places = kitbag::Places {
-        cache: Some(workspace.cache().to_owned()),
-        state: Some(state),
-        home: Some(workspace.home()),
-        ..kitbag::Places::default()
-    };
-    let builder = kitbag::Kitbag::builder().workspace(workspace.root()).places(places);
-    let kitbag = builder.build().unwrap();
+    let kitbag = with_state(&workspace);
     let load = || kitbag.call_in_test("learn", json!({ "topic": "keys", "subjects": "key" }));
     assert_eq!(load(), "inside\n");
     fs::remove_dir_all(workspace.path("docs")).unwrap();
@@ -95,6 +99,86 @@ fn a_granted_directory_outside_is_shown_and_another_one_is_asked_about() {
     relink(&workspace.path("data"), &workspace.home().join("two"));
     assert_eq!(workspace.run(&write).code, 6);
     assert!(!workspace.home().join("two/a").exists());
+}
+
+#[test]
+fn a_granted_directory_that_becomes_a_link_to_another_one_inside_is_asked_about() {
+    let grants = "[tools.probe.grants]\nfilesystem = [{ host = \"sub/data\", guest = \"/data\", \
+                  mode = \"rw\" }]\n";
+    let write = ["run", "probe", "do=write", "path=/data/a", "text=x"];
+    // The directory itself, one on the way to it, and the whole workspace.
+    for (link, to, led) in
+        [("sub/data", "../src", "src"), ("sub", "other", "other/data"), ("sub/data", "..", ".")]
+    {
+        let workspace = Workspace::with_probe(grants).untrusted();
+        for directory in ["sub/data", "src", "other/data"] {
+            fs::create_dir_all(workspace.path(directory)).unwrap();
+        }
+        workspace.trust();
+        workspace.run(&write).success();
+        fs::rename(workspace.path(link), workspace.path("aside")).unwrap();
+        symlink(to, workspace.path(link)).unwrap();
+        let refused = workspace.run(&write);
+        assert_eq!(refused.code, 6, "{link}: {}", refused.shown());
+        assert!(refused.stderr.contains("leads to other places"), "{link}: {}", refused.shown());
+        let written = workspace.path(led).join("a");
+        assert!(!written.exists(), "{link}");
+
+        if led == "." {
+            // The tool could exchange the link itself then, which is an error of its own.
+            let asked = workspace.run(&["trust", "--yes"]);
+            assert_eq!(asked.code, 4, "{}", asked.shown());
+            continue;
+        }
+        let asked = workspace.run(&["trust"]).stdout;
+        assert!(asked.contains("- tool `probe` reads and changes `sub/data`\n"), "{link}: {asked}");
+        let line = format!("+ tool `probe` reads and changes `{led}`\n");
+        assert!(asked.contains(&line), "{link}: {asked}");
+        workspace.trust();
+        workspace.run(&write).success();
+        assert!(written.exists(), "{link}");
+        // And back: the directory is there again.
+        fs::remove_file(workspace.path(link)).unwrap();
+        fs::rename(workspace.path("aside"), workspace.path(link)).unwrap();
+        assert_eq!(workspace.run(&write).code, 6, "{link}");
+    }
+}
+
+#[test]
+fn a_topic_that_becomes_a_link_to_another_directory_inside_is_asked_about() {
+    let workspace = linked();
+    fs::remove_file(workspace.path("docs")).unwrap();
+    workspace.file("docs/key.md", "inside\n");
+    workspace.file("private/key.md", "not for models\n");
+    // So that there is something to trust.
+    workspace.file(".kitbag/scripts/hello.py", "print(1)\n");
+    workspace.trust();
+    assert_eq!(workspace.run(&LOAD).stderr, "");
+    fs::rename(workspace.path("docs"), workspace.path("aside")).unwrap();
+    symlink("private", workspace.path("docs")).unwrap();
+    let run = workspace.run(&LOAD);
+    assert!(run.stderr.contains("leads to other places"), "{}", run.shown());
+    let asked = workspace.run(&["trust"]).stdout;
+    assert!(asked.contains("+ topic `keys` reads `private`\n"), "{asked}");
+    workspace.trust();
+    assert_eq!(workspace.run(&LOAD).success(), "not for models\n");
+}
+
+#[test]
+fn a_topic_that_becomes_a_link_inside_after_the_start_is_not_read_through_it() {
+    let workspace = linked();
+    fs::remove_file(workspace.path("docs")).unwrap();
+    workspace.file("docs/key.md", "inside\n");
+    workspace.file("private/key.md", "not for models\n");
+    workspace.trust();
+    let kitbag = with_state(&workspace);
+    let load = || kitbag.call_in_test("learn", json!({ "topic": "keys", "subjects": "key" }));
+    assert_eq!(load(), "inside\n");
+    fs::remove_dir_all(workspace.path("docs")).unwrap();
+    symlink("private", workspace.path("docs")).unwrap();
+    let refused = load();
+    assert!(!refused.contains("not for models"), "{refused}");
+    assert!(refused.contains("which is not trusted"), "{refused}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use self::place::Place;
 use self::source::Source;
 use self::table::ToolTable;
 use self::trusted::TrustBefore;
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -70,7 +70,8 @@ enum GrantChoice {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        // All that the workspace says, also where it does not count: nothing of it is called.
+        let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let home = Global::home();
         let source = Source::read(&self.path, home.as_deref())?;

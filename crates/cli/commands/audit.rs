@@ -10,7 +10,7 @@ use kitbag::contract::text::printable;
 use kitbag::contract::{format_duration, parse_duration};
 use serde_json::{Value, json};
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, nowhere};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -68,7 +68,7 @@ enum Command {
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let as_json = global.json;
-        let kitbag = global.kitbag(Limits::default())?;
+        let kitbag = nowhere(&global)?;
         let Some(auditor) = kitbag.toolbox().auditor() else {
             let reason = match kitbag.toolbox().config().state {
                 Some(_) => "nothing is logged: `[audit] enable` is false",

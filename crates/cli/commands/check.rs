@@ -54,7 +54,7 @@ impl Args {
         if let Some(kitbag) = &kitbag {
             let toolbox = kitbag.toolbox();
             let config = toolbox.config();
-            let unsure = config.warnings.iter().chain(&config.unmatched);
+            let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
             warnings.extend(unsure.map(ToString::to_string));
             warnings.extend(config.workspace_trust.notice().map(ToString::to_string));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {

@@ -64,6 +64,9 @@ impl Args {
         }
         let kitbag = global.kitbag(Limits::default())?;
         let config = kitbag.toolbox().config();
+        for absent in &config.absent {
+            output::note(&format!("warning: {absent}"));
+        }
         let mut rows = config.rows();
         let all = rows.len();
         if !self.all {

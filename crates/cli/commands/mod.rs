@@ -248,6 +248,11 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     Ok(Box::leak(Box::new(kitbag)))
 }
 
+/// The configuration without any workspace: whatever is wrong with that.
+fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
+    built(global.builder().workspace("/"))
+}
+
 impl Global {
     /// Starts to put a toolbox for many calls together, from this and the
     /// environment.

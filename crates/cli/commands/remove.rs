@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::commands::add::place::Place;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{is_in, table};
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -24,7 +24,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        // What was recorded, also where it does not count: nothing is called.
+        let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let name = &self.tool;
         let not_added = || {
@@ -64,7 +65,8 @@ impl Args {
         }
         locked.recorded.tools.remove(name);
         locked.write_lock()?;
-        if place.layer == Layer::Workspace {
+        // Without trust in the workspace there is none that could go on.
+        if place.layer == Layer::Workspace && !matches!(trusted, TrustBefore::None) {
             let component = is_own.then_some((&*path, None));
             trusted.extend(&global, name, &locked.changed(component))?;
         }

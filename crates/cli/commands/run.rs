@@ -135,15 +135,11 @@ impl Call {
         }
         let configured = kitbag.toolbox().config().tools.get(&*name);
         let ended = ended.map_err(|error| CliError::from(error).of_call(configured))?;
-        let (mut cut, mut marks) = (None, Marks::default());
-        let (completion, problems) = match ended {
-            Ended::Completed(call) => {
-                (cut, marks) = (call.cut, call.marks);
-                (call.completion, call.problems)
-            }
+        let (completion, problems, marks, cut) = match ended {
+            Ended::Completed(call) => (call.completion, call.problems, call.marks, call.cut),
             Ended::Suspended(call) => {
                 let problems = call.problems().clone();
-                (call.completion, problems)
+                (call.completion, problems, call.marks, None)
             }
             Ended::Refused(error) => return Err(error),
         };
@@ -159,9 +155,13 @@ impl Call {
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
         if !global.json {
+            let what = match &completion.result {
+                Ok(Outcome::NeedsInput(_)) => "question",
+                Ok(_) | Err(_) => "answer",
+            };
             for finding in &marks.findings {
                 let warning =
-                    format!("warning: the answer looks like instructions to a model: {finding}");
+                    format!("warning: the {what} looks like instructions to a model: {finding}");
                 output::note(&warning);
             }
         }

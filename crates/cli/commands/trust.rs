@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use kitbag::contract::text::shown;
 use kitbag::trust::TrustRecord;
-use kitbag::{Caller, Kitbag, TrustQuestion};
+use kitbag::{Caller, TrustQuestion};
 use serde_json::{Value, json};
 
-use crate::commands::{Global, built};
+use crate::commands::{Global, built, nowhere};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -159,11 +159,6 @@ fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> 
         }
     }
     Ok(Exit::Done)
-}
-
-/// The configuration without any workspace: whatever is wrong with that.
-fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
-    built(global.builder().workspace("/"))
 }
 
 /// A path without links. A workspace that is gone had none.

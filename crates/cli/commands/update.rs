@@ -15,7 +15,7 @@ use crate::commands::add::shown::beginning;
 use crate::commands::add::source::Source;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{ask, is_in, recorded};
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -40,7 +40,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(Limits::default())?;
+        // All that was recorded, also where it does not count: nothing is called with its grants.
+        let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let name = &self.tool;
         let Some(tool) = config.tools.get(name.as_str()) else {
@@ -228,7 +229,7 @@ impl<'a> Difference<'a> {
             };
         }
         text.push_str(&lines("Wishes", &old.wishes, &new.wishes));
-        text.push_str(&lines("Imports", &old.imports, &new.imports));
+        text.push_str(&imports(&old.imports, &new.imports));
         text
     }
 }
@@ -259,6 +260,28 @@ fn lines(what: &str, old: &[String], new: &[String]) -> String {
     format!("{what}:\n{}", lines.collect::<String>())
 }
 
+/// The imports that were added and those that are gone. One of another version could do as much
+/// as before, so that such are counted alone.
+fn imports(old: &[String], new: &[String]) -> String {
+    let name = |import: &String| match import.split_once('@') {
+        Some((name, _)) => name.to_owned(),
+        None => import.clone(),
+    };
+    let without = |imports: &[String], others: &[String]| -> Vec<String> {
+        let names: Vec<_> = others.iter().map(name).collect();
+        imports.iter().filter(|import| !names.contains(&name(import))).cloned().collect()
+    };
+    let (gone, added) = (without(old, new), without(new, old));
+    let is_other = |import: &&String| !added.contains(import) && !old.contains(import);
+    let text = lines("Imports", &gone, &added);
+    let title = if text.is_empty() { "Imports:\n" } else { "" };
+    match new.iter().filter(is_other).count() {
+        0 => text,
+        1 => format!("{text}{title}  1 in another version\n"),
+        others => format!("{text}{title}  {others} in other versions\n"),
+    }
+}
+
 /// The lines that differ of two texts, in their order.
 fn changed_lines(old: &str, new: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
@@ -274,4 +297,25 @@ fn changed_lines(old: &str, new: &str) -> String {
 fn indented(text: &str) -> String {
     let lines = text.lines().take(40).map(|line| format!("  {}", escaped(line)));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_that_have_another_version_do_not_hide_a_new_one() {
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let check = |old: &[&str], new: &[&str], expected: &str| {
+            assert_eq!(imports(&list(old), &list(new)), expected);
+        };
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.0.0"], "");
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.1.0"], "Imports:\n  1 in another version\n");
+        check(
+            &["a:b/c@1.0.0", "a:b/d@1.0.0", "a:b/e"],
+            &["a:b/c@1.1.0", "a:b/d@1.1.0", "wasi:http/types@0.2.0"],
+            "Imports:\n  - a:b/e\n  + wasi:http/types@0.2.0\n  2 in other versions\n",
+        );
+        check(&[], &["a:b/c"], "Imports:\n  + a:b/c\n");
+    }
 }

@@ -1,6 +1,6 @@
 //! What is in effect: the layers merged, checked, and with defaults filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,6 +66,9 @@ pub struct Config {
     /// Names in lists of the files that mean no tool of this binary: a mistake, or for
     /// another workspace or binary.
     pub unmatched: Vec<Diagnostic>,
+    /// Tables of the user's own file for tools that are not there: a mistake, or for another
+    /// workspace.
+    pub absent: Vec<Diagnostic>,
     /// Where kitbag keeps what it has to remember, outside of every workspace. `None`:
     /// nowhere.
     pub state: Option<Sourced<PathBuf>>,
@@ -116,6 +119,8 @@ pub struct Config {
     /// The links in `.kitbag/tools` that are named like a part of a tool, also those that
     /// lead to none yet; absolute.
     pub(crate) tool_links: Vec<PathBuf>,
+    /// The granted directories to which a link in the workspace leads; canonical.
+    pub(crate) by_links: BTreeSet<PathBuf>,
     /// The home directory of the caller.
     pub(crate) home: Option<PathBuf>,
 }

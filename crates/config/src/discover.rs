@@ -30,7 +30,7 @@ use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{self, Examiner, Opened, owners, trust};
 use crate::untrusted::{NamedTool, counts_wholly, narrowed};
 use crate::workspace_trust::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
-use crate::written::{Span, Written};
+use crate::written::{Span, Table, Written};
 
 /// What makes a directory a workspace that holds no `.kitbag`.
 const GIT: &str = ".git";
@@ -309,9 +309,11 @@ fn counting(
     trust: &mut WorkspaceTrust,
 ) -> (ConfigFile, Vec<NamedTool>) {
     let has_tool = |name: &str| {
-        let tables = user.and_then(|config| config.tools.as_ref());
-        let is_own = tables.is_some_and(|tables| tables.has(name));
-        is_own || sources.builtins.iter().any(|builtin| builtin.name == name)
+        let mut tables =
+            user.and_then(|config| config.tools.as_ref()).into_iter().flat_map(Table::iter);
+        let is_own = tables.any(|entry| entry.key.value == name && entry.value.value.makes_tool());
+        let is_of_program = || sources.bytes_tools.iter().any(|tool| tool.as_str() == name);
+        is_own || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
     };
     let has_topic = |id: &str| {
         let tables = user.and_then(|config| config.knowledge.as_ref());

@@ -132,7 +132,7 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
     let untrusted = config.as_ref().and_then(|config| {
         let record = config.workspace_trust.record()?;
         let root = &config.root.value;
-        (config.places_outside() != record.places).then(|| UntrustedWorkspace::other_places(root))
+        (config.named_places() != record.places).then(|| UntrustedWorkspace::other_places(root))
     });
     let (config, report) = match untrusted {
         None => (config, report),

@@ -1,11 +1,11 @@
-//! What the files of a workspace name outside of it.
+//! Where what the files of a workspace name leads: outside of it, or elsewhere in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{ContentDigest, Pin};
-use kitbag_files::canonical;
+use kitbag_files::{Link, canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
 use kitbag_trust::Place;
 
@@ -14,15 +14,30 @@ use crate::file::Layer;
 use crate::origin::Origin;
 use crate::workspace_trust::COMMAND;
 
+/// What is done with a component.
+const RUN: &str = "run";
+
+/// Whether one of the links that were followed lies in the workspace, by its canonical path.
+pub(crate) fn is_led(links: &[Link], root: &Path) -> bool {
+    links.iter().any(|link| link.path.starts_with(root))
+}
+
 impl Config {
-    /// The places outside of the workspace that its files name, by whatever links: topics,
-    /// directories that tools are granted, and components.
-    pub fn places_outside(&self) -> BTreeSet<Place> {
+    /// The places that the files of the workspace name and that are not where their paths say:
+    /// outside of it, and those to which a link in it leads. They are topics, directories that
+    /// tools are granted, and components outside; another component inside has another digest.
+    pub fn named_places(&self) -> BTreeSet<Place> {
         let root = canonical(&self.root.value);
         let mut places = BTreeSet::new();
-        let mut name = |by: String, path: &Path, access: &str| {
-            let path = canonical(path);
-            if !path.starts_with(&root) {
+        let mut name = |by: String, written: &Path, access: &str| {
+            let path = canonical(written);
+            let is_led_inside = || match access {
+                RUN => false,
+                // That of a grant is canonical by now.
+                _ if path == written => self.by_links.contains(&path),
+                _ => locate(written).is_ok_and(|located| is_led(&located.links, &root)),
+            };
+            if !path.starts_with(&root) || is_led_inside() {
                 let (path, access) = (path.to_string_lossy().into_owned(), access.to_owned());
                 places.insert(Place { by, path, access });
             }
@@ -46,7 +61,7 @@ impl Config {
             if let ToolSource::Local(local) = &tool.source.value
                 && self.is_of_workspace(&local.wasm.origin)
             {
-                name(format!("tool `{}`", tool.name), &local.wasm.value, "run");
+                name(format!("tool `{}`", tool.name), &local.wasm.value, RUN);
             }
         }
         places

@@ -118,6 +118,12 @@ pub enum Problem {
         /// The name of the tool.
         tool: String,
     },
+    /// The user's own file says something of a tool that is not there.
+    #[error("there is no tool `{tool}` here, and its table has no effect")]
+    AbsentTool {
+        /// The name of the tool.
+        tool: String,
+    },
     /// A local tool does not say where its component is.
     #[error("local tool `{tool}` has no `wasm`; add the path of its component")]
     NoWasm {

@@ -9,8 +9,11 @@ use crate::names::{fold, is_short_name};
 /// What runs without anybody asking for it: when a directory is entered, a shell starts, a
 /// repository is committed or pushed to, or an editor or an agent opens the directory. Names in
 /// any directory, and `DIRECTORY/NAME` for those that mean this in one of that name alone; a
-/// directory stands for all in it. In lower case.
-const PROTECTED: [&str; 82] = [
+/// directory stands for all in it, and `*.EXTENSION` for all names that end so. In lower case.
+///
+/// What people write for agents to read (`AGENTS.md`, `CLAUDE.md`) is not among them: it is a
+/// document of the project, which tools are asked to write.
+const PROTECTED: [&str; 95] = [
     // Shells, sessions and what is loaded with a directory.
     ".envrc",
     ".bashrc",
@@ -51,6 +54,7 @@ const PROTECTED: [&str; 82] = [
     ".vscode/launch.json",
     ".vscode/settings.json",
     ".vscode/mcp.json",
+    "*.code-workspace",
     ".idea",
     ".devcontainer",
     ".devcontainer.json",
@@ -84,6 +88,15 @@ const PROTECTED: [&str; 82] = [
     ".gitea/workflows",
     ".forgejo/workflows",
     ".buildkite",
+    ".drone.yml",
+    ".woodpecker",
+    ".woodpecker.yml",
+    ".cirrus.yml",
+    ".appveyor.yml",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "jenkinsfile",
     // Agents: their hooks and servers.
     ".mcp.json",
     ".claude",
@@ -95,6 +108,9 @@ const PROTECTED: [&str; 82] = [
     ".kiro",
     ".amazonq",
     ".opencode",
+    "opencode.json",
+    ".continue",
+    ".aider.conf.yml",
     ".cursorrules",
     // Package managers that run a file which they find.
     ".yarnrc.yml",
@@ -117,7 +133,11 @@ struct Entry {
 }
 
 impl ProtectedNames {
-    /// Reads `NAME` and `DIRECTORY/NAME`, in any case, instead of the built-in list.
+    /// What stands for the built-in list among other names.
+    pub const BUILT_IN: &str = "default";
+
+    /// Reads `NAME`, `DIRECTORY/NAME` and `*.EXTENSION`, in any case, instead of the built-in list,
+    /// and [`BUILT_IN`](Self::BUILT_IN) for that.
     ///
     /// # Errors
     ///
@@ -186,6 +206,7 @@ impl ProtectedNames {
     }
 }
 
+/// Reads names; the built-in list among them stands for its own.
 fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Entry>, &str> {
     let entry = |text: &str| -> Option<Entry> {
         let (directory, name) = match text.split_once('/') {
@@ -193,16 +214,29 @@ fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Entry>, &str> {
             None => (None, text),
         };
         let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('/');
-        let fits = is_name(name) && directory.is_none_or(is_name);
+        let is_pattern = |name: &str| name.contains('*');
+        let is_ending = |name: &str| {
+            name.strip_prefix("*.").is_some_and(|rest| !is_pattern(rest) && !rest.is_empty())
+        };
+        let fits = is_name(name)
+            && (!is_pattern(name) || is_ending(name))
+            && directory.is_none_or(|directory| is_name(directory) && !is_pattern(directory));
         let folded = |name| fold(name).into_boxed_str();
         fits.then(|| Entry { directory: directory.map(folded), name: folded(name) })
     };
-    let texts = texts.iter().map(AsRef::as_ref);
+    let (built_in, texts): (Vec<_>, Vec<_>) =
+        texts.iter().map(AsRef::as_ref).partition(|text| *text == ProtectedNames::BUILT_IN);
+    let texts = built_in.first().map(|_| PROTECTED).into_iter().flatten().chain(texts);
     texts.map(|text| entry(text).ok_or(text)).collect()
 }
 
 /// Whether a folded name is a listed one, or what FAT and NTFS call that.
 fn is_spelling(folded: &str, listed: &str) -> bool {
+    if let Some(ending) = listed.strip_prefix('*') {
+        // There an extension has three letters.
+        let short = ending.get(..4).unwrap_or(ending);
+        return folded.ends_with(ending) || folded.contains('~') && folded.ends_with(short);
+    }
     let base = || folded.split('.').next().unwrap_or(folded);
     folded == listed || folded.contains('~') && is_short_name(base(), short(listed))
 }
@@ -239,6 +273,12 @@ mod tests {
             ".claude/settings.json",
             "home/.bashrc",
             "home/.config/autostart/x.desktop",
+            "a/kitbag.code-workspace",
+            "KITBAG.Code-Workspace",
+            "KITBAG~1.COD",
+            ".code-workspace",
+            "Jenkinsfile",
+            "azure-pipelines.yml",
         ] {
             check(&names, path, true);
         }
@@ -254,6 +294,11 @@ mod tests {
             ".config/app/settings.json",
             "src/.gitignore",
             "profile",
+            "code-workspace",
+            "a.code-workspace.md",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "Makefile",
             "",
         ] {
             check(&names, path, false);
@@ -270,7 +315,14 @@ mod tests {
         assert!(names.are_in("CI") && !names.are_in(".vscode"));
         let none = ProtectedNames::new::<&str>(&[]).unwrap();
         check(&none, ".envrc", false);
-        for text in ["", "/", "a/", "/a", "a/b/c", "..", "../a", "a/."] {
+        let more = ProtectedNames::new(&["AGENTS.md", "default", "ci/*.sh"]).unwrap();
+        for path in [".envrc", "a/agents.md", ".vscode/tasks.json", "ci/a.sh"] {
+            check(&more, path, true);
+        }
+        check(&more, "a.sh", false);
+        for text in
+            ["", "/", "a/", "/a", "a/b/c", "..", "../a", "a/.", "*", "*.", "a*", "*.*", "*/a"]
+        {
             assert_eq!(ProtectedNames::new(&[text]), Err(text));
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, Erro
 }
 
 /// What is known of an answer besides what it says. `None`: nothing.
-fn meta(marks: &Marks) -> Option<MetaObject> {
+pub(crate) fn meta(marks: &Marks) -> Option<MetaObject> {
     let mut meta = Map::new();
     if marks.is_untrusted {
         meta.insert("kitbag/untrusted".into(), true.into());
@@ -108,7 +108,9 @@ pub(crate) fn unanswered(
     given: Map<String, Value>,
 ) -> CallToolResult {
     report(tool, &open.completion);
-    asking(tool, &open.question, given)
+    let mut result = asking(tool, &open.question, given);
+    result.meta = meta(&open.marks);
+    result
 }
 
 /// A result that says what went wrong.

@@ -25,7 +25,7 @@ use crate::call::{Call, Earlier, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
 use crate::knowledge::{self, no_prompt, not_found};
-use crate::outcome::{TRY_AGAIN, internal, message_of, report};
+use crate::outcome::{TRY_AGAIN, internal, message_of, meta, report};
 use crate::page::page;
 use crate::server::{Generation, Server};
 use crate::session::Session;
@@ -174,9 +174,9 @@ pub(crate) async fn prompt(
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::prompt(item, arguments);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
-    let completion = match ended.map_err(stopped)? {
-        Ended::Done(done) => done.completion,
-        Ended::Open(open) => open.completion,
+    let (completion, marks) = match ended.map_err(stopped)? {
+        Ended::Done(done) => (done.completion, done.marks),
+        Ended::Open(open) => (open.completion, open.marks),
         Ended::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
     };
     report(tool.as_str(), &completion);
@@ -187,7 +187,7 @@ pub(crate) async fn prompt(
     let blocks = emitted.iter().map(content_block).chain(text);
     let messages = blocks.map(|block| PromptMessage::new(Role::User, block)).collect();
     let mut result = GetPromptResult::new(messages);
-    result.description = description;
+    (result.description, result.meta) = (description, meta(&marks));
     Ok(result.into())
 }
 
@@ -214,9 +214,9 @@ pub(crate) async fn read(
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
     let invocation = Invocation::resource(tool.clone(), &uri);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
-    let completion = match ended.map_err(stopped)? {
-        Ended::Done(done) => done.completion,
-        Ended::Open(open) => open.completion,
+    let (completion, marks) = match ended.map_err(stopped)? {
+        Ended::Done(done) => (done.completion, done.marks),
+        Ended::Open(open) => (open.completion, open.marks),
         Ended::Asks(asked) => return Ok(ReadResourceResponse::InputRequired(asked)),
     };
     report(tool.as_str(), &completion);
@@ -230,7 +230,9 @@ pub(crate) async fn read(
         }
     });
     let given = emitted.iter().map(|content| contents(content, &uri));
-    Ok(ReadResourceResult::new(given.chain(text).collect()).into())
+    let mut result = ReadResourceResult::new(given.chain(text).collect());
+    result.meta = meta(&marks);
+    Ok(result.into())
 }
 
 /// What a component emitted, as the contents of the resource that was read.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::approval::Approval;
 use crate::error::ToolboxError;
 use crate::inner::InnerCalls;
-use crate::marks::Marks;
+use crate::marks::{Fencing, Marks};
 use crate::scope::{Callable, Via};
 use crate::served::ServedItem;
 use crate::tool::Tool;
@@ -131,6 +131,8 @@ pub struct Suspended {
     pub rejected: Option<AnswerError>,
     /// How its last run ended, which is with the question.
     pub completion: Completion,
+    /// What is known of the question besides what it says.
+    pub marks: Marks,
     pub(crate) call: Box<Prepared>,
 }
 
@@ -156,8 +158,9 @@ pub(crate) struct Prepared {
     pub(crate) answers: Map<String, Value>,
     /// The content has to fit the tool's output schema.
     pub(crate) is_structured: bool,
-    /// A model reads the answer: it is one of a tool's, of a call that is inside no other.
-    pub(crate) is_marked: bool,
+    /// How what a model reads of it is marked. `None`: no model reads it, since the call is
+    /// inside another one, or kitbag's own.
+    pub(crate) fencing: Option<Fencing>,
     pub(crate) problems: Problems,
     /// How far it is with the approval of a person.
     pub(crate) approval: Approval,

@@ -34,7 +34,7 @@ use crate::inner;
 use crate::invocation::{
     Completed, Cut, Ended, Invocation, Prepared, Problems, Resumed, Suspended, Target,
 };
-use crate::marks::{self, Marks};
+use crate::marks::{self, Fencing, Marks};
 use crate::narrow;
 use crate::native::{CALL_DEPTH, NativeCall, NativeTool};
 use crate::resolve;
@@ -191,8 +191,12 @@ fn prepare(
     let directories = target.directories();
     let is_asked_about = action == Action::Run
         && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
-    let is_marked =
-        action == Action::Run && matches!(target, Target::Tool(_)) && context.depth == 0;
+    let fencing = match &target {
+        _ if action != Action::Run || context.depth > 0 => None,
+        Target::Tool(_) | Target::Resource(_) => Some(Fencing::AsSet),
+        Target::Prompt(_) => Some(Fencing::WhereFound),
+        Target::Command { .. } | Target::Builtin(_) => None,
+    };
     let mut resolved = resolve(inner, target, context)?;
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
@@ -284,7 +288,7 @@ fn prepare(
         presets,
         answers: resumed.answers,
         is_structured,
-        is_marked,
+        fencing,
         problems,
         approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
@@ -524,7 +528,8 @@ async fn run(
     };
     if let Some(question) = asked {
         let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
-        let suspended = Suspended { question, rejected: None, completion, call };
+        let marks = Marks::default();
+        let suspended = Suspended { question, rejected: None, completion, marks, call };
         return Ok(Stretch::Asks(Box::new(suspended)));
     }
     loop {
@@ -563,9 +568,9 @@ async fn run(
                 }
                 _ => structured(&call, &completion, context),
             };
-            let marks = match call.is_marked {
-                true => marks::mark(&toolbox.0, &call.tool, &mut completion)?,
-                false => Marks::default(),
+            let marks = match call.fencing {
+                Some(fencing) => marks::mark(&toolbox.0, &call.tool, fencing, &mut completion)?,
+                None => Marks::default(),
             };
             let structured = match completion.result {
                 // It was withheld.
@@ -600,7 +605,22 @@ async fn run(
         }
         let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
         let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
-            let suspended = Suspended { question, rejected: None, completion, call };
+            let marks = match call.fencing {
+                // The host's own goes to a person and never to a model.
+                Some(_) if question.approval.is_none() => {
+                    let (marks, said) =
+                        marks::mark_question(&toolbox.0, &call.tool, &mut question)?;
+                    if let Err(error) = said {
+                        let mut completed = Completed::answered(Outcome::Error(error));
+                        (completed.marks, completed.problems) = (marks, call.problems);
+                        return Ok(Stretch::Ended(Box::new(completed)));
+                    }
+                    completion.result = Ok(Outcome::NeedsInput(question.clone()));
+                    marks
+                }
+                Some(_) | None => Marks::default(),
+            };
+            let suspended = Suspended { question, rejected: None, completion, marks, call };
             return Ok(Stretch::Asks(Box::new(suspended)));
         };
         let checked = question.answer_type.check(&preset.value);

@@ -1,7 +1,10 @@
 //! Directories that a run has for itself: made empty, and gone after it.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 
+use kitbag_files::locate;
 use kitbag_host::CallError;
 use kitbag_policy::DirectoryGrant;
 use tempfile::TempDir;
@@ -26,15 +29,20 @@ impl Temporary {
         }
         let (kept, mut directories) = (grants.to_vec(), Vec::new());
         for grant in grants.iter_mut().filter(|grant| grant.is_temporary()) {
-            let made = tempfile::Builder::new().prefix("kitbag-").tempdir();
-            let made = made.and_then(|made| Ok((made.path().canonicalize()?, made)));
-            let (path, directory) = made.map_err(|error: io::Error| {
+            // Whatever the process lets others read of what it makes.
+            let private = Permissions::from_mode(0o700);
+            let made = tempfile::Builder::new().prefix("kitbag-").permissions(private).tempdir();
+            let made =
+                made.and_then(|made| Ok((locate(made.path()).map_err(io::Error::other)?, made)));
+            let (located, directory) = made.map_err(|error: io::Error| {
                 CallError::Denied(format!(
                     "a directory for `{}` cannot be made: {error}",
                     grant.guest
                 ))
             })?;
-            grant.host = path;
+            // Another program that may write there gives the run no other one.
+            grant.identity = Some(located.id());
+            grant.host = located.path;
             directories.push(directory);
         }
         Ok(Some(Self { _directories: directories, grants: kept }))

@@ -26,11 +26,12 @@ pub struct TrustRecord {
     /// Components, by their paths: in the workspace, or absolute. `None`: there was no such
     /// file.
     pub components: BTreeMap<String, Option<ContentDigest>>,
-    /// What the configuration names outside of the workspace.
+    /// The places that the configuration names outside of the workspace, or by its links.
     pub places: BTreeSet<Place>,
 }
 
-/// A place outside of the workspace that its configuration names.
+/// A place that the configuration of a workspace names: outside of it, or where a link in it
+/// leads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
@@ -51,7 +52,7 @@ pub enum Change {
     Changed(String),
     /// A file or component is gone.
     Removed(String),
-    /// The configuration names other places outside of the workspace.
+    /// What the configuration names leads to other places.
     Places,
 }
 
@@ -113,7 +114,7 @@ impl fmt::Display for Change {
             Self::Added(path) => write!(f, "`{}` was added", shown(path)),
             Self::Changed(path) => write!(f, "`{}` has changed", shown(path)),
             Self::Removed(path) => write!(f, "`{}` is gone", shown(path)),
-            Self::Places => f.write_str("it names other places outside of the workspace"),
+            Self::Places => f.write_str("what it names leads to other places"),
         }
     }
 }

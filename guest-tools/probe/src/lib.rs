@@ -61,7 +61,7 @@
 //! | `resolve` | `name` | `resolve localhost: 127.0.0.1` or `resolve localhost: refused (access-denied)` |
 //! | `log` | [`level` "info", `text` "hello" or `bytes`, `repeat` 1], THEN | `log: 1 info`; with `level` of `all`, one of each; `bytes` for a text of that length |
 //! | `progress` | [`steps` [], `total`, `text` or `bytes`, `more` 0], THEN | `progress: 3 steps`; a step is the text of a number, such as `NaN`; `more` counts on from the last one |
-//! | `emit` | [`kind` "image", `bytes` 4, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each; an empty `mime` is none |
+//! | `emit` | [`kind` "image", `bytes` 4 or `data`, `repeat` 1, `mime` "image/png", `uri` "file:///a", `name` "a", `title`, `description`], THEN | `emit: 1 item taken` or `emit: 2 items taken, then refused (REASON)`; `kind` of `image`, `audio`, `text`, `blob`, `link`, or `all` for one of each; an empty `mime` is none |
 //! | `state` | | `state: call 1 of this instance, marker absent`, in a fresh instance |
 //!
 //! PATH is `path` and, optional, `preopen`; OLD and NEW are `old` and `new` with

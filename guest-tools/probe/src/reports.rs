@@ -58,7 +58,10 @@ pub(crate) fn progress(call: &Call, arguments: &Arguments) -> Result<String, Sto
 
 pub(crate) fn emit(call: &Call, arguments: &Arguments) -> Result<String, Stop> {
     let kind = arguments.text_or("kind", "image");
-    let data = filler(arguments.number_or("bytes", 4))?;
+    let data = match arguments.optional_text("data") {
+        Some(text) => text.to_owned(),
+        None => filler(arguments.number_or("bytes", 4))?,
+    };
     let mime_type = arguments.text_or("mime", "image/png").to_owned();
     let uri = arguments.text_or("uri", "file:///a").to_owned();
     let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());

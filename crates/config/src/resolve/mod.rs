@@ -1,6 +1,7 @@
 //! From what a person typed to what is in effect: the layers merged, the
 //! defaults filled in, and everything checked.
 
+mod absent;
 mod aliases;
 pub(crate) mod allowed_leaks;
 pub(crate) mod approve;
@@ -23,7 +24,7 @@ mod topics;
 mod untrusted;
 mod value;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
@@ -102,10 +103,12 @@ pub(crate) fn resolve(
         directories: HashMap::new(),
         guard: Guard::default(),
         linked: Vec::new(),
+        by_links: BTreeSet::new(),
         own_secrets: BTreeMap::new(),
         approve_default: None,
         switches,
         warnings: overrides.unknown.clone(),
+        absent: Vec::new(),
         report,
     };
     let own: Vec<_> = configs
@@ -151,10 +154,12 @@ pub(crate) fn resolve(
     resolver.without_required(&mut tools);
     resolver.check_links(&tools);
     resolver.warn_of_absent_tools(&mut tools);
+    let absent = resolver.absent_tools(&tools);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
+    let by_links = resolver.by_links;
     let approve_default = resolver.approve_default;
     let warnings = resolver.warnings;
     if warnings.iter().any(|it| matches!(it.problem, Problem::UntrustedTopic { .. })) {
@@ -172,6 +177,7 @@ pub(crate) fn resolve(
         content,
         warnings,
         unmatched,
+        absent,
         state: sources.state.clone(),
         files,
         ceiling,
@@ -195,6 +201,7 @@ pub(crate) fn resolve(
         private,
         protected,
         tool_links,
+        by_links,
         home: sources.home.clone(),
     }
 }

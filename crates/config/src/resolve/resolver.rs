@@ -1,6 +1,6 @@
 //! What every part of resolving shares.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,6 +62,8 @@ pub(super) struct Resolver<'a> {
     /// Grants that lead through links, which may be followed where no tool
     /// writes.
     pub(super) linked: Vec<Linked>,
+    /// The canonical paths of those to which a link in the workspace leads.
+    pub(super) by_links: BTreeSet<PathBuf>,
     /// The secrets of the user's own file.
     pub(super) own_secrets: BTreeMap<SecretName, Secret>,
     /// Before which calls of all tools the user's own file has a person asked.
@@ -69,6 +71,8 @@ pub(super) struct Resolver<'a> {
     pub(super) switches: Switches,
     /// What is most likely a mistake and changes nothing else.
     pub(super) warnings: Vec<Diagnostic>,
+    /// Tables of the user's own file for tools that may not be there.
+    pub(super) absent: Vec<AbsentTool>,
     pub(super) report: &'a mut Report,
 }
 
@@ -120,6 +124,13 @@ pub(super) struct Directory {
     pub(super) identity: FileId,
     /// The links that led to it.
     pub(super) links: Vec<Link>,
+}
+
+/// A table of the user's own file for a tool that may not be there.
+pub(super) struct AbsentTool {
+    pub(super) name: ToolName,
+    /// What is said where there is no tool of the name in the end.
+    pub(super) warning: Diagnostic,
 }
 
 /// A granted directory whose path leads through links.

@@ -101,7 +101,7 @@ impl<'a> Resolver<'a> {
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for (name, tables) in tables {
-            if is_built_elsewhere(&tables) {
+            if self.is_absent(&name, &tables) {
                 continue;
             }
             let script = self.named_script(&tables);
@@ -369,7 +369,11 @@ impl<'a> Resolver<'a> {
         if is_builtin {
             return Sourced::default(SourceConfig::Builtin);
         }
-        let at = tables[0].at;
+        // What the user's own file says of a tool that is not there is no mistake there.
+        let is_wrong = |part: &&Part<'_, ToolConfig>| {
+            part.at.file.layer() != Layer::User || part.at.value.makes_tool()
+        };
+        let at = tables.iter().find(is_wrong).unwrap_or(&tables[0]).at;
         if !self.invalid.covers(&path.key("source")) {
             let hint = did_you_mean(nearest(name.as_str(), self.builtin_names()));
             self.report.at_with(at, Problem::NoSource { tool }, hint);
@@ -660,19 +664,6 @@ impl<'a> Candidate<'a> {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
-}
-
-/// Whether the user's own file says no more of a tool than that they build it, and it is a tool
-/// of another workspace.
-fn is_built_elsewhere(tables: &[Part<'_, ToolConfig>]) -> bool {
-    let is_dev = |part: &Part<'_, ToolConfig>| {
-        let tool = part.at.value;
-        part.at.file.layer() == Layer::User
-            && tool.dev.is_some()
-            && tool.script.is_none()
-            && source_keys(tool).next().is_none()
-    };
-    tables.iter().all(is_dev)
 }
 
 /// The keys that say where the component of a tool is, as far as they are written.

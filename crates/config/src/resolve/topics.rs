@@ -118,14 +118,12 @@ impl Resolver<'_> {
         if is_of_user {
             return None;
         }
-        let root = self.canonical_root.to_owned();
         match self.trust {
-            WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => Some(root),
-            WorkspaceTrust::Trusted(TrustedBy::Record(_)) => {
-                let place = canonical(subjects);
-                // The record has each place outside.
-                Some(if place.starts_with(&root) { root } else { place })
+            WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => {
+                Some(self.canonical_root.to_owned())
             }
+            // The record has each place to which a link leads.
+            WorkspaceTrust::Trusted(TrustedBy::Record(_)) => Some(canonical(subjects)),
             WorkspaceTrust::Trusted(_) => None,
         }
     }

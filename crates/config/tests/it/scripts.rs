@@ -18,29 +18,15 @@ static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
     [BuiltinTool { workspace: Some(Access::ReadOnly), .."python".into() }, "notes".into()]
 });
 
-const HEADER: &str = "\
-#!/usr/bin/env -S kitbag script
-# /// kitbag
-# title = \"Words\"
-# description = \"Count the words of a file.\"
-#
-# [parameters.path]
-# type = \"string\"
-# required = true
-# [parameters.least]
-# type = \"integer\"
-# default = 1
-#
-# [output]
-# type = \"object\"
-# properties.words.type = \"integer\"
-#
-# [grants]
-# filesystem = [{ guest = \"/drafts\", mode = \"rw\" }]
-# ///
-\"\"\"Not this.\"\"\"
-len(open(path).read().split())
-";
+/// Counts the words of a file.
+const WORDS: &str = include_str!("../../../../tests/scripts/words.py");
+
+/// The same script, which asks for a directory, and has a docstring besides its description.
+fn asking() -> String {
+    let more = "#\n# [grants]\n# filesystem = [{ guest = \"/drafts\", mode = \"rw\" }]\n# ///\n\
+                \"\"\"Not this.\"\"\"\nwords";
+    WORDS.replace("# ///\nwords", more)
+}
 
 fn try_load(fixture: &Fixture) -> Result<Config, ConfigErrors> {
     let mut sources = fixture.sources();
@@ -72,7 +58,8 @@ fn tool<'a>(config: &'a Config, name: &str) -> (&'a kitbag_config::Tool, &'a Scr
 
 #[test]
 fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
-    let fixture = script(HEADER);
+    let code = asking();
+    let fixture = script(&code);
     let config = loaded(&fixture);
     let (tool, script) = tool(&config, "words");
     let place = |text: &str| format!(".kitbag/scripts/words.py:{text}");
@@ -86,8 +73,9 @@ fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
         json!({
             "type": "object",
             "properties": {
-                "path": { "type": "string" },
+                "path": { "type": "string", "description": "File, relative to the workspace" },
                 "least": { "type": "integer", "default": 1 },
+                "like": { "type": "string" },
             },
             "required": ["path"],
             "additionalProperties": false,
@@ -95,13 +83,13 @@ fn a_script_is_a_tool_and_its_header_says_what_it_takes() {
     );
     let output = script.output.as_ref().unwrap();
     assert_eq!(output.value["properties"]["words"], json!({ "type": "integer" }));
-    assert_eq!(output.origin.to_string(), place("13:3"));
+    assert_eq!(output.origin.to_string(), place("18:3"));
     let asks = json!({ "filesystem": [{ "guest": "/drafts", "mode": "rw" }] });
     assert_eq!(json!(script.asks), asks);
     // What it asks for it is not granted.
     assert_eq!(tool.grants.value.directories.len(), 1);
     assert_eq!(tool.grants.value.directories[0].access, Access::ReadOnly);
-    assert_eq!(&*script.code, HEADER);
+    assert_eq!(&*script.code, code);
     assert_eq!(tool.source.origin, Origin::Found { path: script_path().as_path().into() });
     assert!(tool.is_enabled() && tool.toolset.is_none());
 }
@@ -133,7 +121,7 @@ fn its_table_says_more_than_its_header() {
     let table = "[tools.words]\nenable = false\ndescription = \"D\"\nrate = \"1/h\"\n\
                  parameters.path.description = \"P\"\nlimits.time = \"1s\"\n\
                  grants.filesystem = []\n";
-    let config = loaded(&script(HEADER).file("w/.kitbag/config.toml", table));
+    let config = loaded(&script(WORDS).file("w/.kitbag/config.toml", table));
     let (tool, script) = tool(&config, "words");
     assert_eq!(tool.description.as_ref().unwrap().value, "D");
     assert_eq!(tool.title.as_ref().unwrap().value, "Words");
@@ -359,12 +347,12 @@ fn the_caller_names_one_of_any_place() {
     };
     let table = "[tools.words]\ngrants.filesystem = []\n[tools.notes]\nenable = false\n";
     let fixture =
-        Fixture::new(table).file("o/words.py", HEADER).file("w/.kitbag/scripts/words.py", "1");
+        Fixture::new(table).file("o/words.py", WORDS).file("w/.kitbag/scripts/words.py", "1");
     let fixture = fixture.link("link", "o/words.py");
     for path in ["../o/words.py", "../link"] {
         let config = named(&fixture, path).unwrap();
         let (tool, script) = tool(&config, "words");
-        assert_eq!((&*script.code, &tool.source.origin), (HEADER, &Origin::Caller));
+        assert_eq!((&*script.code, &tool.source.origin), (WORDS, &Origin::Caller));
         // The table is for another tool of the name.
         assert_eq!(tool.grants.value.directories.len(), 1);
     }

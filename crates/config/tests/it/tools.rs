@@ -151,6 +151,54 @@ time = "1s"
 }
 
 #[test]
+fn what_the_users_own_file_says_of_a_tool_counts_where_there_is_one() {
+    let rules = "[tools.lint]\ndev = true\napprove = \"always\"\nrate = \"1/s\"\nenable = false\n\
+                 limits.time = \"1s\"\ngrants.env = [\"CI\"]\nanswers.sure = true\n\
+                 [tools.lern]\nenable = false\n";
+    let absent = |fixture: &Fixture| {
+        let config = fixture.load();
+        let lines = config.absent.iter().map(|it| {
+            let hint = it.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+            fixture.redact(&format!("{}: {}{hint}", it.origin, it.problem))
+        });
+        (lines.collect::<Vec<_>>(), config)
+    };
+    let nothing = Fixture::empty().user(rules);
+    let (lines, config) = absent(&nothing);
+    assert_eq!(
+        lines,
+        [
+            "/t/h/config.toml:9:8: there is no tool `lern` here, and its table has no effect; did you \
+             mean `learn`?",
+            "/t/h/config.toml:1:8: there is no tool `lint` here, and its table has no effect",
+        ]
+    );
+    assert!(config.tools.keys().all(|name| name.as_str() != "lint"));
+    check(&nothing, &["learn: builtin learn", "notes: builtin notes"]);
+    // Where there is such a tool, all of it holds.
+    let found = Fixture::empty().user(rules).file("w/.kitbag/tools/lint.wasm", "");
+    let (lines, config) = absent(&found);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let lint = &config.tools["lint"];
+    assert!(!lint.enable.value && !lint.rates.is_empty() && lint.approve.rules.len() == 1);
+    assert_eq!(lint.limits.time.value.as_secs(), 1);
+    // The tool of a table of the workspace, too.
+    let named = Fixture::new("[tools.lint]\nsource = \"local\"\nwasm = \"l.wasm\"\n").user(rules);
+    assert_eq!(absent(&named).0.len(), 1);
+    // A table that says what a tool is has to say where it comes from.
+    for table in ["wasm = \"/l.wasm\"", "description = \"D\"", "parameters.a.type = \"string\""] {
+        let described = Fixture::empty().user(&format!("[tools.lint]\n{table}\n"));
+        assert!(described.problems().contains("tool `lint` has no `source`"), "{table}");
+    }
+    // What a workspace says is for its own tools.
+    check_problems_of(
+        &Fixture::new("[tools.lint]\nenable = false\n").user(rules),
+        &["C:1:1: tool `lint` has no `source`; add `source = \"local\"` and `wasm`, \
+           `source = \"builtin\"`, or `script`"],
+    );
+}
+
+#[test]
 fn a_component_is_relative_to_the_workspace_and_need_not_exist() {
     let tool =
         |name: &str, wasm: &str| format!("[tools.{name}]\nsource = \"local\"\nwasm = \"{wasm}\"\n");

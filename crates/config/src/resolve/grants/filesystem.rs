@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::config::{Tool, workspace_grant, writable};
 use crate::file::Layer;
 use crate::origin::{Origin, Sourced};
+use crate::outside::is_led;
 use crate::path::is_fixed;
 use crate::problem::Problem;
 use crate::resolve::resolver::{Linked, Resolver};
@@ -46,11 +47,12 @@ pub(crate) struct DirectoryGrantConfig {
     #[serde(default)]
     #[schemars(extend("default" = [], "examples" = [[".env"]]))]
     pub(crate) include: Option<Written<Vec<Written<String>>>>,
-    /// What the tool does not change in there although it may write, as `NAME` or
-    /// `DIRECTORY/NAME`: without this the files by which another program runs something, such as
-    /// `.envrc` and `.vscode/tasks.json`. `[]` protects nothing.
+    /// What the tool does not change in there although it may write, as `NAME`,
+    /// `DIRECTORY/NAME` or `*.EXTENSION`: without this the files by which another program runs
+    /// something, such as `.envrc` and `.vscode/tasks.json`, for which `default` stands among
+    /// other names. `[]` protects nothing.
     #[serde(default)]
-    #[schemars(extend("examples" = [[]]))]
+    #[schemars(extend("examples" = [[], ["default", "AGENTS.md"]]))]
     pub(crate) protected: Option<Written<Vec<Written<String>>>>,
 }
 
@@ -127,7 +129,8 @@ enum DirectoryProblem {
     /// A text is no name that a grant can protect.
     #[error(
         "`{}` is no name that can be protected; write the name of a file or directory, such as \
-         `.envrc`, or one with the directory that it lies in, such as `.vscode/tasks.json`",
+         `.envrc`, one with the directory that it lies in, such as `.vscode/tasks.json`, or an \
+         extension, such as `*.code-workspace`",
         shown(name)
     )]
     ProtectedName {
@@ -418,6 +421,10 @@ impl Resolver<'_> {
                 return None;
             }
             if !directory.links.is_empty() {
+                let is_own = host.file.layer() == Layer::User;
+                if !is_own && is_led(&directory.links, self.canonical_root) {
+                    self.by_links.insert(canonical.clone());
+                }
                 let (file, links) = (host.file.clone(), directory.links);
                 self.linked.push(Linked { file, span: host.span, host: path, links });
             }

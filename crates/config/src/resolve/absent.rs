@@ -1,0 +1,80 @@
+//! Tables of the user's own file for tools that a workspace does not have: the file is for all
+//! workspaces, so that such a table says nothing here.
+
+use std::collections::BTreeMap;
+
+use kitbag_contract::ToolName;
+use kitbag_contract::text::nearest;
+
+use super::resolver::{AbsentTool, Resolver};
+use crate::config::Tool;
+use crate::error::Diagnostic;
+use crate::excerpt::Excerpt;
+use crate::file::Layer;
+use crate::format::ToolConfig;
+use crate::problem::Problem;
+use crate::text::did_you_mean;
+use crate::written::Part;
+
+impl ToolConfig {
+    /// Whether it says which tool it is, or what that is: it makes a tool, and does not only
+    /// rule one that is there.
+    pub(crate) fn makes_tool(&self) -> bool {
+        let Self {
+            source,
+            builtin,
+            replaces,
+            wasm,
+            script,
+            title,
+            description,
+            enable: _,
+            parameters,
+            grants: _,
+            limits: _,
+            rate: _,
+            dev: _,
+            approve: _,
+            answers: _,
+        } = self;
+        let texts = [builtin, replaces, wasm, script, title, description];
+        source.is_some() || parameters.is_some() || texts.iter().any(|text| text.is_some())
+    }
+}
+
+impl Resolver<'_> {
+    /// Whether the user's own file alone has tables of a name, and they make no tool. What they
+    /// say counts where there is one.
+    pub(super) fn is_absent(&mut self, name: &ToolName, tables: &[Part<'_, ToolConfig>]) -> bool {
+        let rules = |part: &Part<'_, ToolConfig>| {
+            part.at.file.layer() == Layer::User && !part.at.value.makes_tool()
+        };
+        let is_known = self.named(name.as_str()).is_some() || self.bytes_tools.contains(name);
+        if is_known || !tables.iter().all(rules) {
+            return false;
+        }
+        let warnings = tables.iter().map(|Part { key, .. }| AbsentTool {
+            name: name.clone(),
+            warning: Diagnostic {
+                origin: key.origin(),
+                problem: Problem::AbsentTool { tool: name.to_string() },
+                excerpt: Some(Excerpt::new(key.file.text(), key.span)),
+                hint: None,
+            },
+        });
+        self.absent.extend(warnings);
+        true
+    }
+
+    /// What is said of such tables, once all tools are known.
+    pub(super) fn absent_tools(&mut self, tools: &BTreeMap<ToolName, Tool>) -> Vec<Diagnostic> {
+        let mut absent = std::mem::take(&mut self.absent);
+        absent.sort_by(|one, other| one.name.cmp(&other.name));
+        let absent = absent.into_iter().filter(|absent| !tools.contains_key(&absent.name));
+        let warning = |AbsentTool { name, warning }: AbsentTool| {
+            let known = tools.keys().map(ToolName::as_str);
+            Diagnostic { hint: did_you_mean(nearest(name.as_str(), known)), ..warning }
+        };
+        absent.map(warning).collect()
+    }
+}

@@ -1,0 +1,157 @@
+//! `$TEMP`: a directory that each run has for itself, empty, and gone after it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::mcp::Client;
+use crate::support::{Run, Workspace, probe};
+
+/// A workspace whose `probe` has such a directory, and where the system keeps them.
+fn workspace() -> (Workspace, PathBuf) {
+    let workspace = Workspace::new();
+    workspace.config(&probe(
+        "[tools.probe.grants]\nfilesystem = [{ host = \"$TEMP\", guest = \"/tmp\" },\n\
+         { host = \".\", guest = \"/workspace\" }]\n",
+    ));
+    let system = workspace.outside().join("tmp");
+    fs::create_dir(&system).unwrap();
+    (workspace, system)
+}
+
+fn run(workspace: &Workspace, system: &Path, arguments: &[&str]) -> Run {
+    let arguments = [&["run", "probe"], arguments].concat();
+    workspace.run_with(&arguments, "", &[("TMPDIR", system.to_str().unwrap())])
+}
+
+/// The directories that there are.
+fn made(system: &Path) -> Vec<PathBuf> {
+    fs::read_dir(system).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn each_run_has_a_directory_of_its_own_which_is_gone_however_it_ends() {
+    let (workspace, system) = workspace();
+    let write = run(&workspace, &system, &["do=write", "path=/tmp/a", "text=x"]);
+    assert_eq!(write.success(), "write /tmp/a: 1 byte\n");
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+    let list = run(&workspace, &system, &["do=list", "path=/tmp"]);
+    assert_eq!(list.success(), "list /tmp: empty\n");
+    // A marker is left there, and then it ends.
+    for (end, code) in [("fail", 1), ("panic", 7), ("unreachable", 7), ("exit", 7), ("ask", 3)] {
+        let run = run(&workspace, &system, &["do=print", &format!("then={end}")]);
+        assert_eq!(run.code, code, "{end}: {}", run.shown());
+        assert_eq!(made(&system), [] as [PathBuf; 0], "{end}");
+    }
+    let limited = run(
+        &workspace,
+        &system,
+        &["do=gather", "path=/tmp/a", "until=/tmp/a", "then=spin", "--time", "300ms"],
+    );
+    assert_eq!(limited.code, 5, "{}", limited.shown());
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+    // The run after a question has another one.
+    let kept = ["do=tmp"];
+    for _ in 0..2 {
+        let run = run(&workspace, &system, &kept);
+        assert_eq!(run.success(), "tmp: marker absent, left one\n");
+    }
+}
+
+#[test]
+fn a_run_sees_nothing_of_another_one_at_the_same_time() {
+    let (workspace, system) = workspace();
+    let mut client = Client::start_in(&workspace, &[("TMPDIR", system.to_str().unwrap())])
+        .after_handshake(json!({}));
+    let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/signal" });
+    let first = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
+    // Until it has its file.
+    let of_first = loop {
+        let found = made(&system).into_iter().find(|path| path.join("mine").exists());
+        match found {
+            Some(path) => break path,
+            None => thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(fs::metadata(&of_first).unwrap().permissions().mode() & 0o777, 0o700);
+    let mut second = |arguments| client.call("probe", arguments)["content"][0]["text"].clone();
+    assert_eq!(second(json!({ "do": "list", "path": "/tmp" })), "list /tmp: empty");
+    // Nor by any path that leads there.
+    let name = of_first.file_name().unwrap().to_str().unwrap();
+    for path in [
+        format!("/tmp/../{name}/mine"),
+        format!("../{name}/mine"),
+        of_first.join("mine").to_str().unwrap().to_owned(),
+    ] {
+        for preopen in ["/tmp", "/workspace"] {
+            let said = second(json!({ "do": "read", "preopen": preopen, "path": path }));
+            assert!(said.as_str().unwrap().contains("refused"), "{path}: {said}");
+        }
+    }
+    workspace.file("signal", "");
+    let answer = client.answer(first);
+    assert_eq!(answer["result"]["content"][0]["text"], "gather /tmp/mine: let go", "{answer}");
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
+    let (workspace, system) = workspace();
+    let wait = || {
+        while !made(&system).iter().any(|path| path.join("mine").exists()) {
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let mut command = workspace.command();
+    command.args(["run", "probe", "do=gather", "path=/tmp/mine", "until=/workspace/never"]);
+    let mut child = command.env("TMPDIR", &system).spawn().unwrap();
+    wait();
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+    // Cancelled by its client, and with the end of its client.
+    let mut client = Client::start_in(&workspace, &[("TMPDIR", system.to_str().unwrap())])
+        .after_handshake(json!({}));
+    let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/never" });
+    let call = json!({ "name": "probe", "arguments": arguments });
+    let id = client.send("tools/call", call.clone());
+    wait();
+    client.notify("notifications/cancelled", json!({ "requestId": id }));
+    while !made(&system).is_empty() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    client.send("tools/call", call);
+    wait();
+    assert!(client.close().0.success());
+    assert_eq!(made(&system), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn nothing_leads_out_of_it_and_nothing_of_it_stays() {
+    let (workspace, system) = workspace();
+    workspace.file("secret.txt", "secret");
+    fs::write(system.join("other"), "other").unwrap();
+    let refused = |arguments: &[&str]| {
+        let run = run(&workspace, &system, arguments);
+        assert!(run.stdout.contains("refused"), "{arguments:?}: {}", run.shown());
+    };
+    for target in ["/etc", "../other", "..", "/workspace"] {
+        refused(&["do=symlink", &format!("target={target}"), "path=/tmp/link"]);
+    }
+    // Nothing is moved or linked between it and what may be read only.
+    for how in ["rename", "link"] {
+        refused(&[&format!("do={how}"), "old=/workspace/secret.txt", "new=/tmp/a"]);
+    }
+    refused(&["do=read", "preopen=/tmp", "path=../other"]);
+    // What is left in there goes with it, and what a link inside leads to does not.
+    let linked = run(&workspace, &system, &["do=symlink", "target=a", "path=/tmp/link"]);
+    assert_eq!(linked.success(), "symlink /tmp/link to a: done\n");
+    let names: Vec<_> =
+        made(&system).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["other"]);
+}
