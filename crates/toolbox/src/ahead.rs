@@ -5,7 +5,7 @@ use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
 use crate::error::ToolboxError;
-use crate::{Toolbox, tool};
+use crate::{Toolbox, resolve};
 
 impl Toolbox {
     /// Whether the component of an enabled tool is a file, or bytes.
@@ -16,7 +16,7 @@ impl Toolbox {
     /// The enabled tools of files and bytes of which it is not known what they say of themselves.
     /// Nothing is compiled and nothing runs.
     pub fn undescribed(&self) -> Vec<ToolName> {
-        let mut known = tool::Known::default();
+        let mut known = resolve::Known::default();
         let mut is_unknown = |source: ComponentSource, metering: Metering| {
             matches!(known.description(&self.0, source, metering), Ok(None))
         };

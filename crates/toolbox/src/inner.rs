@@ -29,8 +29,8 @@ use crate::edge::Nested;
 use crate::error::ToolboxError;
 use crate::invocation::{Completed, Ended, Invocation, Prepared, Suspended};
 use crate::pipeline;
+use crate::resolve;
 use crate::scope::Callable;
-use crate::tool;
 
 /// How many inner calls of one call run at once; the rest waits.
 const AT_ONCE: usize = 4;
@@ -504,7 +504,7 @@ fn find(
 ) -> Option<CallableTool> {
     let name = callable.find(alias)?;
     let configured = toolbox.0.find(name.as_str()).ok()?;
-    let (tool, _) = tool::resolve(&toolbox.0, configured, &outer.run).ok()?;
+    let (tool, _) = resolve::resolve(&toolbox.0, configured, &outer.run).ok()?;
     Some(CallableTool {
         alias: alias.to_owned(),
         description: tool.description.as_ref().map(|it| it.value.clone()).unwrap_or_default(),

@@ -13,7 +13,7 @@ use kitbag_contract::{
 use kitbag_host::Metering;
 use serde_json::{Map, json};
 
-use crate::{Schema, Toolbox, recorded, tool};
+use crate::{Schema, Toolbox, recorded, resolve};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -84,7 +84,7 @@ impl Toolbox {
     /// compiled and nothing runs, but what is cached of them is read.
     pub fn known_served(&self) -> Served {
         let mut served = Served::default();
-        let mut known = tool::Known::default();
+        let mut known = resolve::Known::default();
         let (mut sources, mut offers) = (HashSet::new(), Offers::default());
         for (name, configured) in self.enabled() {
             if !configured.source.value.is_component() {

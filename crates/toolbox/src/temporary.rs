@@ -1,10 +1,9 @@
 //! Directories that a run has for itself: made empty, and gone after it.
 
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 
 use kitbag_files::locate;
+use kitbag_files::sys::private_directory_permissions;
 use kitbag_host::CallError;
 use kitbag_policy::DirectoryGrant;
 use tempfile::TempDir;
@@ -30,7 +29,7 @@ impl Temporary {
         let (kept, mut directories) = (grants.to_vec(), Vec::new());
         for grant in grants.iter_mut().filter(|grant| grant.is_temporary()) {
             // Whatever the process lets others read of what it makes.
-            let private = Permissions::from_mode(0o700);
+            let private = private_directory_permissions();
             let made = tempfile::Builder::new().prefix("kitbag-").permissions(private).tempdir();
             let made =
                 made.and_then(|made| Ok((locate(made.path()).map_err(io::Error::other)?, made)));

@@ -26,4 +26,6 @@ pub(crate) use open::{open_root, open_without_links};
 pub(crate) use places::program_file;
 pub use stat::{FileKind, Stat, id_of_metadata, mode_of_metadata, owner_of_metadata};
 pub(crate) use user::has_access_list;
-pub use user::{effective_user, new_permissions, private_permissions, real_user};
+pub use user::{
+    effective_user, new_permissions, private_directory_permissions, private_permissions, real_user,
+};

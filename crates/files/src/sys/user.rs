@@ -21,6 +21,11 @@ pub fn private_permissions() -> Permissions {
     Permissions::from_mode(0o600)
 }
 
+/// The permissions of a directory that is the user's alone.
+pub fn private_directory_permissions() -> Permissions {
+    Permissions::from_mode(0o700)
+}
+
 /// The permissions of any new file, before the user's mask takes some of them away.
 pub fn new_permissions() -> Permissions {
     Permissions::from_mode(0o666)

@@ -1,0 +1,365 @@
+//! The steps before the run: resolve, check, authorise.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kitbag_config::{ToolRate, ToolSource};
+use kitbag_contract::{Action, Answer, ErrorInfo, Limits};
+use kitbag_files::Guard;
+use kitbag_host::{Call, Component, Metering, ToolStorage};
+use kitbag_policy::{Grants, Rates, UsedUp};
+use kitbag_rates::{Counted, TakeError};
+use kitbag_schema::{Arguments, Schema};
+use serde_json::{Map, Value};
+
+use crate::adapter::{Adapter, Additions};
+use crate::approval::Approval;
+use crate::context::{CallContext, Caller};
+use crate::deadline::Deadline;
+use crate::error::ToolboxError;
+use crate::invocation::{Invocation, Prepared, Problems, Resumed, Target};
+use crate::marks::Fencing;
+use crate::narrow;
+use crate::resolve;
+use crate::scope::{Callable, Via};
+use crate::script;
+use crate::tool::Tool;
+use crate::{Inner, Toolbox, served};
+
+/// Takes an invocation through the steps before the run. Where the tool's adapter
+/// refuses the call, that is its answer.
+pub(super) fn prepare(
+    inner: &Inner,
+    invocation: Invocation,
+    context: &CallContext,
+) -> Result<Result<Prepared, ErrorInfo>, ToolboxError> {
+    let Invocation {
+        target,
+        arguments,
+        action,
+        answers,
+        resume,
+        is_structured,
+        grants,
+        limits,
+        via,
+    } = invocation;
+    let directories = target.directories();
+    let is_asked_about = action == Action::Run
+        && matches!(target, Target::Tool(_) | Target::Prompt(_) | Target::Resource(_));
+    let fencing = match &target {
+        _ if action != Action::Run || context.depth > 0 => None,
+        Target::Tool(_) | Target::Resource(_) => Some(Fencing::AsSet),
+        Target::Prompt(_) => Some(Fencing::WhereFound),
+        Target::Command { .. } | Target::Builtin(_) => None,
+    };
+    let mut resolved = resolve(inner, target, context)?;
+    let begun = Instant::now();
+    let limits = narrow::limits(&resolved.tool, limits)?;
+    let own_metering = Metering::of(&resolved.tool.limits.limits());
+    if Metering::of(&limits) != own_metering {
+        // It does not count its instructions as this call has to.
+        resolved.component = None;
+    }
+    let mut arguments = check(&resolved, arguments, limits.time, context)?;
+    let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
+    let mut grants = match grants {
+        Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
+        None => resolved.tool.grants.value.clone(),
+    };
+    grants.directories.extend(directories);
+    let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
+        Ok(authority) => authority,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    count(inner, &resolved, action, &context.caller, via.as_ref(), alias_rate)?;
+    let callable = match action {
+        Action::Run => Callable::new(&resolved.tool.name, &authority.grants.tools, &context.scope),
+        Action::FormatArguments => None,
+    };
+    arguments.extend(authority.arguments);
+    let Resolved { name, tool, component, .. } = resolved;
+    // A component that has several tools knows them by their own names; one that has one
+    // tool may write the name into its answers, and gets the one that the model knows.
+    let name = match &tool.source {
+        ToolSource::Builtin { name: own }
+            if tool.name.as_str() == name && inner.shares_component(&own.value) =>
+        {
+            own.value.clone()
+        }
+        ToolSource::Builtin { .. }
+        | ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => name.into_owned(),
+    };
+    if action == Action::Run {
+        arguments = script::arguments(&tool.source, arguments);
+    }
+    let arguments = text(&arguments);
+    if let Some(audited) = &context.audited {
+        audited.prepared(inner, &tool, &authority.grants);
+        audited.arguments(inner, &arguments);
+    }
+    let mut limits = authority.limits;
+    let time = limits.time;
+    limits.time = time.saturating_sub(begun.elapsed());
+    let call = Call {
+        name,
+        action,
+        arguments,
+        answers: String::new(),
+        grants: authority.grants,
+        guard: authority.guard,
+        secrets: Arc::clone(&inner.secrets),
+        storage: storage_of(inner, &tool, context),
+        limits,
+        tools: None,
+    };
+    let mut resumed = match resume {
+        None => Resumed::default(),
+        Some(open) => open(&call.name, &call.arguments).map_err(ToolboxError::State)?,
+    };
+    let approval = match is_asked_about {
+        true => Approval::claimed(&mut resumed.answers),
+        false => Approval::Exempt,
+    };
+    let mut presets: BTreeMap<_, _> = tool
+        .answers
+        .iter()
+        .map(|(id, answer)| (id.clone(), answer.clone().map(Answer::Json)))
+        .collect();
+    for (id, answer) in answers {
+        presets.entry(id).or_insert(answer);
+    }
+    let problems = Problems {
+        cache: tool.cache_problems.clone(),
+        description: tool.description_problem.clone(),
+    };
+    Ok(Ok(Prepared {
+        call,
+        time,
+        tool,
+        component,
+        presets,
+        answers: resumed.answers,
+        is_structured,
+        fencing,
+        problems,
+        approval,
+        inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
+        callable,
+    }))
+}
+
+/// Where a tool keeps something: by the name that it has in the configuration. The built-in
+/// tools of one component keep it together, whatever their names are, and for each one apart
+/// for whom they are called. No tool has a name with a `/`, so none has the place of another.
+#[cfg(feature = "storage")]
+fn storage_of(inner: &Inner, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
+    let storage = inner.storage.clone()?;
+    let builtin = match &tool.source {
+        ToolSource::Builtin { name } => inner.builtins.iter().find(|it| it.name == name.value),
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => None,
+    };
+    let namespace = match builtin {
+        Some(builtin) => format!("{}/{}", builtin.toolset, context.owner().storage_name()),
+        None => tool.name.to_string(),
+    };
+    Some(ToolStorage { storage, namespace })
+}
+
+#[cfg(not(feature = "storage"))]
+fn storage_of(_: &Inner, _: &Tool, _: &CallContext) -> Option<ToolStorage> {
+    None
+}
+
+/// What a name stands for.
+struct Resolved {
+    /// What the component is called as.
+    name: Cow<'static, str>,
+    tool: Arc<Tool>,
+    /// What the arguments have to fit.
+    schema: ArgumentSchema,
+    adapter: Option<&'static dyn Adapter>,
+    /// The grants of the tool count, which are not the host's own.
+    is_granted: bool,
+    component: Option<Component>,
+}
+
+/// The schema of a call's arguments.
+enum ArgumentSchema {
+    /// The tool's.
+    Tool,
+    /// Another one.
+    Own(Schema),
+    /// The host itself has made them.
+    None,
+}
+
+/// Finds what is called: the tool with its schema, grants and limits, and its component
+/// where it had to be asked for them.
+fn resolve(inner: &Inner, target: Target, context: &CallContext) -> Result<Resolved, ToolboxError> {
+    let find = |name: &str| -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
+        resolve::resolve(inner, inner.find(name)?, &context.run)
+    };
+    Ok(match target {
+        Target::Tool(name) => {
+            let (tool, component) = find(&name)?;
+            let adapter = resolve::adapter(&tool.source);
+            let schema = ArgumentSchema::Tool;
+            let name = Cow::Owned(name);
+            Resolved { name, tool, schema, adapter, is_granted: true, component }
+        }
+        Target::Prompt(prompt) => {
+            let (tool, component) = find(prompt.tool.as_str())?;
+            let name = format!("{}{}", served::PROMPT_PREFIX, prompt.description.name);
+            let schema = ArgumentSchema::Own(served::schema(&prompt.description));
+            let name = Cow::Owned(name);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Resource(tool) => {
+            let (tool, component) = find(tool.as_str())?;
+            let (name, schema) = (Cow::Borrowed(served::RESOURCE_NAME), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Command { tool, name, .. } => {
+            let (tool, component) = find(tool.as_str())?;
+            let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter: None, is_granted: true, component }
+        }
+        Target::Builtin(name) => {
+            let tool = resolve::resolve_builtin(inner, name)?;
+            let adapter = resolve::adapter(&tool.source);
+            let (name, schema) = (Cow::Borrowed(name), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter, is_granted: false, component: None }
+        }
+    })
+}
+
+/// Checks the arguments against the schema and fills defaults in.
+fn check(
+    resolved: &Resolved,
+    arguments: Arguments,
+    time: Duration,
+    context: &CallContext,
+) -> Result<Map<String, Value>, ToolboxError> {
+    let schema = match &resolved.schema {
+        ArgumentSchema::Tool => &resolved.tool.input_schema.value,
+        ArgumentSchema::Own(schema) => schema,
+        ArgumentSchema::None => match arguments.json {
+            Some(Value::Object(arguments)) => return Ok(arguments),
+            _ => return Ok(Map::new()),
+        },
+    };
+    let deadline = Deadline::new(&context.run.cancellation, time, context.run.time(time));
+    let own = resolved.adapter.map(Adapter::own_arguments).unwrap_or_default();
+    schema
+        .check_arguments(arguments, &|| deadline.check(), |key| own.contains(&key))
+        .map_err(|error| ToolboxError::arguments(&resolved.name, error))
+}
+
+/// Resolves a tool and checks arguments for it, without calling it.
+pub(crate) fn check_arguments(
+    toolbox: &Toolbox,
+    name: &str,
+    arguments: Arguments,
+) -> Result<Map<String, Value>, ToolboxError> {
+    let context = CallContext::new(Caller::Host);
+    let resolved = resolve(&toolbox.0, Target::Tool(name.to_owned()), &context)?;
+    let time = resolved.tool.limits.time.value;
+    check(&resolved, arguments, time, &context)
+}
+
+/// What a call may do.
+struct Authority {
+    grants: Grants,
+    guard: Arc<Guard>,
+    limits: Limits,
+    /// What the host tells the tool besides what the caller does.
+    arguments: Map<String, Value>,
+}
+
+/// Settles what the call may reach and use up: `grants` and `limits`, which are no more
+/// than the tool's, and what its adapter adds.
+///
+/// # Errors
+///
+/// The refusal of the tool's adapter.
+fn authorise(
+    inner: &Inner,
+    resolved: &Resolved,
+    arguments: &Map<String, Value>,
+    action: Action,
+    grants: Grants,
+    limits: Limits,
+) -> Result<Authority, ErrorInfo> {
+    let mut grants = if resolved.is_granted { grants } else { Grants::default() };
+    let additions = match (resolved.adapter, action) {
+        (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
+        // A call is rendered without any grants.
+        (None, _) | (_, Action::FormatArguments) => Additions::default(),
+    };
+    grants.directories.extend(additions.directories);
+    let guard = Arc::clone(inner.guard());
+    Ok(Authority { grants, guard, limits, arguments: additions.arguments })
+}
+
+/// Counts the call where its tool has a rate, for its caller, and as a call of each other name
+/// of the tool whose rate holds for it: also one that goes on with an
+/// answer, since the tool runs again. Rendering a call counts as none, and so does what the
+/// host itself asks a built-in.
+///
+/// # Errors
+///
+/// [`ToolboxError::Rate`] where the rate is used up.
+fn count(
+    inner: &Inner,
+    resolved: &Resolved,
+    action: Action,
+    caller: &Caller,
+    via: Option<&Via>,
+    alias_rate: Option<Rates>,
+) -> Result<(), ToolboxError> {
+    let tool = &resolved.tool;
+    let is_counted = !tool.rates.is_empty() || alias_rate.is_some();
+    if !is_counted || action != Action::Run || !resolved.is_granted {
+        return Ok(());
+    }
+    let counted = tool.rates.iter();
+    let counted =
+        counted.map(|it| Counted { rates: &it.rates.value, tool: it.counted_as.as_str() });
+    let mut counted: Vec<_> = counted.collect();
+    // No tool has a name with a `/`.
+    let of_alias = via.map(|via| format!("{}/{}", via.caller, via.alias)).unwrap_or_default();
+    counted.extend(alias_rate.as_ref().map(|rates| Counted { rates, tool: &of_alias }));
+    let taken = inner.counts.take(&counted, &caller.to_string());
+    taken.map_err(|error| match error {
+        TakeError::Counts(error) => ToolboxError::Counts(error),
+        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } }
+            if at >= tool.rates.len() =>
+        {
+            ToolboxError::AliasRate { alias: of_alias.clone(), rate, retry_after }
+        }
+        TakeError::UsedUp { at, used_up: UsedUp { rate, retry_after } } => {
+            let ToolRate { rates, counted_as } = &tool.rates[at];
+            let counted_as = (*counted_as != tool.name).then(|| counted_as.to_string());
+            let (tool, origin) = (tool.name.to_string(), rates.origin.clone());
+            ToolboxError::Rate { tool, counted_as, rate, origin, retry_after }
+        }
+    })
+}
+
+/// A JSON object as text, the same for the same object.
+pub(crate) fn text(object: &Map<String, Value>) -> String {
+    // Room for what is long as a rule, so that it is not copied as this grows.
+    let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
+    let mut text = Vec::with_capacity(long + long / 16 + 128);
+    serde_json::to_writer(&mut text, object).expect("every key is a string");
+    String::from_utf8(text).expect("JSON is text")
+}

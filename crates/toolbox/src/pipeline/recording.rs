@@ -1,0 +1,107 @@
+//! The record of a call: for who wants to know, and for the audit log.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kitbag_config::Disabled;
+use kitbag_contract::Outcome;
+use kitbag_host::CallError;
+
+use crate::Toolbox;
+use crate::audit::Audited;
+use crate::context::{CallContext, CallEnd, CallRecord};
+use crate::error::ToolboxError;
+use crate::invocation::{Ended, Invocation, Target};
+
+/// The record of a call, which is made when this is dropped: a call whose future is
+/// dropped is recorded too.
+pub(super) struct Recording<'a> {
+    toolbox: &'a Toolbox,
+    /// The tool, if it exists and there is who wants to know.
+    tool: Option<String>,
+    context: &'a CallContext,
+    audited: Option<Arc<Audited>>,
+    start: Instant,
+    pub(super) end: CallEnd,
+    /// For the audit log.
+    pub(super) outcome: (&'static str, Option<String>),
+}
+
+impl<'a> Recording<'a> {
+    pub(super) fn begin(
+        toolbox: &'a Toolbox,
+        invocation: &Invocation,
+        context: &'a CallContext,
+    ) -> Self {
+        match &invocation.target {
+            Target::Tool(name) => Self::of(toolbox, name, context),
+            _ => Self::new(toolbox, None, context),
+        }
+    }
+
+    pub(super) fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
+        // A name of no tool is not recorded: the metrics would keep every one.
+        let is_wanted = context.recorder.is_some() || context.audited.is_some();
+        let is_untrusted = || {
+            let tool = toolbox.config().tools.get(name);
+            tool.is_some_and(|tool| tool.disabled == Some(Disabled::Untrusted))
+        };
+        let is_known = is_wanted && (toolbox.has_tool(name) || is_untrusted());
+        Self::new(toolbox, is_known.then(|| name.to_owned()), context)
+    }
+
+    fn new(toolbox: &'a Toolbox, tool: Option<String>, context: &'a CallContext) -> Self {
+        let audited = context.audited.clone();
+        let outcome = ("cancelled", None);
+        let start = Instant::now();
+        Self { toolbox, tool, context, audited, start, end: CallEnd::Error, outcome }
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        record(self);
+    }
+}
+
+/// Passes on that a call has ended, and how.
+fn record(recording: &mut Recording<'_>) {
+    let Some(tool) = &recording.tool else { return };
+    let elapsed = recording.start.elapsed();
+    if let Some(recorder) = &recording.context.recorder {
+        recorder.record(&CallRecord {
+            tool,
+            caller: &recording.context.caller,
+            depth: recording.context.depth,
+            end: recording.end,
+            elapsed,
+        });
+    }
+    if let Some(audited) = &recording.audited {
+        let outcome = std::mem::take(&mut recording.outcome);
+        audited.log(&recording.toolbox.0, recording.context, tool, outcome, elapsed);
+    }
+}
+
+pub(super) fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
+    match ended {
+        Ok(Ended::Completed(call)) => match (&call.completion.result, &call.structured) {
+            (Ok(Outcome::Success(_)), Ok(_)) => CallEnd::Success,
+            (Err(CallError::Internal(_)), _) => CallEnd::Refused,
+            _ => CallEnd::Error,
+        },
+        Ok(Ended::Suspended(_)) => CallEnd::Suspended,
+        Ok(Ended::Refused(_))
+        | Err(
+            ToolboxError::State(_)
+            | ToolboxError::Rate { .. }
+            | ToolboxError::AliasRate { .. }
+            | ToolboxError::NotGranted { .. }
+            | ToolboxError::NotApproved { .. }
+            | ToolboxError::Counts(_)
+            | ToolboxError::Audit(_)
+            | ToolboxError::Call(CallError::Internal(_)),
+        ) => CallEnd::Refused,
+        Err(_) => CallEnd::Error,
+    }
+}

@@ -1,0 +1,320 @@
+//! The run: of a component or of native code, and again for each question that has its answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome, Question, format_duration};
+use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
+use kitbag_policy::{ClassRule, StorageRefusal};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::prepare::text;
+use crate::approval::{self, Settled};
+use crate::context::{CallContext, may_answer};
+use crate::deadline::Deadline;
+use crate::error::ToolboxError;
+use crate::inner;
+use crate::invocation::{Completed, Cut, Prepared, Suspended};
+use crate::marks::{self, Marks};
+use crate::native::{NativeCall, NativeTool};
+use crate::script;
+use crate::temporary::Temporary;
+use crate::tool::Tool;
+use crate::{Inner, Toolbox};
+
+/// How many questions a tool may ask for one call; for each it is run again.
+const QUESTIONS: usize = 100;
+
+/// Where a stretch of a call stops.
+pub(super) enum Stretch {
+    Ended(Box<Completed>),
+    Asks(Box<Suspended>),
+}
+
+/// Runs the tool with the answers so far, and again for each question that the
+/// configuration or the invocation answers. What it emits counts in its last run.
+pub(super) async fn run(
+    toolbox: &Toolbox,
+    mut call: Box<Prepared>,
+    outer: &CallContext,
+) -> Result<Stretch, ToolboxError> {
+    let context = &outer.run;
+    let is_script = matches!(call.tool.source, ToolSource::Script(_));
+    if is_script && call.call.action == Action::FormatArguments {
+        let rendered = Completed::answered(Outcome::Success(rendered(&call.call)));
+        return Ok(Stretch::Ended(Box::new(rendered)));
+    }
+    let runner = runner(&toolbox.0, &mut call, context)?;
+    if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
+        audited.component(component, toolset(&toolbox.0, &call.tool));
+    }
+    let component = match &runner {
+        Runner::Component(component) => Some(component),
+        Runner::Native(_) => None,
+    };
+    let asked = match approval::settle(toolbox, &mut call, component, outer)? {
+        Settled::Approved => None,
+        Settled::Asked(question) => Some(question),
+        // In a place of its own, which calls that are inside each other do not take.
+        Settled::Unasked(unasked) => {
+            Some(Box::pin(approval::ask(toolbox, &mut call, component, outer, unasked)).await?)
+        }
+    };
+    if let Some(question) = asked {
+        let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
+        let marks = Marks::default();
+        let suspended = Suspended { question, rejected: None, completion, marks, call };
+        return Ok(Stretch::Asks(Box::new(suspended)));
+    }
+    loop {
+        let temporary = Temporary::make(&mut call.call.grants.directories)?;
+        let mut completion = match &runner {
+            Runner::Component(component) => match &call.callable {
+                None => {
+                    call.call.answers = text(&call.answers);
+                    toolbox.host().call(component, &call.call, context).await
+                }
+                Some(callable) => {
+                    let own = call.inner.get_or_insert_default().take_answers(&call.answers);
+                    call.call.answers = text(&own);
+                    let callable = callable.clone();
+                    inner::run(toolbox, component, &mut call, &callable, outer).await?
+                }
+            },
+            Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
+        };
+        if let Some(temporary) = temporary {
+            temporary.remove(&mut call.call.grants.directories);
+        }
+        if let Some(audited) = &outer.audited {
+            audited.ran(&mut completion);
+            audited.answered(&call.answers);
+        }
+        if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
+            completion.result = Err(ended(&call, context));
+        }
+        let Some(mut question) = question(&completion) else {
+            add_missing_grants(&call, &mut completion);
+            let cut = cut(&call, &completion);
+            let structured = match &cut {
+                Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
+                    Err(ToolboxError::Cut { tool: call.tool.name.to_string(), cut: cut.clone() })
+                }
+                _ => structured(&call, &completion, context),
+            };
+            let marks = match call.fencing {
+                Some(fencing) => marks::mark(&toolbox.0, &call.tool, fencing, &mut completion)?,
+                None => Marks::default(),
+            };
+            let structured = match completion.result {
+                // It was withheld.
+                Ok(Outcome::Error(_)) => Ok(None),
+                _ => structured,
+            };
+            let problems = call.problems;
+            let completed = Completed { completion, structured, cut, marks, problems };
+            return Ok(Stretch::Ended(Box::new(completed)));
+        };
+        // Native code could hand one on that is not its own.
+        let is_own = call.callable.is_none() && question.approval.is_some();
+        if is_own || approval::is_reserved(&question.id) {
+            return Err(ToolboxError::ReservedQuestion { question: question.id });
+        }
+        let class = question.class.as_deref();
+        let rule = class.and_then(|class| toolbox.0.config.class_rule(class));
+        let mut is_for_person = question.approval.is_some();
+        match rule.map(|rule| rule.value) {
+            Some(ClassRule::Deny) => return Err(approval::denied(&call, &question, rule)),
+            Some(ClassRule::Ask) => {
+                (question.is_consent, is_for_person) = (true, true);
+                completion.result = Ok(Outcome::NeedsInput(question.clone()));
+            }
+            None => {}
+        }
+        if call.answers.contains_key(&question.id) {
+            return Err(ToolboxError::AskedAgain { question: question.id });
+        }
+        if call.answers.len() >= QUESTIONS {
+            return Err(ToolboxError::TooManyQuestions { limit: QUESTIONS });
+        }
+        let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
+        let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
+            let marks = match call.fencing {
+                // The host's own goes to a person and never to a model.
+                Some(_) if question.approval.is_none() => {
+                    let (marks, said) =
+                        marks::mark_question(&toolbox.0, &call.tool, &mut question)?;
+                    if let Err(error) = said {
+                        let mut completed = Completed::answered(Outcome::Error(error));
+                        (completed.marks, completed.problems) = (marks, call.problems);
+                        return Ok(Stretch::Ended(Box::new(completed)));
+                    }
+                    completion.result = Ok(Outcome::NeedsInput(question.clone()));
+                    marks
+                }
+                Some(_) | None => Marks::default(),
+            };
+            let suspended = Suspended { question, rejected: None, completion, marks, call };
+            return Ok(Stretch::Asks(Box::new(suspended)));
+        };
+        let checked = question.answer_type.check(&preset.value);
+        let answer = checked.map_err(|source| ToolboxError::Answer {
+            question: question.id.clone(),
+            origin: preset.origin.clone(),
+            source,
+        })?;
+        call.answers.insert(question.id, answer);
+    }
+}
+
+/// The component that has a built-in tool.
+fn toolset<'a>(inner: &'a Inner, tool: &Tool) -> Option<&'a str> {
+    match &tool.source {
+        ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.toolset),
+        ToolSource::Script(_) => Some(script::interpreter(inner).ok()?.toolset),
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+    }
+}
+
+/// What runs a tool.
+enum Runner {
+    Component(Component),
+    Native(Arc<dyn NativeTool>),
+}
+
+/// Finds what runs a tool. A component may have changed while a person thought about an
+/// answer, and is not kept in memory for that long.
+fn runner(
+    inner: &Inner,
+    call: &mut Prepared,
+    context: &RunContext,
+) -> Result<Runner, ToolboxError> {
+    if let Some(native) = inner.native(&call.tool) {
+        return Ok(Runner::Native(native));
+    }
+    let component = match call.component.take() {
+        Some(component) => component,
+        None => {
+            let source = inner.component_source(&call.tool.source)?;
+            let component = inner.host.component(&source, &call.call.limits, context);
+            component.map_err(|error| match error {
+                LoadError::Cancelled => ended(call, context).into(),
+                error => ToolboxError::from(error),
+            })?
+        }
+    };
+    call.problems.cache = component.cache_problems().to_vec();
+    Ok(Runner::Component(component))
+}
+
+/// A call as a person reads it, of a tool that does not render it itself.
+fn rendered(call: &Call) -> String {
+    format!("{} {}", call.name, call.arguments)
+}
+
+/// Runs code of the embedding program. What it calls ends when it has to.
+async fn run_native(
+    tool: &dyn NativeTool,
+    call: &Prepared,
+    toolbox: &Toolbox,
+    context: &CallContext,
+) -> Completion {
+    let limits = &call.call.limits;
+    let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
+    if call.call.action == Action::FormatArguments {
+        return Completion::answered(Outcome::Success(rendered(&call.call)));
+    }
+    let mut inner = context.clone();
+    inner.run.deadline = Instant::now().checked_add(context.run.time(limits.time));
+    let native = NativeCall {
+        arguments: &arguments,
+        answers: &call.answers,
+        tool: &call.tool.name,
+        toolbox,
+        context: &inner,
+        turn: Semaphore::new(1),
+    };
+    toolbox.host().run_native(limits, &context.run, tool.call(native)).await
+}
+
+/// Adds to the error of a run what the tool asks for and is not granted, which of its grants
+/// give nothing, and the secrets and requests that it was refused, since that is often why
+/// it failed.
+fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
+    let message = match &mut completion.result {
+        Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
+        Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
+    };
+    if call.call.action != Action::Run {
+        return;
+    }
+    let mut lines: Vec<_> = call.tool.missing_grants().collect();
+    if lines.is_empty() && completion.misses_directories {
+        lines.extend(call.tool.no_directories());
+    }
+    lines.extend(call.tool.grant_warnings());
+    lines.extend(completion.refused_files.iter().map(|it| call.tool.refused_file(it)));
+    let requests = completion.refused_requests.iter();
+    lines.extend(requests.map(|it| call.tool.refused(&it.reason, it.missing.as_ref())));
+    for StorageRefusal { reason, missing } in &completion.refused_storage {
+        // Where the tool asks for it, that has been said.
+        let advice = missing.as_ref().map(|missing| missing.advice_for(call.tool.name.as_str()));
+        let is_said = |advice: String| lines.iter().any(|line| line.contains(&advice));
+        if !advice.is_some_and(is_said) {
+            lines.push(call.tool.refused(reason, missing.as_ref()));
+        }
+    }
+    for line in lines {
+        message.push('\n');
+        message.push_str(&line);
+    }
+}
+
+/// What the output limit has cut of an answer.
+fn cut(call: &Prepared, completion: &Completion) -> Option<Cut> {
+    let (bytes, limit) = (completion.usage.output_bytes, call.call.limits.output);
+    if bytes <= limit.as_u64() || !matches!(completion.result, Ok(Outcome::Success(_))) {
+        return None;
+    }
+    let own = &call.tool.limits.output;
+    let origin = if own.value == limit { own.origin.clone() } else { Origin::Caller };
+    Some(Cut { bytes, limit: Sourced { value: limit, origin } })
+}
+
+/// The error of a call that has to end: its time is over, or it was cancelled.
+fn ended(call: &Prepared, context: &RunContext) -> CallError {
+    if context.cancellation.is_cancelled() {
+        return CallError::Cancelled;
+    }
+    let limit = match context.deadline.is_some_and(|at| Instant::now() >= at) {
+        true => "that of the calling tool".to_owned(),
+        false => format_duration(call.time).to_string(),
+    };
+    CallError::Limit { kind: LimitKind::Time, limit }
+}
+
+/// Reads the content as the output schema has it, in what the run has left of the
+/// call's time.
+fn structured(
+    call: &Prepared,
+    completion: &Completion,
+    context: &RunContext,
+) -> Result<Option<Value>, ToolboxError> {
+    let Ok(Outcome::Success(content)) = &completion.result else { return Ok(None) };
+    if !call.is_structured {
+        return Ok(None);
+    }
+    let left = call.call.limits.time.saturating_sub(completion.usage.elapsed);
+    let deadline = Deadline::new(&context.cancellation, call.time, context.time(left));
+    call.tool.structured_until(content, &deadline)
+}
+
+/// The question that a run ended with.
+fn question(completion: &Completion) -> Option<Question> {
+    match &completion.result {
+        Ok(Outcome::NeedsInput(question)) => Some(question.clone()),
+        Ok(_) | Err(_) => None,
+    }
+}

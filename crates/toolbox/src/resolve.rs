@@ -1,0 +1,402 @@
+//! What is known of a tool: what configuration says of it, and the rest from the tool itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kitbag_config::{Origin, Parameter, Sourced, ToolSource};
+use kitbag_contract::{Annotations, ToolDescription, ToolName};
+use kitbag_host::{
+    Component, ComponentIdentity, ComponentSource, Described, LoadError, Metering, RunContext,
+};
+use kitbag_policy::{
+    Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
+    ToolGrants as CallableTools,
+};
+use kitbag_schema::Schema;
+use serde_json::{Value, json};
+
+use crate::adapter::Adapter;
+use crate::approval;
+use crate::error::ToolboxError;
+use crate::learn::{Learn, is_learn};
+use crate::native::Native;
+use crate::python::{Python, is_python};
+use crate::script;
+use crate::tool::{Summary, Tool, unavailable};
+use crate::{Builtin, Inner, recorded};
+
+/// Sums a tool up without loading it.
+pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
+    let mut refused = None;
+    let (source, says) = match &tool.source.value {
+        ToolSource::Builtin { name } => {
+            let says = inner.builtin(&name.value).ok().map(describe_builtin).map(Some);
+            ("built-in".to_owned(), says)
+        }
+        ToolSource::Native => {
+            let native = inner.program.natives.get(&tool.name);
+            ("native".to_owned(), Some(native.map(Native::description)))
+        }
+        source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
+            let shown = match source {
+                ToolSource::Local(local) => {
+                    let path = &local.wasm.value;
+                    let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+                    match &local.replaces {
+                        None => path.display().to_string(),
+                        Some(builtin) => {
+                            format!("{}, replaces `{}`", path.display(), builtin.value)
+                        }
+                    }
+                }
+                _ => "bytes".to_owned(),
+            };
+            let leaves_open = leaves_open(tool);
+            let known = match leaves_open || is_pinned(tool) && tool.is_enabled() {
+                false => Ok(None),
+                true => match inner.component_source(&tool.source.value) {
+                    Ok(source) => {
+                        let metering = Metering::of(&tool.limits.limits());
+                        inner.host.known_description(&source, metering)
+                    }
+                    Err(_) => Ok(None),
+                },
+            };
+            let says = known.unwrap_or_else(|error| {
+                refused = Some(error.to_string());
+                None
+            });
+            let says = says.filter(|says| {
+                refused = refused.take().or_else(|| recorded::refused(tool, says));
+                leaves_open && refused.is_none()
+            });
+            let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
+            (shown, says)
+        }
+        ToolSource::Script(script) => {
+            let path = &script.path.value;
+            let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+            let shown = match &script.replaces {
+                None => path.display().to_string(),
+                Some(builtin) => format!("{}, replaces `{}`", path.display(), builtin.value),
+            };
+            (shown, Some(Some(script::description(script))))
+        }
+    };
+    let builtin = match &tool.source.value {
+        ToolSource::Builtin { name } => inner.builtin(&name.value).ok(),
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => None,
+    };
+    let per_call = builtin.into_iter().flat_map(|builtin| builtin.given_by_call);
+    let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
+    let per_call = per_call.map(|guest| PathRequest { guest, access: Access::ReadOnly });
+    let per_call: Vec<_> = per_call.map(Request::Path).collect();
+    let configured = tool.description.as_ref().map(|description| description.value.clone());
+    let says = says.flatten();
+    let requested = says.as_ref().and_then(|says| says.grants.as_ref());
+    let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
+    let unavailable = requested.and_then(|requested| {
+        unavailable(&tool.name, &tool.source.value, &tool.grants, &requested)
+    });
+    let unavailable = refused.or(unavailable).filter(|_| tool.is_enabled());
+    let description = configured.or_else(|| says.and_then(|says| says.description));
+    Summary {
+        name: tool.name.clone(),
+        source,
+        toolset: tool.toolset.clone(),
+        reach: (!matches!(tool.source.value, ToolSource::Native))
+            .then(|| tool.grants.value.brief(&per_call)),
+        disabled: tool.disabled.clone(),
+        unavailable,
+        description,
+    }
+}
+
+/// What tools were resolved to: the same for every call, until a component that
+/// was asked is another one.
+#[derive(Default)]
+pub(crate) struct Resolved(Mutex<HashMap<ToolName, ResolvedTool>>);
+
+/// A tool, and the component that was asked for it.
+struct ResolvedTool {
+    asked: Option<ComponentIdentity>,
+    tool: Arc<Tool>,
+}
+
+/// The host's half of a tool, if it has one.
+pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
+    match source {
+        source if is_learn(source) => Some(&Learn),
+        source if is_python(source) => Some(&Python),
+        _ => None,
+    }
+}
+
+/// Resolves a tool. A local one is loaded where its configuration leaves something to
+/// the tool itself: that component is the second value.
+pub(crate) fn resolve(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+    context: &RunContext,
+) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
+    let asked = match leaves_open(tool) {
+        true => {
+            let source = inner.component_source(&tool.source.value)?;
+            Some(inner.host.component(&source, &tool.limits.limits(), context)?)
+        }
+        false => None,
+    };
+    if let Some(reason) =
+        asked.as_ref().and_then(|component| recorded::refused(tool, component.described()))
+    {
+        return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
+    }
+    let identity = asked.as_ref().map(Component::identity);
+    let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known().get(&tool.name)
+        && known.asked == identity
+    {
+        return Ok((Arc::clone(&known.tool), asked));
+    }
+    let says = asked.as_ref().and_then(Component::description);
+    let says = says.and_then(|says| says.tool(tool.name.as_str())).cloned();
+    let mut resolved = with(inner, tool, says)?;
+    resolved.cache_problems =
+        asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
+    let problem = asked.as_ref().and_then(|component| component.described().problem());
+    resolved.description_problem = problem.map(str::to_owned);
+    let resolved = Arc::new(resolved);
+    known()
+        .insert(tool.name.clone(), ResolvedTool { asked: identity, tool: Arc::clone(&resolved) });
+    Ok((resolved, asked))
+}
+
+/// Resolves a built-in by its own name, for the host: as it is configured, by whatever
+/// name and whether or not it is enabled.
+pub(crate) fn resolve_builtin(inner: &Inner, own: &str) -> Result<Arc<Tool>, ToolboxError> {
+    let is_it = |tool: &&kitbag_config::Tool| match &tool.source.value {
+        ToolSource::Builtin { name } => name.value == own,
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native => false,
+    };
+    let tools = || inner.config.tools.values().filter(is_it);
+    if let Some(tool) = tools().find(|tool| tool.is_enabled()).or_else(|| tools().next()) {
+        return Ok(resolve(inner, tool, &RunContext::default())?.0);
+    }
+    // Another tool has taken its name.
+    let unknown = || ToolboxError::unknown_tool(own, std::iter::empty());
+    let source = ToolSource::Builtin { name: Sourced::default(own.to_owned()) };
+    let name = ToolName::new(own).map_err(|_| unknown())?;
+    let (source, limits) = (Sourced::default(source), inner.config.limits.clone());
+    let tool = kitbag_config::Tool::of_caller(name, source, limits);
+    Ok(Arc::new(with(inner, &tool, None)?))
+}
+
+/// What is known of components without loading them, each asked for once: one
+/// component may be many tools, and it is read to find it in the cache.
+#[derive(Default)]
+pub(crate) struct Known(HashMap<(ComponentSource, Metering), Result<Option<Described>, LoadError>>);
+
+impl Known {
+    /// As [`kitbag_host::Host::known_description`].
+    pub(crate) fn description(
+        &mut self,
+        inner: &Inner,
+        source: ComponentSource,
+        metering: Metering,
+    ) -> Result<Option<&Described>, &LoadError> {
+        let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
+            inner.host.known_description(source, *metering)
+        });
+        known.as_ref().map(Option::as_ref)
+    }
+}
+
+/// Resolves a tool with what is known of it. Nothing is compiled and nothing
+/// runs; the second value says whether loading it could tell more.
+pub(crate) fn resolve_known(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+    known: &mut Known,
+) -> Result<(Tool, bool), ToolboxError> {
+    let leaves_open = leaves_open(tool);
+    let says = match leaves_open || is_pinned(tool) {
+        true => {
+            let source = inner.component_source(&tool.source.value)?;
+            match known.description(inner, source, Metering::of(&tool.limits.limits())) {
+                Ok(Some(says)) if leaves_open => match recorded::refused(tool, says) {
+                    None => says,
+                    refused => {
+                        return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                    }
+                },
+                Ok(None) if leaves_open => return Ok((with(inner, tool, None)?, true)),
+                Ok(_) => &Described::Nothing,
+                Err(error) => {
+                    let refused = Some(error.to_string());
+                    return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                }
+            }
+        }
+        false => &Described::Nothing,
+    };
+    let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
+    let description_problem = says.problem().map(str::to_owned);
+    Ok((Tool { description_problem, ..with(inner, tool, own)? }, false))
+}
+
+/// Puts together what configuration says and what a local tool says.
+fn with(
+    inner: &Inner,
+    tool: &kitbag_config::Tool,
+    says: Option<ToolDescription>,
+) -> Result<Tool, ToolboxError> {
+    let (says, parameters) = match &tool.source.value {
+        ToolSource::Builtin { name } => {
+            let says = describe_builtin(inner.builtin(&name.value)?);
+            (says, None)
+        }
+        ToolSource::Native => {
+            let native = inner.program.natives.get(&tool.name);
+            (native.map(Native::description).unwrap_or_default(), None)
+        }
+        source @ (ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_)) => {
+            let says = match source {
+                ToolSource::Script(script) => Some(script::description(script)),
+                _ => says,
+            };
+            let parameters = source.parameters().map(|parameters| Sourced {
+                value: parameters.input_schema().into(),
+                origin: match (parameters.entries.first(), source) {
+                    (Some((_, Parameter { kind: Some(kind), .. })), _) => kind.origin.clone(),
+                    (_, ToolSource::Local(local)) => local.wasm.origin.clone(),
+                    _ => tool.source.origin.clone(),
+                },
+            });
+            (says.unwrap_or_default(), parameters)
+        }
+    };
+    let by_tool = |schema: Value| Sourced { value: schema.into(), origin: Origin::Tool };
+    let said = |configured: &Option<Sourced<String>>, own: Option<String>| {
+        configured.clone().or_else(|| own.map(by_tool_text))
+    };
+    let requested = says.grants.as_ref().map(RequestedGrants::read);
+    // What cannot be read has been refused where the tool was asked.
+    let requested = requested.and_then(Result::ok).unwrap_or_default();
+    let approve = approval::rules(&tool.approve, Some(&says));
+    let any_object = || Sourced::default(json!({ "type": "object" }).into());
+    Ok(Tool {
+        name: tool.name.clone(),
+        source: tool.source.value.clone(),
+        title: said(&tool.title, says.title),
+        description: said(&tool.description, says.description),
+        input_schema: parameters
+            .or_else(|| says.input_schema.map(by_tool))
+            .unwrap_or_else(any_object),
+        output_schema: match &tool.source.value {
+            ToolSource::Script(script) => {
+                script.output.clone().map(|output| output.map(Schema::from))
+            }
+            _ => says.output_schema.map(by_tool),
+        },
+        annotations: match tool.source.value {
+            // Grants say nothing of it.
+            ToolSource::Native => says.annotations.unwrap_or_default(),
+            ToolSource::Builtin { .. }
+            | ToolSource::Local(_)
+            | ToolSource::Script(_)
+            | ToolSource::Bytes(_) => {
+                annotations(effects(inner, tool), says.annotations.unwrap_or_default())
+            }
+        },
+        grants: tool.grants.clone(),
+        requested_grants: requested,
+        limits: tool.limits.clone(),
+        rates: tool.rates.clone(),
+        approve,
+        answers: tool.answers.clone(),
+        cache_problems: Vec::new(),
+        description_problem: None,
+        refused: None,
+    })
+}
+
+fn by_tool_text(value: String) -> Sourced<String> {
+    Sourced { value, origin: Origin::Tool }
+}
+
+/// Whether configuration leaves something of what a call needs to the component itself,
+/// which has to be loaded to be asked.
+fn leaves_open(tool: &kitbag_config::Tool) -> bool {
+    let source = &tool.source.value;
+    source.is_component() && (tool.description.is_none() || source.parameters().is_none())
+}
+
+/// Whether its component must have a digest.
+fn is_pinned(tool: &kitbag_config::Tool) -> bool {
+    matches!(&tool.source.value, ToolSource::Local(local) if !local.pins.is_empty())
+}
+
+/// What a model reads of the directories that a tool of files is granted.
+pub(crate) fn directories_line(grants: &Grants) -> String {
+    let directory = |grant: &DirectoryGrant| match grant.access {
+        Access::ReadOnly => format!("{} (read-only)", grant.guest),
+        Access::ReadWrite => format!("{} (writable)", grant.guest),
+    };
+    let directories: Vec<_> = grants.directories.iter().map(directory).collect();
+    match directories.is_empty() {
+        true => "\nDirectories: none".to_owned(),
+        false => format!("\nDirectories: {}", directories.join(", ")),
+    }
+}
+
+/// What a built-in says of itself; `build.rs` has checked the form.
+fn describe_builtin(builtin: &Builtin) -> ToolDescription {
+    serde_json::from_str(builtin.description).unwrap_or_default()
+}
+
+/// What a tool with its grants can do. One that calls whatever its caller may can do what all
+/// others can that are enabled.
+fn effects(inner: &Inner, tool: &kitbag_config::Tool) -> Effects {
+    let grants = &tool.grants.value;
+    if grants.tools != CallableTools::Caller {
+        return grants.effects();
+    }
+    let own = |grants: &Grants| {
+        let kinds = grants.kinds().into_iter();
+        let own = kinds.filter(|kind| kind.key() != CallableTools::KEY);
+        own.fold(Effects::default(), |all, kind| all.or(kind.effects()))
+    };
+    let others = inner.config.tools.values();
+    let others = others.filter(|other| other.is_enabled() && other.name != tool.name);
+    others.fold(own(grants), |all, other| {
+        all.or(match (&other.source.value, &other.grants.value) {
+            (ToolSource::Native, _) => {
+                let native = inner.program.natives.get(&other.name).map(Native::description);
+                let claims = native.and_then(|says| says.annotations).unwrap_or_default();
+                Effects {
+                    changes: claims.read_only_hint != Some(true),
+                    open_world: claims.open_world_hint != Some(false),
+                }
+            }
+            (_, grants) if grants.tools == CallableTools::Caller => own(grants),
+            (_, grants) => grants.effects(),
+        })
+    })
+}
+
+/// Derives from the grants what they tell, whatever the tool claims.
+fn annotations(effects: Effects, claims: Annotations) -> Annotations {
+    Annotations {
+        read_only_hint: Some(!effects.changes),
+        // A tool that may write may also remove what is there, whatever it says.
+        destructive_hint: Some(effects.changes),
+        idempotent_hint: if effects.changes { claims.idempotent_hint } else { Some(true) },
+        open_world_hint: Some(effects.open_world),
+    }
+}

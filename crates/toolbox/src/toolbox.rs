@@ -1,0 +1,436 @@
+//! The tools of one configuration: what is known of them, and calls of them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use kitbag_audit::Auditor;
+use kitbag_config::{Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_contract::{ErrorInfo, Outcome, ToolName};
+#[cfg(feature = "storage")]
+use kitbag_host::Storage;
+use kitbag_host::{
+    Cancellation, Component, ComponentSource, EventSink, Host, Metering, RunContext,
+};
+use kitbag_rates::Counts;
+use kitbag_schema::Arguments;
+use kitbag_secrets::Secrets;
+use serde_json::{Map, Value};
+
+use crate::adapter::Adapter;
+use crate::context::{CallContext, FrontEnd};
+use crate::edge::{Edge, Inline, Offloaded};
+use crate::error::ToolboxError;
+use crate::invocation::{Ended, Invocation};
+use crate::knowledge::{self, KnowledgePrompt, Subjects};
+use crate::pipeline::drive;
+use crate::program::ProgramTools;
+use crate::registry::{Builtin, Inner, Kept};
+use crate::tool::{KnownTool, Summary, Tool};
+use crate::{audit, resolve};
+use crate::{learn, pipeline};
+
+/// The tools of one configuration, ready to be called.
+///
+/// Cheap to clone; clones share everything. Nothing of a tool is read before it
+/// is asked for by name.
+#[derive(Clone)]
+pub struct Toolbox(pub(crate) Arc<Inner>, pub(crate) EventSink);
+
+impl Toolbox {
+    /// Puts together what configuration says and what the binary holds.
+    ///
+    /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
+    /// that it names; `auditor` logs calls.
+    pub fn new(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        secrets: Arc<Secrets>,
+        auditor: Option<Arc<Auditor>>,
+    ) -> Self {
+        let (program, events) = (ProgramTools::default(), EventSink::default());
+        let counts = Arc::new(match &config.state {
+            None => Counts::in_memory(),
+            Some(state) => Counts::in_directory(&state.value, &config.root.value),
+        });
+        let kept = Kept { counts, auditor, approvals: Arc::default() };
+        Self::from_parts(host, config, builtins, program, kept, secrets, events)
+    }
+
+    pub(crate) fn from_parts(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        program: ProgramTools,
+        Kept { counts, auditor, approvals }: Kept,
+        secrets: Arc<Secrets>,
+        events: EventSink,
+    ) -> Self {
+        let (resolved, guard) = (resolve::Resolved::default(), OnceLock::new());
+        let plain = Mutex::default();
+        let owners = OnceLock::new();
+        // Nothing is looked at before a tool uses it.
+        #[cfg(feature = "storage")]
+        let storage =
+            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
+        let inner = Inner {
+            host,
+            config,
+            builtins,
+            program,
+            resolved,
+            guard,
+            owners,
+            counts,
+            auditor,
+            screen: OnceLock::new(),
+            approvals,
+            grant_digests: audit::GrantDigests::default(),
+            secrets,
+            #[cfg(feature = "storage")]
+            storage,
+            plain,
+        };
+        Self(Arc::new(inner), events)
+    }
+
+    /// The same toolbox, with another place for the events of what it loads apart from
+    /// calls, which have their own.
+    #[must_use]
+    pub fn with_events(&self, events: EventSink) -> Self {
+        Self(Arc::clone(&self.0), events)
+    }
+
+    /// What a load apart from a call is accompanied by.
+    pub(crate) fn loading(&self) -> RunContext {
+        RunContext { events: self.1.clone(), ..RunContext::default() }
+    }
+
+    /// The configuration in effect.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What calls are logged by. `None`: they are not.
+    pub fn auditor(&self) -> Option<&Auditor> {
+        self.0.auditor.as_deref()
+    }
+
+    /// What runs the calls.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// What the tools of the workspace keep between calls. `None`: there is no state
+    /// directory to keep it in.
+    #[cfg(feature = "storage")]
+    pub fn storage(&self) -> Option<&Storage> {
+        self.0.storage.as_ref()
+    }
+
+    /// Every enabled tool, by name, in one line each. Nothing is compiled and
+    /// nothing runs.
+    pub fn summaries(&self) -> impl Iterator<Item = Summary> {
+        self.enabled().map(|(_, tool)| resolve::summary(&self.0, tool))
+    }
+
+    /// As [`summaries`](Self::summaries), with the tools that are not enabled.
+    pub fn all_summaries(&self) -> impl Iterator<Item = Summary> {
+        self.0.config.tools.values().map(|tool| resolve::summary(&self.0, tool))
+    }
+
+    /// The toolsets that this binary holds, each once.
+    pub fn toolsets(&self) -> Vec<&'static str> {
+        let mut toolsets: Vec<_> = self.0.builtins.iter().map(|builtin| builtin.toolset).collect();
+        toolsets.dedup();
+        toolsets
+    }
+
+    /// A tool with all that is known of it.
+    ///
+    /// A local tool whose configuration does not say everything may say the rest itself:
+    /// where that is not known from an earlier time, it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::UnknownTool`] and [`ToolboxError::Disabled`] for a name,
+    /// [`ToolboxError::Call`] for a component that cannot be loaded.
+    pub fn tool(&self, name: &str) -> Result<Tool, ToolboxError> {
+        let configured = self.0.find(name)?;
+        let tool =
+            match resolve::resolve_known(&self.0, configured, &mut resolve::Known::default())? {
+                (tool, false) => tool,
+                (_, true) => {
+                    let (tool, _) = resolve::resolve(&self.0, configured, &self.loading())?;
+                    Arc::unwrap_or_clone(tool)
+                }
+            };
+        Ok(self.for_model(configured, tool))
+    }
+
+    /// Drops the components of tools that are not enabled here, which another toolbox
+    /// of this host has loaded; calls that run keep theirs.
+    pub fn retain_components(&self) {
+        self.host().retain_components(&self.component_sources());
+    }
+
+    /// Where the components of the enabled tools come from, as far as they are there.
+    pub fn component_sources(&self) -> HashSet<ComponentSource> {
+        let tools = self.enabled().map(|(_, tool)| &tool.source.value);
+        tools.filter_map(|source| self.0.component_source(source).ok()).collect()
+    }
+
+    /// Every enabled tool, by name, with what is known of it without loading it.
+    /// Nothing is compiled and nothing runs; where [`KnownTool::may_say_more`]
+    /// holds, [`tool`](Self::tool) would tell more.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where configuration names a built-in that is not in this
+    /// binary.
+    pub fn known_tools(&self) -> impl Iterator<Item = Result<KnownTool, ToolboxError>> {
+        let mut known = resolve::Known::default();
+        self.enabled().map(move |(_, configured)| {
+            let (tool, may_say_more) = resolve::resolve_known(&self.0, configured, &mut known)?;
+            Ok(KnownTool { tool: self.for_model(configured, tool), may_say_more })
+        })
+    }
+
+    /// Adds what a model reads and the tool does not, which a call can do
+    /// without.
+    fn for_model(&self, configured: &ConfiguredTool, mut tool: Tool) -> Tool {
+        let adapter = resolve::adapter(&configured.source.value);
+        if let Some(adapter) = adapter
+            && let Some(description) = &mut tool.description
+        {
+            adapter.describe(&self.0.config, configured, &mut description.value);
+        }
+        if let ToolSource::Builtin { name } = &configured.source.value
+            && self.0.builtin(&name.value).is_ok_and(|builtin| builtin.workspace.is_some())
+            && let Some(description) = &mut tool.description
+        {
+            description.value.push_str(&resolve::directories_line(&tool.grants.value));
+        }
+        let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
+        let grants = &tool.grants.value;
+        // What a script does stands in its header, whichever tools do it.
+        let names_tools = adapter.is_some_and(Adapter::names_tools)
+            || matches!(configured.source.value, ToolSource::Script(_));
+        let tools = grants.tools_line().filter(|_| !names_tools);
+        let lines = grants.network_line().into_iter().chain(tools);
+        for line in lines.chain(unavailable) {
+            let description = tool.description.get_or_insert(Sourced::default(String::new()));
+            let end = if description.value.is_empty() { "" } else { "\n" };
+            description.value.push_str(&format!("{end}{line}"));
+        }
+        tool
+    }
+
+    /// What the component of a tool says that its tools are called; nothing where it
+    /// describes none, and for a tool without a file. It is loaded where that is not known
+    /// from an earlier time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn names_in_component(&self, name: &str) -> Result<Vec<String>, ToolboxError> {
+        let tool = self.0.find(name)?;
+        if !tool.source.value.is_component() {
+            return Ok(Vec::new());
+        }
+        let source = self.0.component_source(&tool.source.value)?;
+        let limits = tool.limits.limits();
+        let described = match self.0.host.known_description(&source, Metering::of(&limits))? {
+            Some(described) => described,
+            None => self.0.host.component(&source, &limits, &self.loading())?.described().clone(),
+        };
+        let tools = described.description().map(|description| &description.tools[..]);
+        Ok(tools.unwrap_or_default().iter().map(|tool| tool.name.clone()).collect())
+    }
+
+    /// Whether there is an enabled tool of that name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.0.find(name).is_ok()
+    }
+
+    /// Loads a tool, compiling it where that has to be, and runs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool).
+    pub fn load(&self, name: &str) -> Result<Component, ToolboxError> {
+        let tool = self.0.find(name)?;
+        let source = self.0.component_source(&tool.source.value)?;
+        Ok(self.0.host.component(&source, &tool.limits.limits(), &self.loading())?)
+    }
+
+    /// Makes a call from any executor: the tool runs on threads kept for that, and
+    /// `front_end` answers what the configuration does not. Dropping the future ends
+    /// the call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool), [`ToolboxError::Arguments`] with everything that is
+    /// wrong with the arguments, and what keeps a call from running. How the call itself
+    /// ended is in the completion.
+    pub async fn call<F: FrontEnd>(
+        &self,
+        invocation: Invocation,
+        context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        let dropped = CancelOnDrop::new(&context);
+        let ended = drive(&Offloaded, self, invocation, context, front_end).await;
+        dropped.defuse();
+        ended
+    }
+
+    /// As [`call`](Self::call), on this thread.
+    ///
+    /// May be called inside an asynchronous runtime too, which it blocks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`call`](Self::call).
+    pub fn call_blocking<F: FrontEnd>(
+        &self,
+        invocation: Invocation,
+        context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        Host::block_on(|| drive(&Inline, self, invocation, context, front_end))?
+    }
+
+    /// Checks the arguments of a call without making it: what the tool would get.
+    ///
+    /// # Errors
+    ///
+    /// As for [`call`](Self::call).
+    pub fn check(
+        &self,
+        name: &str,
+        arguments: Arguments,
+    ) -> Result<Map<String, Value>, ToolboxError> {
+        pipeline::check_arguments(self, name, arguments)
+    }
+
+    /// The block of knowledge for a system prompt; empty where there is none. Any
+    /// executor will do.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where a topic cannot be read at all.
+    pub async fn knowledge_prompt(
+        &self,
+        context: CallContext,
+    ) -> Result<KnowledgePrompt, ToolboxError> {
+        if self.0.config.topics.values().all(|topic| !topic.enable.value) {
+            return Ok(KnowledgePrompt::default());
+        }
+        self.offload(context, async |toolbox, context| knowledge::prompt(&toolbox, &context).await)
+            .await
+    }
+
+    /// The subjects of a topic, by its id or title, or why they cannot be had. Any
+    /// executor will do.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where they could not be asked for at all.
+    pub async fn subjects(
+        &self,
+        topic: &str,
+        context: CallContext,
+    ) -> Result<Result<Subjects, ErrorInfo>, ToolboxError> {
+        let topic = topic.to_owned();
+        self.offload(context, async move |toolbox, context| {
+            knowledge::subjects(&toolbox, &topic, &context).await
+        })
+        .await
+    }
+
+    /// What is most likely a mistake in `learned` and `disabled` of the topics: each name and
+    /// glob that matches no subject. Any executor will do.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where the subjects could not be asked for at all.
+    pub async fn unmatched_subjects(
+        &self,
+        context: CallContext,
+    ) -> Result<Vec<Diagnostic>, ToolboxError> {
+        self.offload(context, async move |toolbox, context| {
+            let mut unmatched = Vec::new();
+            for topic in toolbox.topics().flatten() {
+                unmatched.extend(knowledge::unmatched(&toolbox, topic, &context).await?);
+            }
+            Ok(unmatched)
+        })
+        .await
+    }
+
+    /// Loads one subject of a topic by its exact slug, as `learn` delivers it. Any
+    /// executor will do.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where it could not be asked for at all.
+    pub async fn subject(
+        &self,
+        topic: &str,
+        slug: &str,
+        context: CallContext,
+    ) -> Result<Outcome, ToolboxError> {
+        let (topic, slug) = (topic.to_owned(), slug.to_owned());
+        self.offload(context, async move |toolbox, context| {
+            knowledge::subject(&toolbox, &topic, &slug, &context).await
+        })
+        .await
+    }
+
+    /// Has several calls of one kind made with one permit.
+    async fn offload<T: Send + 'static>(
+        &self,
+        context: CallContext,
+        work: impl AsyncFnOnce(Self, CallContext) -> Result<T, ToolboxError> + Send + 'static,
+    ) -> Result<T, ToolboxError> {
+        let dropped = CancelOnDrop::new(&context);
+        let cancellation = context.run.cancellation.clone();
+        let toolbox = self.clone();
+        let work = move || work(toolbox, context);
+        let ready = std::future::ready(());
+        let done = Offloaded.perform(&self.0.host, learn::LEARN, &cancellation, ready, work).await;
+        dropped.defuse();
+        done?
+    }
+
+    /// Every enabled topic, with what is wrong where its documents cannot be had.
+    pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+        learn::topics(&self.0)
+    }
+
+    pub(crate) fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
+        self.0.config.tools.iter().filter(|(_, tool)| tool.is_enabled())
+    }
+}
+
+/// Ends a call whose future is dropped before it is ready.
+struct CancelOnDrop(Option<Cancellation>);
+
+impl CancelOnDrop {
+    fn new(context: &CallContext) -> Self {
+        Self(Some(context.run.cancellation.clone()))
+    }
+
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(cancellation) = &self.0 {
+            cancellation.cancel();
+        }
+    }
+}
