@@ -1,6 +1,5 @@
-//! The house: where unsafe code stands and where that of one system does, and how the binary is
-//! linked. Formatting, lints,
-//! documentation and the guests' own tests are steps of `.ci/run`.
+//! The house: where unsafe and where platform-specific code stands, and how the binary is linked.
+//! Formatting, lints, documentation and the guests' own tests are steps of `.ci/run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,7 +34,7 @@ fn unsafe_code_stands_only_where_native_code_is_loaded() {
 }
 
 #[test]
-fn the_system_is_asked_in_its_own_terms_only_in_modules_named_sys() {
+fn platform_specific_code_stands_in_modules_named_sys() {
     /// Whether a file is one of these modules, or of tests, which make links and FIFOs.
     fn may(path: &Path) -> bool {
         let is_named =
@@ -46,7 +45,7 @@ fn the_system_is_asked_in_its_own_terms_only_in_modules_named_sys() {
     const TERMS: [&str; 4] = ["std::os::", "rustix::", "libc::", "nix::"];
     let (mut found, mut modules) = (Vec::new(), 0);
     visit(&repository().join("crates"), &mut |path, text| {
-        let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let lines = own.lines().enumerate();
         let mut lines = lines.filter(|(_, line)| TERMS.iter().any(|term| line.contains(term)));
         let path = path.strip_prefix(repository()).unwrap();

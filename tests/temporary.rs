@@ -3,13 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::mcp::Client;
-use crate::support::{Run, Workspace, probe};
+use crate::support::{Run, Workspace, probe, until};
 
 /// A workspace whose `probe` has such a directory, and where the system keeps them.
 fn workspace() -> (Workspace, PathBuf) {
@@ -70,13 +68,9 @@ fn a_run_sees_nothing_of_another_one_at_the_same_time() {
     let arguments = json!({ "do": "gather", "path": "/tmp/mine", "until": "/workspace/signal" });
     let first = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
     // Until it has its file.
-    let of_first = loop {
-        let found = made(&system).into_iter().find(|path| path.join("mine").exists());
-        match found {
-            Some(path) => break path,
-            None => thread::sleep(Duration::from_millis(10)),
-        }
-    };
+    let find = || made(&system).into_iter().find(|path| path.join("mine").exists());
+    until(|| find().is_some());
+    let of_first = find().unwrap();
     assert_eq!(fs::metadata(&of_first).unwrap().permissions().mode() & 0o777, 0o700);
     let mut second = |arguments| client.call("probe", arguments)["content"][0]["text"].clone();
     assert_eq!(second(json!({ "do": "list", "path": "/tmp" })), "list /tmp: empty");
@@ -101,11 +95,7 @@ fn a_run_sees_nothing_of_another_one_at_the_same_time() {
 #[test]
 fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
     let (workspace, system) = workspace();
-    let wait = || {
-        while !made(&system).iter().any(|path| path.join("mine").exists()) {
-            thread::sleep(Duration::from_millis(10));
-        }
-    };
+    let wait = || until(|| made(&system).iter().any(|path| path.join("mine").exists()));
     let mut command = workspace.command();
     command.args(["run", "probe", "do=gather", "path=/tmp/mine", "until=/workspace/never"]);
     let mut child = command.env("TMPDIR", &system).spawn().unwrap();
@@ -122,9 +112,7 @@ fn it_is_gone_when_a_call_is_interrupted_and_when_a_server_ends() {
     let id = client.send("tools/call", call.clone());
     wait();
     client.notify("notifications/cancelled", json!({ "requestId": id }));
-    while !made(&system).is_empty() {
-        thread::sleep(Duration::from_millis(10));
-    }
+    until(|| made(&system).is_empty());
     client.send("tools/call", call);
     wait();
     assert!(client.close().0.success());

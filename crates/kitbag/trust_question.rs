@@ -205,7 +205,7 @@ fn record(config: &Config, content: &WorkspaceContent) -> Result<TrustRecord, Tr
 /// The digest of a component. `None`: there is no such file.
 fn component(path: &Path, owners: &Owners) -> Result<Option<ContentDigest>, TrustQuestionError> {
     let failed = |reason: String| TrustQuestionError::Component { path: path.to_owned(), reason };
-    let (file, _) = match owners.open_by_links(path) {
+    let (file, _) = match owners.open_following_links(path) {
         Err(OwnerError::Open(OpenError::Io(error))) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::texts;
 use crate::support::mcp::Client;
-use crate::support::{Workspace, guest, snapshot};
+use crate::support::{Workspace, guest, snapshot, until};
 
 const TYPED: &str = r#"
 [tools.probe.parameters.do]
@@ -188,15 +188,6 @@ fn a_server_without_tools_of_files_starts_no_thread_to_compile() {
     let _compiled_by_another = workspace.claim();
     let client = Client::with_handshake(&workspace, json!({}));
     until(|| is_started(&client));
-}
-
-/// Looks again and again until something has happened.
-fn until(has_happened: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !has_happened() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it does not happen");
-        std::thread::yield_now();
-    }
 }
 
 /// A tool that describes itself, in a workspace with a cache of its own that holds what

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use kitbag::config::TOOLSETS;
 use kitbag::contract::ByteSize;
@@ -486,4 +486,14 @@ pub(crate) fn cargo_run_with(arguments: &[&str], env: &[(&str, &str)]) -> String
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Looks again and again until something has happened.
+#[track_caller]
+pub(crate) fn until(has_happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !has_happened() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

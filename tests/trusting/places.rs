@@ -46,7 +46,11 @@ fn a_link_of_the_workspace_leads_out_of_it_only_where_that_was_trusted() {
     relink(&workspace.path("docs"), &workspace.home().join(".ssh"));
     let refused = workspace.run(&LOAD);
     assert_ne!(refused.code, 0, "{}", refused.shown());
-    assert!(refused.stderr.contains("leads to other places"), "{}", refused.shown());
+    assert!(
+        refused.stderr.contains("paths that it names now lead elsewhere"),
+        "{}",
+        refused.shown()
+    );
     let asked = workspace.run(&["trust"]).stdout;
     assert!(asked.contains("+ topic `keys` reads `<home>/.ssh`, which is outside"), "{asked}");
     assert!(asked.contains("- topic `keys` reads `<home>/notes`, which is outside"), "{asked}");
@@ -120,7 +124,11 @@ fn a_granted_directory_that_becomes_a_link_to_another_one_inside_is_asked_about(
         symlink(to, workspace.path(link)).unwrap();
         let refused = workspace.run(&write);
         assert_eq!(refused.code, 6, "{link}: {}", refused.shown());
-        assert!(refused.stderr.contains("leads to other places"), "{link}: {}", refused.shown());
+        assert!(
+            refused.stderr.contains("paths that it names now lead elsewhere"),
+            "{link}: {}",
+            refused.shown()
+        );
         let written = workspace.path(led).join("a");
         assert!(!written.exists(), "{link}");
 
@@ -157,7 +165,7 @@ fn a_topic_that_becomes_a_link_to_another_directory_inside_is_asked_about() {
     fs::rename(workspace.path("docs"), workspace.path("aside")).unwrap();
     symlink("private", workspace.path("docs")).unwrap();
     let run = workspace.run(&LOAD);
-    assert!(run.stderr.contains("leads to other places"), "{}", run.shown());
+    assert!(run.stderr.contains("paths that it names now lead elsewhere"), "{}", run.shown());
     let asked = workspace.run(&["trust"]).stdout;
     assert!(asked.contains("+ topic `keys` reads `private`\n"), "{asked}");
     workspace.trust();

@@ -1,4 +1,4 @@
-//! What this system has and others have otherwise: how many files a process may open, and what
+//! Platform-specific code: how many files a process may open, and what
 //! the allocator keeps.
 
 #[cfg(feature = "serve")]

@@ -120,7 +120,7 @@ pub struct Config {
     /// lead to none yet; absolute.
     pub(crate) tool_links: Vec<PathBuf>,
     /// The granted directories to which a link in the workspace leads; canonical.
-    pub(crate) by_links: BTreeSet<PathBuf>,
+    pub(crate) through_links: BTreeSet<PathBuf>,
     /// The home directory of the caller.
     pub(crate) home: Option<PathBuf>,
 }

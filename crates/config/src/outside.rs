@@ -34,7 +34,7 @@ impl Config {
             let is_led_inside = || match access {
                 RUN => false,
                 // That of a grant is canonical by now.
-                _ if path == written => self.by_links.contains(&path),
+                _ if path == written => self.through_links.contains(&path),
                 _ => locate(written).is_ok_and(|located| is_led(&located.links, &root)),
             };
             if !path.starts_with(&root) || is_led_inside() {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kitbag_files::sys::{is_link_error, open_at, open_by_links_at, read_again};
+use kitbag_files::sys::{is_link_error, open_at, open_following_links_at, read_again};
 use kitbag_files::{
     Distrust, FileKind, OpenAs, OpenError, OwnerError, Owners, Stat, canonical, distrust,
     distrust_owner, distrust_place, is_group_writable, locate, open,
@@ -96,10 +96,10 @@ impl Examiner {
             // leads.
             self.note(path, distrust_owner(&stat));
             self.links(path);
-            stat = Stat::by_links_at(directory, name)?;
+            stat = Stat::following_links_at(directory, name)?;
         }
         let needs_opening = is_group_writable(&stat);
-        let opened = needs_opening.then(|| open_by_links_at(directory, name).ok()).flatten();
+        let opened = needs_opening.then(|| open_following_links_at(directory, name).ok()).flatten();
         self.note(path, distrust(&stat, opened.as_ref()));
         Ok(stat.kind())
     }
@@ -239,7 +239,7 @@ impl Trust {
     pub(crate) fn names(&self, directory: &File) -> bool {
         let Ok(this) = Stat::of(directory) else { return false };
         let is_this =
-            |path: &PathBuf| Stat::by_links(path).is_ok_and(|stat| stat.id() == this.id());
+            |path: &PathBuf| Stat::following_links(path).is_ok_and(|stat| stat.id() == this.id());
         self.directories.value.iter().any(is_this)
     }
 }
@@ -247,7 +247,7 @@ impl Trust {
 /// Which directories no other user may write, on the way to what is opened in them.
 pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) -> Owners {
     // What leads elsewhere by the time that something is opened is not trusted then.
-    let id = |path: &Path| Stat::by_links(path).ok().map(|stat| stat.id());
+    let id = |path: &Path| Stat::following_links(path).ok().map(|stat| stat.id());
     Owners {
         root: root.and_then(id),
         home: home.and_then(id),
@@ -271,7 +271,7 @@ pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<File, Problem
 ///
 /// As for [`open_own`].
 pub(crate) fn open_named(path: &Path, owners: &Owners) -> Result<File, Problem> {
-    let opened = owners.open_by_links(path);
+    let opened = owners.open_following_links(path);
     opened.map(|(file, _)| file).map_err(|error| match error {
         OwnerError::Distrusted { path: found, reason } => {
             let what = match &*found {

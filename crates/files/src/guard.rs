@@ -403,7 +403,7 @@ impl Kept {
     /// Whether this is a further name of one of the files.
     fn has(&self, found: &Stat) -> bool {
         found.kind() == FileKind::File
-            && found.names() > 1
+            && found.link_count() > 1
             && self
                 .files
                 .get_or_init(|| files_in(&self.places))

@@ -77,7 +77,7 @@ impl Located {
 pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     let opened = match sys::open_without_links(path, as_what)? {
         Some(opened) => opened,
-        // A link has to be named.
+        // There is a link, which has to be named, or the call is not there.
         None => open_by_hand(path, as_what, |_, _| Ok(()))?,
     };
     let stat = Stat::of(&opened)?;
@@ -87,7 +87,7 @@ pub fn open(path: &Path, as_what: OpenAs) -> Result<(File, Stat), OpenError> {
     Ok((opened, stat))
 }
 
-/// The same, one component after the other. `enter` is given each
+/// Opens as [`open`] does, one component after the other. `enter` is given each
 /// directory before something is opened in it, and how many names it is below the
 /// root.
 pub(crate) fn open_by_hand(

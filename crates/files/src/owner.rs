@@ -124,7 +124,7 @@ impl Owners {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
-    pub fn open_by_links(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
+    pub fn open_following_links(&self, path: &Path) -> Result<(File, Stat), OwnerError> {
         match self.open(path) {
             Err(OwnerError::Open(OpenError::Link { .. })) => {
                 let located = locate(path)?;
@@ -450,7 +450,7 @@ mod tests {
     fn a_file_is_opened_by_a_link_that_no_other_user_can_exchange() {
         let (_directory, path) = fixture();
         let owners = Owners { home: Some(locate(&path).unwrap().id()), ..Owners::default() };
-        let is_opened = || owners.open_by_links(&path.join("a/link")).is_ok();
+        let is_opened = || owners.open_following_links(&path.join("a/link")).is_ok();
         assert!(is_opened());
         fs::set_permissions(path.join("a"), Permissions::from_mode(0o777)).unwrap();
         assert!(!is_opened());

@@ -53,7 +53,8 @@ impl Stamp {
     /// The stamp of what a path leads to now, by whatever links: where it is another
     /// file, that one is opened and checked.
     pub(crate) fn of(path: &Path) -> Result<Self, LoadError> {
-        let found = Stat::by_links(path).map_err(|error| LoadError::from_io(path, &error))?;
+        let found =
+            Stat::following_links(path).map_err(|error| LoadError::from_io(path, &error))?;
         Ok(Self::of_file(&found))
     }
 

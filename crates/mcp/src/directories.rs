@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kitbag_files::check_file_system;
-use kitbag_files::sys::open_directory_by_links;
+use kitbag_files::sys::open_directory_following_links;
 
 /// How many directories of topics are watched, all together. Linux lets a user have
 /// 8,192 watches at least, which other programs need too.
@@ -55,7 +55,7 @@ fn is_watchable(path: &Path) -> bool {
 pub(crate) fn is_of_kernel(path: &Path) -> bool {
     // Nothing else is opened: what takes the place of the directory may be a FIFO. One
     // that cannot be read cannot be watched either.
-    let directory = open_directory_by_links(path);
+    let directory = open_directory_following_links(path);
     directory.map_or(true, |directory| check_file_system(&directory).is_err())
 }
 

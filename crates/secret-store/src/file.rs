@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use age::secrecy::{ExposeSecret, SecretString};
 use age::{scrypt, x25519};
 use kitbag_files::sys::{
-    create_private_directories, effective_user, mode_of_metadata, never_waits, owner_of_metadata,
-    private_permissions, private_when_made,
+    create_private_directories, effective_user, mode_of_metadata, nonblocking, owner_of_metadata,
+    private_permissions, with_private_mode,
 };
 use kitbag_policy::SecretName;
 use kitbag_secrets::SecretValue;
@@ -118,7 +118,7 @@ impl FileStore {
         let mut options = OpenOptions::new();
         // It stays, since a file that is removed locks nothing.
         options.read(true).write(true).create(true).truncate(false);
-        let lock = private_when_made(&mut options)
+        let lock = with_private_mode(&mut options)
             .open(&lock_path)
             .and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(at(&lock_path))?;
@@ -199,7 +199,7 @@ fn secret(value: &SecretValue) -> SecretString {
 /// The content of a file that is the user's alone. `None`, where there is none.
 fn read_private(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
     // What is put in its place cannot hold this up.
-    let file = match never_waits(OpenOptions::new().read(true)).open(path) {
+    let file = match nonblocking(OpenOptions::new().read(true)).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(at(path))?,
     };

@@ -1,4 +1,4 @@
-//! What this system has and others have otherwise: a program with all that it starts, as a
+//! Platform-specific code: a program with all that it starts, as a
 //! group that is ended as a whole.
 
 use std::io;

@@ -3,7 +3,8 @@
 //! The record of a workspace lies in the state directory of the user, outside of every
 //! workspace, under a hash of its canonical path. It holds the digest of each file that
 //! configures the workspace, of each component, and the places outside of the workspace, or
-//! behind its links, that it names. What was trusted is exactly that: [`TrustRecord::changes`] says what is different.
+//! behind its links, that it names. What was trusted is exactly that:
+//! [`TrustRecord::changes`] says what is different.
 //!
 //! What makes up the content of a workspace is left to `kitbag-config`, and asking a person
 //! to the program.

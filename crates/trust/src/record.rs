@@ -114,7 +114,7 @@ impl fmt::Display for Change {
             Self::Added(path) => write!(f, "`{}` was added", shown(path)),
             Self::Changed(path) => write!(f, "`{}` has changed", shown(path)),
             Self::Removed(path) => write!(f, "`{}` is gone", shown(path)),
-            Self::Places => f.write_str("what it names leads to other places"),
+            Self::Places => f.write_str("paths that it names now lead elsewhere"),
         }
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn resolve(
         directories: HashMap::new(),
         guard: Guard::default(),
         linked: Vec::new(),
-        by_links: BTreeSet::new(),
+        through_links: BTreeSet::new(),
         own_secrets: BTreeMap::new(),
         approve_default: None,
         switches,
@@ -159,7 +159,7 @@ pub(crate) fn resolve(
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
     let topics = resolver.topics(&configs);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
-    let by_links = resolver.by_links;
+    let through_links = resolver.through_links;
     let approve_default = resolver.approve_default;
     let warnings = resolver.warnings;
     if warnings.iter().any(|it| matches!(it.problem, Problem::UntrustedTopic { .. })) {
@@ -201,7 +201,7 @@ pub(crate) fn resolve(
         private,
         protected,
         tool_links,
-        by_links,
+        through_links,
         home: sources.home.clone(),
     }
 }

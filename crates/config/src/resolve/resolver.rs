@@ -63,7 +63,7 @@ pub(super) struct Resolver<'a> {
     /// writes.
     pub(super) linked: Vec<Linked>,
     /// The canonical paths of those to which a link in the workspace leads.
-    pub(super) by_links: BTreeSet<PathBuf>,
+    pub(super) through_links: BTreeSet<PathBuf>,
     /// The secrets of the user's own file.
     pub(super) own_secrets: BTreeMap<SecretName, Secret>,
     /// Before which calls of all tools the user's own file has a person asked.

@@ -1,4 +1,4 @@
-//! What this system has and others have otherwise: handles of files, what is known of a file,
+//! Platform-specific code: handles of files, what is known of a file,
 //! users and permissions. Nothing else of this crate, and nothing of those that use it, asks
 //! the system for these in its own terms.
 //!
@@ -18,9 +18,9 @@ pub use entries::{Entries, Entry};
 pub use error::{has_no_other_end, is_link_error, is_too_many_files, too_many_links};
 pub(crate) use kernel::kernel_file_system;
 pub use open::{
-    OpenAs, create_private_directories, create_private_directory, never_waits, open_at,
-    open_by_links_at, open_directory, open_directory_by_links, private_file, private_when_made,
-    read_again, read_link,
+    OpenAs, create_private_directories, create_private_directory, nonblocking, open_at,
+    open_directory, open_directory_following_links, open_following_links_at, private_file,
+    read_again, read_link, with_private_mode,
 };
 pub(crate) use open::{open_root, open_without_links};
 pub(crate) use places::program_file;

@@ -75,7 +75,7 @@ pub fn open_at(directory: &File, name: impl AsRef<Path>, as_what: OpenAs) -> io:
 /// # Errors
 ///
 /// Those of the system.
-pub fn open_by_links_at(directory: &File, name: &Path) -> io::Result<File> {
+pub fn open_following_links_at(directory: &File, name: &Path) -> io::Result<File> {
     open_in(directory, name, READ)
 }
 
@@ -102,7 +102,7 @@ pub fn open_directory(path: &Path) -> io::Result<File> {
 /// # Errors
 ///
 /// Those of the system.
-pub fn open_directory_by_links(path: &Path) -> io::Result<File> {
+pub fn open_directory_following_links(path: &Path) -> io::Result<File> {
     open_in(CWD, path, ENTRIES)
 }
 
@@ -131,12 +131,11 @@ pub(crate) fn open_without_links(_: &Path, _: OpenAs) -> io::Result<Option<File>
     Ok(None)
 }
 
-/// Reads the link that a handle is open on. Where the system has no way to do that by a handle,
-/// it is read by the path that it has now.
+/// Reads the link that a handle is open on: on macOS by the path that it has now.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Those of the system; always on one that is neither Linux nor Apple's.
 pub fn read_link(link: &File) -> io::Result<PathBuf> {
     let text = link_text(link)?;
     Ok(PathBuf::from(OsString::from_vec(text.into_bytes())))
@@ -177,18 +176,18 @@ pub fn create_private_directories(path: &Path) -> io::Result<()> {
 }
 
 /// The same options, for a file that is the user's alone where it is made.
-pub fn private_when_made(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn with_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
 /// The same. Besides, neither a link nor a FIFO in its place leads elsewhere or blocks.
 pub fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    private_when_made(options).custom_flags(flags.bits().cast_signed())
+    with_private_mode(options).custom_flags(flags.bits().cast_signed())
 }
 
 /// The same options, with which a FIFO does not block.
-pub fn never_waits(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn nonblocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed())
 }
 

@@ -57,7 +57,7 @@ impl Stat {
     /// # Errors
     ///
     /// As for [`at`](Self::at).
-    pub fn by_links_at(directory: &File, name: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn following_links_at(directory: &File, name: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self(statat(directory, name.as_ref(), AtFlags::empty())?))
     }
 
@@ -75,7 +75,7 @@ impl Stat {
     /// # Errors
     ///
     /// As for [`at`](Self::at).
-    pub fn by_links(path: &Path) -> io::Result<Self> {
+    pub fn following_links(path: &Path) -> io::Result<Self> {
         Ok(Self(stat(path)?))
     }
 
@@ -97,7 +97,7 @@ impl Stat {
 
     /// How many names it has.
     #[allow(clippy::useless_conversion, reason = "the number has other widths elsewhere")]
-    pub fn names(&self) -> u64 {
+    pub fn link_count(&self) -> u64 {
         u64::from(self.0.st_nlink)
     }
 

@@ -45,7 +45,7 @@ impl CompileLock {
             let locked = file.try_lock();
             // A process that finished has removed the file; one that was killed has
             // not.
-            let is_over = Stat::of(&file).map_or(true, |stat| stat.names() == 0);
+            let is_over = Stat::of(&file).map_or(true, |stat| stat.link_count() == 0);
             match locked {
                 _ if is_over => Some(false),
                 Ok(()) => Some(true),
@@ -64,7 +64,7 @@ impl Drop for CompileLock {
     /// Removes the file, so that the processes that wait look for the entry.
     fn drop(&mut self) {
         // Unless the cache was emptied: the name may belong to another process now.
-        if Stat::of(&self.file).is_ok_and(|stat| stat.names() > 0) {
+        if Stat::of(&self.file).is_ok_and(|stat| stat.link_count() > 0) {
             // The next process locks a file that could not be removed.
             let _ = remove_at(&self.directory, &self.name);
         }

@@ -35,7 +35,7 @@ pub(super) fn private(file: &File, kind: FileKind) -> Result<Stat, String> {
         return Err(format!("writable by others (mode {mode:03o})"));
     }
     // By its other name a tool, or a program, could write it.
-    if kind == FileKind::File && stat.names() > 1 {
+    if kind == FileKind::File && stat.link_count() > 1 {
         return Err("known by another name, too".into());
     }
     // Reading it would tell others which tools are used; only the directory's

@@ -23,8 +23,8 @@ use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
 use crate::sys::{
-    Died, Limits, cause_of_death, close_inherited, limit_this_process, lower_priority, never_wait,
-    shown_as, wait_for_pipes,
+    ExitCause, ProcessLimits, close_inherited, exit_cause, limit_this_process, lower_priority,
+    set_nonblocking, set_process_name, wait_for_pipes,
 };
 use crate::wait::Wait;
 
@@ -79,7 +79,7 @@ pub(super) fn compile(
 
 fn start(program: &Path, metering: Metering, share: Share, wait: &Wait<'_>) -> io::Result<Child> {
     let mut command = Command::new(program);
-    shown_as(&mut command, "kitbag");
+    set_process_name(&mut command, "kitbag");
     command
         .arg(COMPILE_COMMAND)
         .arg(build())
@@ -126,8 +126,8 @@ impl Worker {
         let received = Vec::new();
         let worker =
             Self { child, input: Some(input), output, content, written: 0, received, memory };
-        never_wait(&worker.output)?;
-        worker.input.as_ref().map_or(Ok(()), never_wait)?;
+        set_nonblocking(&worker.output)?;
+        worker.input.as_ref().map_or(Ok(()), set_nonblocking)?;
         Ok(worker)
     }
 
@@ -219,7 +219,7 @@ impl Worker {
     fn said(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take()
-            && never_wait(&stderr).is_ok()
+            && set_nonblocking(&stderr).is_ok()
         {
             // What is there is there; that more may come does not matter.
             let _ = stderr.take(REASON_BYTES).read_to_end(&mut said);
@@ -239,10 +239,10 @@ impl Drop for Worker {
 /// What it means that the process ended without a frame.
 fn died(wait: &Wait<'_>, status: ExitStatus, said: &str, memory: ByteSize) -> LoadError {
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
-    match cause_of_death(status) {
-        Some(Died::OutOfTime) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
+    match exit_cause(status) {
+        Some(ExitCause::OutOfTime) => invalid(InvalidComponent::TooSlow { limit: wait.limit() }),
         // Rust's own words where there is no memory left.
-        Some(Died::Aborted) if said.contains("memory allocation of") => {
+        Some(ExitCause::Aborted) if said.contains("memory allocation of") => {
             invalid(InvalidComponent::TooMuchMemory { limit: memory })
         }
         _ if said.is_empty() => broke_off(wait, status.to_string()),
@@ -319,9 +319,9 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
 }
 
 /// What this process may use.
-fn limits(threads: usize, memory: u64, seconds: u64) -> Limits {
+fn limits(threads: usize, memory: u64, seconds: u64) -> ProcessLimits {
     let threads = threads as u64;
     let reserved = threads.saturating_mul(ADDRESSES_PER_THREAD + STACK_BYTES as u64);
     let (addresses, seconds) = (memory.saturating_add(reserved), seconds.saturating_mul(threads));
-    Limits { memory, addresses, seconds }
+    ProcessLimits { memory, addresses, seconds }
 }

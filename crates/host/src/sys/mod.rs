@@ -1,4 +1,4 @@
-//! What this system has and others have otherwise, beside what `kitbag_files::sys` has: changes
+//! Platform-specific code, beside that of `kitbag_files::sys`: changes
 //! of files by a handle of their directory, the process that compiles, memory that is executed,
 //! and what wakes a thread that waits. Nothing else of this crate asks the system in its own
 //! terms.
@@ -21,7 +21,7 @@ pub(crate) use files::{
 pub(crate) use mode::copy_permissions;
 #[cfg(feature = "compiler")]
 pub(crate) use process::{
-    Died, Limits, cause_of_death, close_inherited, limit_this_process, lower_priority, never_wait,
-    shown_as, wait_for_pipes,
+    ExitCause, ProcessLimits, close_inherited, exit_cause, limit_this_process, lower_priority,
+    set_nonblocking, set_process_name, wait_for_pipes,
 };
 pub(crate) use wake::{Handle, Wake};

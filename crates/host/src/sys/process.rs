@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 /// Why a process ended that did not end by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Died {
+pub(crate) enum ExitCause {
     /// It has used its processor time.
     OutOfTime,
     /// It gave up, as Rust does without memory.
@@ -22,7 +22,7 @@ pub(crate) enum Died {
 
 /// What this process may use at most.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     /// Memory that is used, in bytes.
     pub(crate) memory: u64,
     /// Memory that is used or reserved, in bytes.
@@ -32,7 +32,7 @@ pub(crate) struct Limits {
 }
 
 /// Starts a program so that lists of processes show it under this name.
-pub(crate) fn shown_as(command: &mut Command, name: &str) {
+pub(crate) fn set_process_name(command: &mut Command, name: &str) {
     command.arg0(name);
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn shown_as(command: &mut Command, name: &str) {
 /// # Errors
 ///
 /// Those of the system.
-pub(crate) fn never_wait(pipe: &impl AsFd) -> io::Result<()> {
+pub(crate) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfl(pipe, OFlags::NONBLOCK)?)
 }
 
@@ -66,10 +66,10 @@ pub(crate) fn wait_for_pipes(
 }
 
 /// Why a process ended. `None`: by itself, or for another reason.
-pub(crate) fn cause_of_death(status: ExitStatus) -> Option<Died> {
+pub(crate) fn exit_cause(status: ExitStatus) -> Option<ExitCause> {
     match status.signal().and_then(Signal::from_named_raw)? {
-        Signal::XCPU => Some(Died::OutOfTime),
-        Signal::ABORT => Some(Died::Aborted),
+        Signal::XCPU => Some(ExitCause::OutOfTime),
+        Signal::ABORT => Some(ExitCause::Aborted),
         _ => None,
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn close_inherited() {
 /// # Errors
 ///
 /// Those of the system, and where the parent has ended.
-pub(crate) fn limit_this_process(parent: u32, limits: Limits) -> io::Result<()> {
+pub(crate) fn limit_this_process(parent: u32, limits: ProcessLimits) -> io::Result<()> {
     end_with_parent()?;
     // It may have ended before.
     if parent_id() != parent {

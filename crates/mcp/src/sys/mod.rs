@@ -1,4 +1,4 @@
-//! What this system has and others have otherwise: standard input and output that are used
+//! Platform-specific code: standard input and output that are used
 //! without waiting in the kernel, and how many connections wait to be taken.
 
 mod pipe;

@@ -423,7 +423,7 @@ impl Resolver<'_> {
             if !directory.links.is_empty() {
                 let is_own = host.file.layer() == Layer::User;
                 if !is_own && is_led(&directory.links, self.canonical_root) {
-                    self.by_links.insert(canonical.clone());
+                    self.through_links.insert(canonical.clone());
                 }
                 let (file, links) = (host.file.clone(), directory.links);
                 self.linked.push(Linked { file, span: host.span, host: path, links });
