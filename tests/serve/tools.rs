@@ -1,6 +1,5 @@
 //! Listing and calling.
 
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
