@@ -1,6 +1,5 @@
 //! Listing and calling.
 
-
 use serde_json::json;
 
 use super::texts;
