@@ -212,7 +212,7 @@ fn a_class_is_meant_in_any_case_and_no_name_near_it_is() {
             assert_eq!(of_class(class).code, 10, "{rule}: {class}");
         }
     }
-    // Another class is another one, by however little; what is no class ends the call.
+    // A class that differs in one letter is not denied; what is no class ends the call.
     own("\"db:drop\" = \"deny\"\n");
     for class in ["db:drop2", "db:dro", "db.drop", "db:drop:", "xdb:drop", "db"] {
         assert_eq!(of_class(class).success(), "ask: {\"go-on\":true}\n", "{class}");

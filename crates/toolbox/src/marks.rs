@@ -121,8 +121,8 @@ pub(crate) fn mark(
     Ok(look.marks)
 }
 
-/// Marks a question of a tool that nobody has answered yet: a person reads it, and a model where
-/// the client cannot ask one. `Err`: it is withheld, and what the model reads instead.
+/// Marks a question of a tool, for the person who answers it, or for the model where the client
+/// cannot ask a person. `Err`: the question is withheld, and this is what the model reads instead.
 ///
 /// # Errors
 ///

@@ -155,8 +155,8 @@ pub(super) fn prepare(
 }
 
 /// Where a tool keeps something: by the name that it has in the configuration. The built-in
-/// tools of one component keep it together, whatever their names are, and for each one apart
-/// for whom they are called. No tool has a name with a `/`, so none has the place of another.
+/// tools of one component share a place, whatever their names are, and each caller has one of
+/// its own. A tool's name holds no `/`, so that no tool gets the place of another.
 #[cfg(feature = "storage")]
 fn storage_of(inner: &Inner, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
     let storage = inner.storage.clone()?;
