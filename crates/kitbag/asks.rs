@@ -135,9 +135,10 @@ fn directory(config: &Config, grant: &DirectoryGrant) -> String {
 /// What else is asked of a tool.
 fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
     let (name, source) = (&tool.name, &tool.source.value);
+    let is_own = is_own(config, tool);
     let mut lines = Vec::new();
     match source {
-        ToolSource::Local(local) if is_own(config, tool) => {
+        ToolSource::Local(local) if is_own => {
             let path = canonical(&local.wasm.value);
             let mut line = format!("tool `{name}` runs {}", place(config, &path));
             if local.dev.value {
@@ -146,7 +147,7 @@ fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
             }
             lines.push(line);
         }
-        ToolSource::Script(script) if is_own(config, tool) => {
+        ToolSource::Script(script) if is_own => {
             lines.push(format!("tool `{name}` runs {}", place(config, &script.path.value)));
         }
         ToolSource::Builtin { name: own }
@@ -166,7 +167,6 @@ fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
         lines.push(format!("tool `{name}` is described to models in other words than its own"));
     }
     // What the user's own file says of a name holds for whatever a workspace has by that name.
-    let is_own = is_own(config, tool);
     for (id, answer) in &tool.answers {
         let value = answer.value.to_string();
         let (id, value) = (shown(id), shown(&value));

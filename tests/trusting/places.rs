@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::SECRET;
-use crate::support::{CallInTest, Workspace};
+use crate::support::{CallInTest, Run, Workspace};
 
 /// A workspace with a topic in a directory that is a link to the user's `.ssh`.
 fn linked() -> Workspace {
@@ -28,6 +28,13 @@ fn relink(link: &Path, to: &Path) {
     symlink(to, link).unwrap();
 }
 
+/// That a run says why the workspace is not trusted any more.
+#[track_caller]
+fn assert_leads_elsewhere(run: &Run) {
+    let reason = "paths that it names now lead elsewhere";
+    assert!(run.stderr.contains(reason), "{}", run.shown());
+}
+
 const LOAD: [&str; 4] = ["run", "learn", "topic=keys", "subjects=key"];
 
 #[test]
@@ -46,11 +53,7 @@ fn a_link_of_the_workspace_leads_out_of_it_only_where_that_was_trusted() {
     relink(&workspace.path("docs"), &workspace.home().join(".ssh"));
     let refused = workspace.run(&LOAD);
     assert_ne!(refused.code, 0, "{}", refused.shown());
-    assert!(
-        refused.stderr.contains("paths that it names now lead elsewhere"),
-        "{}",
-        refused.shown()
-    );
+    assert_leads_elsewhere(&refused);
     let asked = workspace.run(&["trust"]).stdout;
     assert!(asked.contains("+ topic `keys` reads `<home>/.ssh`, which is outside"), "{asked}");
     assert!(asked.contains("- topic `keys` reads `<home>/notes`, which is outside"), "{asked}");
@@ -124,11 +127,7 @@ fn a_granted_directory_that_becomes_a_link_to_another_one_inside_is_asked_about(
         symlink(to, workspace.path(link)).unwrap();
         let refused = workspace.run(&write);
         assert_eq!(refused.code, 6, "{link}: {}", refused.shown());
-        assert!(
-            refused.stderr.contains("paths that it names now lead elsewhere"),
-            "{link}: {}",
-            refused.shown()
-        );
+        assert_leads_elsewhere(&refused);
         let written = workspace.path(led).join("a");
         assert!(!written.exists(), "{link}");
 
@@ -165,7 +164,7 @@ fn a_topic_that_becomes_a_link_to_another_directory_inside_is_asked_about() {
     fs::rename(workspace.path("docs"), workspace.path("aside")).unwrap();
     symlink("private", workspace.path("docs")).unwrap();
     let run = workspace.run(&LOAD);
-    assert!(run.stderr.contains("paths that it names now lead elsewhere"), "{}", run.shown());
+    assert_leads_elsewhere(&run);
     let asked = workspace.run(&["trust"]).stdout;
     assert!(asked.contains("+ topic `keys` reads `private`\n"), "{asked}");
     workspace.trust();

@@ -18,9 +18,9 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output;
 
-use own_file::OwnFile;
+use own_file::{OwnFile, unknown};
 use set::SetArgs;
-use store::{open, unknown};
+use store::open;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -603,7 +603,7 @@ fn kind(error: &OpenError) -> Option<io::ErrorKind> {
     }
 }
 
-/// Whether a link leads to nothing, or a path to what is no directory.
+/// Whether a path leads to nothing: no file, a file in place of a directory, or links in a circle.
 fn leads_nowhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || is_link_error(error)

@@ -149,6 +149,32 @@ pub(crate) struct ToolConfig {
     pub(crate) answers: Option<Table<AnyValue>>,
 }
 
+impl ToolConfig {
+    /// Whether it says which tool it is, or what that is: it makes a tool, and does not only
+    /// rule one that is there.
+    pub(crate) fn makes_tool(&self) -> bool {
+        let Self {
+            source,
+            builtin,
+            replaces,
+            wasm,
+            script,
+            title,
+            description,
+            enable: _,
+            parameters,
+            grants: _,
+            limits: _,
+            rate: _,
+            dev: _,
+            approve: _,
+            answers: _,
+        } = self;
+        let texts = [builtin, replaces, wasm, script, title, description];
+        source.is_some() || parameters.is_some() || texts.iter().any(|text| text.is_some())
+    }
+}
+
 impl ConfigFile {
     /// Whether it names the component of a tool.
     pub(crate) fn has_components(&self) -> bool {

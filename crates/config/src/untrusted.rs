@@ -42,15 +42,16 @@ pub(crate) fn counts_wholly(
     let tools = config.tools.iter().flat_map(|tools| tools.iter());
     let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
         let ToolConfig {
-            source,
-            builtin,
-            replaces,
-            wasm,
-            script,
-            title,
-            description,
+            // What makes a tool.
+            source: _,
+            builtin: _,
+            replaces: _,
+            wasm: _,
+            script: _,
+            title: _,
+            description: _,
+            parameters: _,
             enable,
-            parameters,
             grants,
             limits: _,
             rate: _,
@@ -59,13 +60,7 @@ pub(crate) fn counts_wholly(
             answers,
             dev,
         } = tool;
-        let texts = [builtin, replaces, wasm, script, title, description];
-        let says_more = texts.iter().any(|text| text.is_some())
-            || source.is_some()
-            || parameters.is_some()
-            || grants.is_some()
-            || answers.is_some()
-            || dev.is_some();
+        let says_more = tool.makes_tool() || grants.is_some() || answers.is_some() || dev.is_some();
         is_known(name) && is_off(enable) && !says_more
     });
     let topics = config.knowledge.iter().flat_map(|topics| topics.iter());

@@ -25,4 +25,5 @@ pub use owner::{
 };
 pub use protected::ProtectedNames;
 pub use secrets::SecretNames;
-pub use sys::{FileKind, OpenAs, Stat};
+pub use sys::open::OpenAs;
+pub use sys::stat::{FileKind, Stat};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kitbag_policy::http::{AllowedRequest, HttpRefusal, HttpRequest};
 use tokio::time::Instant;
 
-use crate::call::{Call, RequestRecord, origin};
+use crate::call::{Call, RequestRecord};
 use crate::error::RequestError;
 use crate::outgoing::Outgoing;
 
@@ -40,7 +40,7 @@ impl Allowed {
                 call.keep(RequestRecord {
                     method: outgoing.method.to_string(),
                     origin: HttpRequest::new(outgoing.method.as_str(), url)
-                        .map(|request| origin(&request))
+                        .map(|request| request.origin_url())
                         .unwrap_or_default(),
                     refused: Some(refusal.kind),
                     ..RequestRecord::default()

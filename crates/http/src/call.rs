@@ -166,7 +166,7 @@ impl Call {
         let request = allowed.request();
         self.keep(RequestRecord {
             method: request.method().to_string(),
-            origin: origin(request),
+            origin: request.origin_url(),
             grant: allowed.by().url.to_string(),
             ..RequestRecord::default()
         })
@@ -228,9 +228,4 @@ impl Call {
     pub(crate) fn take_refused(&self) -> Vec<HttpRefusal> {
         std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// Scheme, host and port, as records have them.
-pub(crate) fn origin(request: &HttpRequest) -> String {
-    format!("{}://{}", request.scheme().as_str(), request.authority())
 }

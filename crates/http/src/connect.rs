@@ -49,7 +49,7 @@ pub(crate) async fn connect(
     allowed.addresses(&addresses)?;
     let opened = timeout(CONNECT_TIME, open(shared, request, &addresses)).await;
     let (stream, address, is_http2) = opened.map_err(|_| RequestError::Connect {
-        origin: origin(request),
+        origin: request.origin_url(),
         reason: "no answer".to_owned(),
         is_refused: false,
     })??;
@@ -99,7 +99,7 @@ async fn open(
         Host::Address(address) => Ok(ServerName::from(*address)),
     };
     let failed = |reason: String, is_certificate| RequestError::Tls {
-        origin: origin(request),
+        origin: request.origin_url(),
         reason,
         is_certificate,
     };
@@ -125,7 +125,7 @@ async fn dial_any(
         let dial = async {
             let proxy = shared.proxy().filter(|proxy| proxy.carries(request.host(), *address));
             match proxy {
-                Some(proxy) => tunnel(proxy, shared, &origin(request), target).await,
+                Some(proxy) => tunnel(proxy, shared, &request.origin_url(), target).await,
                 None => dial(target).await.map_err(|error| failed(request, &error)),
             }
         };
@@ -146,13 +146,8 @@ async fn dial_any(
 
 fn failed(request: &HttpRequest, error: &io::Error) -> RequestError {
     RequestError::Connect {
-        origin: origin(request),
+        origin: request.origin_url(),
         reason: error.to_string(),
         is_refused: error.kind() == io::ErrorKind::ConnectionRefused,
     }
-}
-
-/// Scheme, host and port, as errors have them.
-fn origin(request: &HttpRequest) -> String {
-    format!("{}://{}", request.scheme().as_str(), request.authority())
 }

@@ -70,8 +70,7 @@ pub(crate) fn next<B>(
 
 /// The URL of a request, with its query.
 fn url_of(request: &HttpRequest) -> String {
-    let (scheme, authority) = (request.scheme().as_str(), request.authority());
-    format!("{scheme}://{authority}{}", path_of(request))
+    format!("{}{}", request.origin_url(), path_of(request))
 }
 
 /// Path and query of a request, as they were given.

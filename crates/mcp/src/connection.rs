@@ -26,10 +26,6 @@ const STRANGERS: usize = 512;
 /// can arrive. Until then new ones wait in the kernel.
 const LEAST_TIME: Duration = Duration::from_millis(500);
 
-/// Connections that wait in the kernel until they are taken, where it lets as many
-/// wait (`net.core.somaxconn` on Linux, 4,096 by default).
-pub(crate) const BACKLOG: i32 = 4_096;
-
 /// How long a client may take nothing at all of what waits for it.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 

@@ -37,7 +37,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{BACKLOG, Connection, Connections, Counted, Watched};
+use crate::connection::{Connection, Connections, Counted, Watched};
 use crate::handler::Handler;
 use crate::handshake;
 use crate::message::{self, Line, MESSAGE_BYTES};
@@ -47,6 +47,10 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::sys::extend_backlog;
 use crate::token::Token;
+
+/// Connections that wait in the kernel until they are taken, where it lets as many
+/// wait (`net.core.somaxconn` on Linux, 4,096 by default).
+const BACKLOG: i32 = 4_096;
 
 /// Where clients connect.
 pub const PATH: &str = "/mcp";

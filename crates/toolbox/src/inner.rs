@@ -88,13 +88,9 @@ enum End {
     OutOfTime(oneshot::Sender<HeldAnswer>),
 }
 
-/// What the guest still waits for when an inner call has ended.
-enum Open {
-    /// The answer to a question.
-    Asked(Question, oneshot::Sender<HeldAnswer>),
-    /// Nothing any more: its time is over, too.
-    OutOfTime(oneshot::Sender<HeldAnswer>),
-}
+/// An inner call that has ended without an answer, for which the guest goes on waiting: what it
+/// asks, or nothing where the guest's own time is over, too.
+type Unanswered = (Option<Question>, oneshot::Sender<HeldAnswer>);
 
 type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
 
@@ -156,7 +152,7 @@ impl InnerCalls {
     }
 
     /// Notes how a call ended, and answers the guest. Gives what it has to go on waiting for.
-    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Open> {
+    fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Unanswered> {
         let made = self.made.get_mut(position)?;
         match end {
             End::Dropped => {
@@ -165,7 +161,7 @@ impl InnerCalls {
             }
             End::OutOfTime(reply) => {
                 made.state = State::Dropped;
-                Some(Open::OutOfTime(reply))
+                Some((None, reply))
             }
             End::Answered(answer, reply) => {
                 let bytes =
@@ -185,7 +181,7 @@ impl InnerCalls {
                 let question = asked(position, &made.alias, &asks.question);
                 self.asked.insert(question.id.clone());
                 made.state = State::Asks(asks);
-                Some(Open::Asked(question, reply))
+                Some((Some(question), reply))
             }
         }
     }
@@ -311,18 +307,10 @@ pub(crate) async fn run(
                 Some(question) => break question,
             },
             Some(end) = running.next(), if !running.is_empty() => {
-                let question = match calls.end(end, &port) {
-                    None => continue,
-                    // Its own time ends the guest.
-                    Some(Open::OutOfTime(reply)) => {
-                        never.push(reply);
-                        continue;
-                    }
-                    Some(Open::Asked(question, reply)) => {
-                        never.push(reply);
-                        question
-                    }
-                };
+                let Some((question, reply)) = calls.end(end, &port) else { continue };
+                never.push(reply);
+                // Without one its own time ends the guest.
+                let Some(question) = question else { continue };
                 if question.approval.is_none() {
                     break question;
                 }
@@ -383,7 +371,7 @@ pub(crate) async fn run(
     // what waits for its turn is made in the next run. The guest waits meanwhile.
     let begun = waiting.iter().map(|job| job.position).min();
     while let Some(end) = running.next().await {
-        if let Some(Open::OutOfTime(reply)) = calls.end(end, &port) {
+        if let Some((None, reply)) = calls.end(end, &port) {
             never.push(reply);
             return Ok(guest.await);
         }

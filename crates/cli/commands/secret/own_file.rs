@@ -4,7 +4,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kitbag::Places;
+use kitbag::policy::SecretName;
+use kitbag::{Config, Places};
 
 use crate::error::CliError;
 use crate::output;
@@ -80,4 +81,14 @@ fn lock_directory(file: &Path) -> io::Result<File> {
         Err(TryLockError::Error(error)) => return Err(error),
     }
     Ok(directory)
+}
+
+/// That there is no secret of a name, and which there are.
+pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
+    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
+    let known = match &*names {
+        [] => "there are none".to_owned(),
+        names => format!("there are {}", names.join(", ")),
+    };
+    CliError::Usage(format!("there is no secret `{name}`; {known}"))
 }

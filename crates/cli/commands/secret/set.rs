@@ -15,8 +15,8 @@ use kitbag::secrets::{CallEnd, Leaks, SecretValue};
 use serde_json::json;
 
 use super::edit::Changes;
-use super::own_file::OwnFile;
-use super::store::{open, unknown};
+use super::own_file::{OwnFile, unknown};
+use super::store::open;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;

@@ -1,9 +1,8 @@
-//! The store of the secrets, and their names.
+//! The store of the secrets.
 
 use std::io::{self, IsTerminal};
 
 use kitbag::config::SecretStoreKind;
-use kitbag::policy::SecretName;
 use kitbag::secret_store::Store;
 use kitbag::secrets::{CallEnd, ReadError, SecretValue};
 use kitbag::{Config, open_store};
@@ -35,14 +34,4 @@ pub(super) fn open(
     };
     let opened = open_store(&config.secret_store, kind, end, ask);
     opened.map_err(CliError::ClosedStore)
-}
-
-/// That there is no secret of a name, and which there are.
-pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
-    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
-    let known = match &*names {
-        [] => "there are none".to_owned(),
-        names => format!("there are {}", names.join(", ")),
-    };
-    CliError::Usage(format!("there is no secret `{name}`; {known}"))
 }

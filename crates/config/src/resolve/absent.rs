@@ -16,32 +16,6 @@ use crate::problem::Problem;
 use crate::text::did_you_mean;
 use crate::written::Part;
 
-impl ToolConfig {
-    /// Whether it says which tool it is, or what that is: it makes a tool, and does not only
-    /// rule one that is there.
-    pub(crate) fn makes_tool(&self) -> bool {
-        let Self {
-            source,
-            builtin,
-            replaces,
-            wasm,
-            script,
-            title,
-            description,
-            enable: _,
-            parameters,
-            grants: _,
-            limits: _,
-            rate: _,
-            dev: _,
-            approve: _,
-            answers: _,
-        } = self;
-        let texts = [builtin, replaces, wasm, script, title, description];
-        source.is_some() || parameters.is_some() || texts.iter().any(|text| text.is_some())
-    }
-}
-
 impl Resolver<'_> {
     /// Whether the user's own file alone has tables of a name, and they make no tool. What they
     /// say counts where there is one.

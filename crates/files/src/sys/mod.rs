@@ -9,22 +9,24 @@
 mod entries;
 mod error;
 mod kernel;
-mod open;
+pub(crate) mod open;
 mod places;
-mod stat;
+pub(crate) mod stat;
 mod user;
 
 pub use entries::{Entries, Entry};
 pub use error::{has_no_other_end, is_link_error, is_too_many_files, too_many_links};
 pub(crate) use kernel::kernel_file_system;
+pub(crate) use open::OpenAs;
 pub use open::{
-    OpenAs, create_private_directories, create_private_directory, nonblocking, open_at,
-    open_directory, open_directory_following_links, open_following_links_at, private_file,
-    read_again, read_link, with_private_mode,
+    create_private_directories, create_private_directory, nonblocking, open_at, open_directory,
+    open_directory_following_links, open_following_links_at, private_file, read_again, read_link,
+    with_private_mode,
 };
 pub(crate) use open::{open_root, open_without_links};
 pub(crate) use places::program_file;
-pub use stat::{FileKind, Stat, id_of_metadata, mode_of_metadata, owner_of_metadata};
+pub(crate) use stat::{FileKind, Stat};
+pub use stat::{id_of_metadata, mode_of_metadata, owner_of_metadata};
 pub(crate) use user::has_access_list;
 pub use user::{
     effective_user, new_permissions, private_directory_permissions, private_permissions, real_user,

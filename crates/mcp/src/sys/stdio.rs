@@ -14,7 +14,7 @@ pub(crate) type Handle = OwnedFd;
 /// # Errors
 ///
 /// Where one of them is closed.
-pub fn take_over_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn take_over_stdio() -> io::Result<(Handle, Handle)> {
     /// Above those that have a meaning of their own.
     const ABOVE: i32 = 3;
     let input = rustix::io::fcntl_dupfd_cloexec(io::stdin(), ABOVE)?;

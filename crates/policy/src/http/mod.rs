@@ -361,7 +361,7 @@ impl KindRequest for HttpRequest {
 
     fn brief(&self) -> String {
         let verb = if self.method().is_safe() { "reads" } else { "sends to" };
-        format!("{verb} {}://{}", self.scheme(), self.authority())
+        format!("{verb} {}", self.origin_url())
     }
 
     fn is_given_by_call(&self) -> bool {

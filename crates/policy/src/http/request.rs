@@ -152,6 +152,11 @@ impl HttpRequest {
         }
     }
 
+    /// Its scheme, host and port, as a URL begins with them: `https://api.example:8443`.
+    pub fn origin_url(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority())
+    }
+
     pub(crate) fn segments(&self) -> &Segments {
         &self.segments
     }
@@ -160,7 +165,6 @@ impl HttpRequest {
 impl fmt::Display for HttpRequest {
     /// Without the query, which may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (method, scheme) = (&self.method, self.scheme);
-        write!(f, "{method} {scheme}://{}{}", self.authority(), shown(&self.path))
+        write!(f, "{} {}{}", self.method, self.origin_url(), shown(&self.path))
     }
 }
