@@ -210,7 +210,8 @@ fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError>
         output::json(&value)?;
         return Ok(Exit::Done);
     }
-    let mut text = format!("{lines} lines in {files} files are as they were written");
+    let noun = if files == 1 { "file" } else { "files" };
+    let mut text = format!("{lines} lines in {files} {noun} are as they were written");
     if first > 0 {
         text.push_str(&format!("; the {first} before them are gone, as `[audit] size` has it"));
     }
