@@ -27,7 +27,7 @@ use crate::resolve::said;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
 use crate::script;
 use crate::sources::{ScriptFile, Sources, TrustSource};
-use crate::trust::{self, Examiner, Opened, owners, trust};
+use crate::trust::{self, Examiner, Opened, trust};
 use crate::untrusted::{NamedTool, counts_wholly, narrowed};
 use crate::workspace_trust::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 use crate::written::{Span, Table, Written};
@@ -243,7 +243,7 @@ pub(crate) fn read(
         let path = path::settled(&path::settled(&sources.start).join(path));
         let mut texts = Texts::new(&workspace.root.value);
         let root = workspace.exists.then_some(&*workspace.root.value);
-        let opened = trust::open_named(&path, &owners(root, sources.home.as_deref(), &trust));
+        let opened = trust::open_named(&path, &trust.owners(root, sources.home.as_deref()));
         let file = texts.named(path, Layer::Manifest, opened);
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))

@@ -75,17 +75,17 @@ mod workspace_trust;
 mod written;
 
 pub use config::{
-    Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, Network,
-    Output, Parameter, ParameterType, Parameters, RootFile, ScreenAction, Screening, ScriptTool,
-    Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource,
-    Topic, Trust,
+    Audit, AuditSync, BytesTool, Config, IgnoredWorkspace, LeakAllowance, LocalTool, LockedTool,
+    Network, Output, Parameter, ParameterType, Parameters, Recorded, RootFile, ScreenAction,
+    Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants,
+    ToolRate, ToolSource, Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
 pub use file::{Layer, SourceFile};
 pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
-pub use lock::{Lock, LockedTool, Recorded};
+pub use lock::Lock;
 pub use origin::{Origin, Sourced};
 pub use path_refusal::PathRefusal;
 pub use problem::Problem;

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use kitbag_contract::{ContentDigest, ToolName};
+use kitbag_contract::ToolName;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::config::LOCK;
+use crate::config::{DIRECTORY, LOCK, LockedTool, Recorded};
 use crate::error::{ConfigErrors, Report};
 use crate::file::{Layer, SourceFile};
 use crate::invalid_keys::InvalidKeys;
@@ -40,40 +40,6 @@ pub struct Lock {
     pub tools: BTreeMap<ToolName, LockedTool>,
     /// Where the digest of each component stands.
     places: BTreeMap<ToolName, Origin>,
-}
-
-/// What was recorded of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LockedTool {
-    /// Its version, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Where its component came from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<String>,
-    /// The digest of the bytes of its component.
-    pub component: ContentDigest,
-    /// The digest of what it says of itself. `None`: it said nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<ContentDigest>,
-    /// The digest of its schemas. `None`: it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schema: Option<ContentDigest>,
-    /// What it would like to be granted, a line for each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub wishes: Vec<String>,
-    /// What it imports.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub imports: Vec<String>,
-}
-
-/// What was recorded of a tool, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// What was recorded.
-    pub tool: LockedTool,
-    /// Where the digest of its component stands.
-    pub place: Origin,
 }
 
 /// The file as it is written.
@@ -111,7 +77,7 @@ struct LockedToolConfig {
 impl Lock {
     /// The path of the file of a workspace.
     pub fn path_in(root: &Path) -> PathBuf {
-        root.join(crate::config::DIRECTORY).join(LOCK)
+        root.join(DIRECTORY).join(LOCK)
     }
 
     /// The path of the user's own file, beside their `config.toml`.
@@ -215,6 +181,8 @@ impl std::fmt::Display for Lock {
 
 #[cfg(test)]
 mod tests {
+    use kitbag_contract::ContentDigest;
+
     use super::*;
 
     fn digest(byte: u8) -> ContentDigest {

@@ -10,7 +10,7 @@ use kitbag_contract::{
 use kitbag_policy::{ApprovalRuleError, ParseRatesError};
 
 use crate::origin::{Origin, Sourced};
-use crate::text::shown_path;
+use crate::text::{own_file, shown_path};
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -693,13 +693,6 @@ pub enum Problem {
 
 fn within(table: &str) -> String {
     if table.is_empty() { "at the top level".to_owned() } else { format!("in `{table}`") }
-}
-
-pub(crate) fn own_file(file: &Option<Arc<Path>>) -> String {
-    match file {
-        Some(path) => format!("your own `{}`", shown_path(path)),
-        None => "your own `config.toml`".to_owned(),
-    }
 }
 
 fn actual_type(actual: &Option<&'static str>, only: &str) -> String {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 
 use crate::origin::{Origin, Sourced};
-use crate::problem::own_file;
-use crate::text::shown_path;
+use crate::text::{own_file, shown_path};
 use crate::workspace_trust::COMMAND;
 
 /// The toolsets, each with the name of its component, as `[toolsets]` has them.

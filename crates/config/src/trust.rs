@@ -16,7 +16,7 @@ use crate::config::Trust;
 use crate::error::Report;
 use crate::file::{self, SourceFile};
 use crate::format::ConfigFile;
-use crate::origin::{Origin, Sourced};
+use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
 use crate::problem::Problem;
 use crate::text::shown_path;
@@ -45,7 +45,7 @@ const ATTEMPTS: usize = 16;
 
 impl Examiner {
     pub(crate) fn new(home: Option<&Path>) -> Self {
-        Self { owners: owners(None, home, &Trust::default()), distrusted: None }
+        Self { owners: Trust::default().owners(None, home), distrusted: None }
     }
 
     /// Opens and examines the root of a workspace, and the links that lead to it.
@@ -225,36 +225,6 @@ fn pattern(text: &str, home: Option<&Path>) -> Result<String, Problem> {
     }
 }
 
-impl Trust {
-    /// The pattern that matches a workspace, by its canonical path.
-    pub(crate) fn pattern(&self, root: &Path) -> Option<&Origin> {
-        let root = root.to_str()?;
-        let matches = |pattern: &&WorkspacePattern| {
-            Glob::new(&pattern.glob).is_ok_and(|glob| glob.matches(root))
-        };
-        self.workspaces.iter().find(matches).map(|pattern| &pattern.origin)
-    }
-
-    /// Whether the user has named this directory, and not one above it.
-    pub(crate) fn names(&self, directory: &File) -> bool {
-        let Ok(this) = Stat::of(directory) else { return false };
-        let is_this =
-            |path: &PathBuf| Stat::following_links(path).is_ok_and(|stat| stat.id() == this.id());
-        self.directories.value.iter().any(is_this)
-    }
-}
-
-/// Which directories no other user may write, on the way to what is opened in them.
-pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) -> Owners {
-    // What leads elsewhere by the time that something is opened is not trusted then.
-    let id = |path: &Path| Stat::following_links(path).ok().map(|stat| stat.id());
-    Owners {
-        root: root.and_then(id),
-        home: home.and_then(id),
-        trusted: trust.directories.value.iter().filter_map(|path| id(path)).collect(),
-    }
-}
-
 /// Opens the user's own file.
 ///
 /// # Errors
@@ -262,7 +232,7 @@ pub(crate) fn owners(root: Option<&Path>, home: Option<&Path>, trust: &Trust) ->
 /// Says why it cannot be read, or who else can have written it or can put another one
 /// into its place, and what helps.
 pub(crate) fn open_own(path: &Path, home: Option<&Path>) -> Result<File, Problem> {
-    open_named(path, &owners(None, home, &Trust::default()))
+    open_named(path, &Trust::default().owners(None, home))
 }
 
 /// Opens a file that the caller has named.

@@ -44,7 +44,6 @@ use crate::limit_set::EffectiveLimits;
 use crate::path::{Bases, settled};
 use crate::problem::Problem;
 use crate::sources::{ComponentTool, Sources};
-use crate::trust::owners;
 
 /// Merges and checks what was read.
 ///
@@ -98,7 +97,7 @@ pub(crate) fn resolve(
         variables: sources.variables,
         own_file: sources.own_file(),
         canonical_root: &canonical,
-        owners: owners(exists.then_some(&*root.value), sources.home.as_deref(), &trust),
+        owners: trust.owners(exists.then_some(&*root.value), sources.home.as_deref()),
         is_ignored: ignored.is_some(),
         directories: HashMap::new(),
         guard: Guard::default(),

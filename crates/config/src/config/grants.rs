@@ -1,0 +1,83 @@
+//! What a tool may reach, and where each kind of it came from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
+
+use crate::origin::{Origin, Sourced};
+use crate::problem::Problem;
+
+/// What a tool may reach, and where each kind of it came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolGrants {
+    /// The grants.
+    pub value: Grants,
+    /// By the key of the kind.
+    origins: BTreeMap<&'static str, Origin>,
+    /// The place of a single grant, by the key of its kind and its line.
+    places: BTreeMap<(&'static str, String), Origin>,
+    /// What is most likely not as it was meant, each with its place: a grant that does not
+    /// count, or that gives nothing.
+    pub warnings: Vec<Sourced<Problem>>,
+}
+
+impl ToolGrants {
+    /// Sets the grants of a kind.
+    pub(crate) fn set<T: Kind>(
+        &mut self,
+        kind: impl FnOnce(&mut Grants) -> &mut T,
+        grants: Sourced<T>,
+    ) {
+        self.origins.insert(grants.value.key(), grants.origin);
+        *kind(&mut self.value) = grants.value;
+    }
+
+    /// Says where a single grant stands, by the line that its kind writes of it.
+    pub(crate) fn place(&mut self, kind: &'static str, line: String, origin: Origin) {
+        self.places.insert((kind, line), origin);
+    }
+
+    /// Where a single grant stands, by the key of its kind and its line in
+    /// [`Kind::lines`]; where the list stands if that is all that is known.
+    pub fn place_of(&self, kind: &'static str, line: &str) -> &Origin {
+        self.places.get(&(kind, line.to_owned())).unwrap_or_else(|| self.origin_of(kind))
+    }
+
+    /// Whether something says what is granted of a kind.
+    pub fn has(&self, kind: &str) -> bool {
+        self.origins.contains_key(kind)
+    }
+
+    /// Where the grants of a kind came from, by its key.
+    pub fn origin_of(&self, kind: &str) -> &Origin {
+        self.origins.get(kind).unwrap_or(&DEFAULT)
+    }
+
+    /// The kinds that the tool holds, or of which something says what it holds.
+    pub fn kinds(&self) -> impl Iterator<Item = &dyn Kind> {
+        let is_said = |kind: &&dyn Kind| !kind.is_empty() || self.origins.contains_key(kind.key());
+        self.value.kinds().into_iter().filter(is_said)
+    }
+
+    /// Where they came from: the first place that is not the default.
+    pub fn origin(&self) -> &Origin {
+        self.origins.values().find(|origin| **origin != DEFAULT).unwrap_or(&DEFAULT)
+    }
+}
+
+static DEFAULT: Origin = Origin::Default;
+
+/// What a component gets that says nothing of files: the workspace, to read.
+pub(crate) fn workspace_grant(host: PathBuf, identity: Option<FileId>) -> DirectoryGrant {
+    let guest = GuestPath::new(WORKSPACE_GUEST_PATH).expect("the contract's own path is one");
+    DirectoryGrant {
+        host,
+        guest,
+        access: Access::ReadOnly,
+        include: Vec::new(),
+        protected: None,
+        identity,
+    }
+}

@@ -1,0 +1,62 @@
+//! What becomes of answers before a model reads them.
+
+use kitbag_screening::Severity;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::origin::Sourced;
+
+/// What becomes of answers before a model reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Whether answers of tools that reach the network or run foreign code stand between marks.
+    /// Default: no.
+    pub fence: Sourced<bool>,
+    /// What becomes of answers that look like instructions to a model. `None`: nobody looks.
+    pub screen: Option<Screening>,
+}
+
+/// What becomes of answers that look like instructions to a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screening {
+    /// For each severity what is done.
+    pub actions: [(Severity, Sourced<ScreenAction>); 3],
+    /// The names of rules that are not looked for.
+    pub except: Vec<String>,
+}
+
+/// What is done with an answer that looks like instructions to a model, from the least to the
+/// most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ScreenAction {
+    /// Nothing.
+    Pass,
+    /// The client reads what was found.
+    Mark,
+    /// And the text stands between marks.
+    Fence,
+    /// The model reads what was found, and nothing of the answer.
+    Block,
+}
+
+impl Screening {
+    /// What is done where something of this severity was found.
+    pub fn action(&self, severity: Severity) -> ScreenAction {
+        let found = self.actions.iter().find(|(of, _)| *of == severity);
+        found.map_or(ScreenAction::Pass, |(_, action)| action.value)
+    }
+}
+
+impl ScreenAction {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Mark => "mark",
+            Self::Fence => "fence",
+            Self::Block => "block",
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The arguments that a tool takes.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::origin::Sourced;
+
+/// The parameters of a tool, or the properties of an object, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    /// Names and what is known of them, in the order of the file.
+    pub entries: Vec<(String, Parameter)>,
+}
+
+/// A parameter of a tool, a property of an object, or the elements of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The type of its value. `None`: any JSON value.
+    pub kind: Option<Sourced<ParameterType>>,
+    /// What it means, for the model.
+    pub description: Option<Sourced<String>>,
+    /// Whether a call without it is refused. Default `false`.
+    pub required: Sourced<bool>,
+    /// The value that it has where a call gives none; fits `kind` and `choices`.
+    pub default: Option<Sourced<Value>>,
+    /// The values that it takes; each fits `kind`. `None`: any of its type.
+    pub choices: Option<Sourced<Vec<Value>>>,
+    /// What the elements of an array are. `None`: anything.
+    pub items: Option<Box<Parameter>>,
+    /// The keys that an object has. `None`: any.
+    pub properties: Option<Parameters>,
+}
+
+/// The type of a parameter, by its name in JSON Schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ParameterType {
+    /// Text.
+    String,
+    /// Any number.
+    Number,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list; `items` says of what.
+    Array,
+    /// Keys and values; `properties` says which.
+    Object,
+}
+
+impl Parameters {
+    /// The JSON Schema of an object with these keys and no others, in the order
+    /// of the file.
+    pub fn input_schema(&self) -> Value {
+        let properties: Map<_, _> = self
+            .entries
+            .iter()
+            .map(|(name, parameter)| (name.clone(), parameter.schema()))
+            .collect();
+        let required: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(_, parameter)| parameter.required.value)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+}
+
+impl Parameter {
+    /// The JSON Schema of its value.
+    pub fn schema(&self) -> Value {
+        let mut schema = match &self.properties {
+            Some(properties) => properties.input_schema(),
+            None => match &self.kind {
+                Some(kind) => json!({ "type": kind.value.as_str() }),
+                None => json!({}),
+            },
+        };
+        let mut set = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                schema[key] = value;
+            }
+        };
+        set("description", self.description.as_ref().map(|text| text.value.clone().into()));
+        set("enum", self.choices.as_ref().map(|choices| choices.value.clone().into()));
+        set("default", self.default.as_ref().map(|default| default.value.clone()));
+        set("items", self.items.as_ref().map(|items| items.schema()));
+        schema
+    }
+}
+
+impl ParameterType {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::Array, Self::Object];
+
+    /// Its name in JSON Schema.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Names of files that look like secrets.
+
+use crate::origin::Sourced;
+
+/// What the configuration changes of the built-in list of names that look like secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretFiles {
+    /// Globs of further names, of every layer. Default: none.
+    pub names: Sourced<Vec<String>>,
+    /// Globs of names that are no secrets, of the user's own file alone. Default: none.
+    pub except: Sourced<Vec<String>>,
+}
+
+impl Default for SecretFiles {
+    fn default() -> Self {
+        Self { names: Sourced::default(Vec::new()), except: Sourced::default(Vec::new()) }
+    }
+}

@@ -1,0 +1,75 @@
+//! The secrets of the user, without their values, and what keeps those.
+
+use std::path::PathBuf;
+
+use kitbag_policy::{Placement, SecretPlace, SecretSource};
+use kitbag_secrets::AllowedLeak;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::origin::{Origin, Sourced};
+
+/// A secret of the user: where its value comes from, and where it may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it stands in the user's own file.
+    pub origin: Origin,
+    /// Where its value comes from. Default: the store.
+    pub source: Sourced<SecretSource>,
+    /// Where it may go. Default: nowhere.
+    pub to: Sourced<Vec<SecretPlace>>,
+    /// How the host adds it to a request. Default: as a bearer token.
+    pub placement: Sourced<Placement>,
+    /// Where its placeholder is replaced besides headers: in the query, and in the body.
+    /// Default: in neither.
+    pub placeholder: Sourced<(bool, bool)>,
+}
+
+/// What keeps the values of secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretStore {
+    /// What it is, and how it is opened. `None`: none was chosen yet.
+    pub kind: Option<Sourced<SecretStoreKind>>,
+    /// The encrypted file; absolute. Default: `secrets.age` in the state directory. `None`:
+    /// there is no such directory.
+    pub file: Option<Sourced<PathBuf>>,
+    /// The file with its key; absolute. Default: `secrets.key` beside the user's own file.
+    /// `None`: it is not known where that is.
+    pub key_file: Option<Sourced<PathBuf>>,
+    /// The program that writes its passphrase, and that program's arguments. `None`: the
+    /// variable `KITBAG_PASSPHRASE` has it.
+    pub passphrase_command: Option<Sourced<Vec<String>>>,
+}
+
+/// What a store is, and how it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum SecretStoreKind {
+    /// An encrypted file, which a key in another file opens.
+    KeyFile,
+    /// An encrypted file, which a passphrase opens.
+    Passphrase,
+    /// The keyring of the system, and no file.
+    Keyring,
+}
+
+/// Something that looks like a key or a token and is none, as the user says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeakAllowance {
+    /// What is meant.
+    pub leak: AllowedLeak,
+    /// Why it is none; not empty.
+    pub reason: String,
+}
+
+impl SecretStoreKind {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::KeyFile => "key-file",
+            Self::Passphrase => "passphrase",
+            Self::Keyring => "keyring",
+        }
+    }
+}

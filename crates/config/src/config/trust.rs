@@ -1,0 +1,85 @@
+//! Whose workspaces count: what the user trusts by name, and what does not count.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kitbag_files::{Distrust, Owners, Stat};
+use kitbag_glob::Glob;
+
+use super::directory::DIRECTORY;
+use crate::origin::{Origin, Sourced};
+use crate::text::shown_path;
+use crate::workspace_trust::WorkspacePattern;
+
+/// What the user trusts by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Roots of workspaces, and directories that hold components, that count although other
+    /// users can change them; absolute. Default: none.
+    pub directories: Sourced<Vec<PathBuf>>,
+    /// Globs of workspaces whose files count without being looked at. Default: none.
+    pub workspaces: Vec<WorkspacePattern>,
+}
+
+/// A workspace whose configuration is not read, because another user can change it.
+///
+/// Reads as ``the configuration in `/w/.kitbag` is ignored: `/w/.kitbag/config.toml`
+/// belongs to user 1001; …``, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the configuration in `{}` is ignored: `{}` {reason}; {}, or add \"{}\" to `[trust] \
+     directories` in {}",
+    shown_path(&root.join(DIRECTORY)),
+    shown_path(path),
+    reason.remedy(),
+    shown_path(root),
+    crate::text::own_file(own_file)
+)]
+pub struct IgnoredWorkspace {
+    /// The root of the workspace; absolute.
+    pub root: PathBuf,
+    /// The file or directory that another user can change; absolute.
+    pub path: PathBuf,
+    /// Why it does not count.
+    pub reason: Distrust,
+    /// The user's own file, where it is known.
+    pub own_file: Option<Arc<Path>>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { directories: Sourced::default(Vec::new()), workspaces: Vec::new() }
+    }
+}
+
+impl Trust {
+    /// The pattern that matches a workspace, by its canonical path.
+    pub(crate) fn pattern(&self, root: &Path) -> Option<&Origin> {
+        let root = root.to_str()?;
+        let matches = |pattern: &&WorkspacePattern| {
+            Glob::new(&pattern.glob).is_ok_and(|glob| glob.matches(root))
+        };
+        self.workspaces.iter().find(matches).map(|pattern| &pattern.origin)
+    }
+
+    /// Whether the user has named this directory, and not one above it.
+    pub(crate) fn names(&self, directory: &File) -> bool {
+        let Ok(this) = Stat::of(directory) else { return false };
+        let is_this =
+            |path: &PathBuf| Stat::following_links(path).is_ok_and(|stat| stat.id() == this.id());
+        self.directories.value.iter().any(is_this)
+    }
+
+    /// Which directories no other user may write, on the way to what is opened in them. `root` is
+    /// a workspace that counts.
+    pub(crate) fn owners(&self, root: Option<&Path>, home: Option<&Path>) -> Owners {
+        // What leads elsewhere by the time that something is opened is not trusted then.
+        let id = |path: &Path| Stat::following_links(path).ok().map(|stat| stat.id());
+        Owners {
+            root: root.and_then(id),
+            home: home.and_then(id),
+            trusted: self.directories.value.iter().filter_map(|path| id(path)).collect(),
+        }
+    }
+}
