@@ -23,7 +23,6 @@ use crate::origin::{Origin, Sourced};
 use crate::parse::{Form, parse};
 use crate::path;
 use crate::problem::Problem;
-use crate::resolve::said;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
 use crate::script;
 use crate::sources::{ScriptFile, Sources, TrustSource};
@@ -803,7 +802,7 @@ impl Parser<'_> {
             let config: Option<ScriptConfig> = parse(&file, &form, self.report, &mut self.invalid);
             self.is_complete &= config.is_some();
             let (mut config, file) = (config?, keep(file));
-            says.push((file, said(&mut config)));
+            says.push((file, config.take_said()));
             Some((file, config))
         });
         FoundScript { path, shown, is_named, file: text, says, header }

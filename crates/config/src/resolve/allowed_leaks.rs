@@ -2,36 +2,18 @@
 
 use kitbag_contract::text::nearest;
 use kitbag_secrets::{AllowedLeak, FingerprintError, Leaks};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::resolver::Resolver;
 use crate::config::LeakAllowance;
 use crate::file::{Layer, SourceFile};
-use crate::format::ConfigFile;
+use crate::format::{AllowedLeakConfig, ConfigFile};
 use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::text::did_you_mean;
-use crate::written::{At, Written};
+use crate::written::At;
 
 /// The key, for messages.
 const KEY: &str = "allow_leak";
-
-/// What looks like a key or a token and is none: one of `fingerprint` and `rule`, and why.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Allowed leak")]
-pub(crate) struct AllowedLeakConfig {
-    /// The one text that is meant, by the 16 digits that the message about it names.
-    #[schemars(extend("examples" = ["9f86d081884c7d65"]))]
-    pub(crate) fingerprint: Option<Written<String>>,
-    /// Everything that this rule finds.
-    #[schemars(extend("examples" = ["json-web-token"]))]
-    pub(crate) rule: Option<Written<String>>,
-    /// Why it is no key, for who reads this file. Required.
-    #[schemars(extend("examples" = ["a public token of the documentation"]))]
-    pub(crate) reason: Option<Written<String>>,
-}
 
 /// Why nothing is allowed.
 #[derive(Debug, thiserror::Error)]

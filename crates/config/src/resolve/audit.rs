@@ -1,8 +1,6 @@
 //! The audit log.
 
 use kitbag_contract::ByteSize;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::resolver::Resolver;
 use crate::config::{Audit, AuditSync};
@@ -10,38 +8,12 @@ use crate::file::SourceFile;
 use crate::format::ConfigFile;
 use crate::origin::Sourced;
 use crate::problem::Problem;
-use crate::written::Written;
 
 /// The default size of the log.
 const SIZE: ByteSize = ByteSize::mib(128);
 
 /// The least, of which each of the eight files still has some hundred lines.
 const LEAST_SIZE: ByteSize = ByteSize::mib(1);
-
-/// The audit log: one line for each call, of which the next one holds the hash.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Audit log")]
-pub(crate) struct AuditConfig {
-    /// `false` logs nothing.
-    #[schemars(extend("default" = true))]
-    pub(crate) enable: Option<Written<bool>>,
-    /// When lines are brought to the disk: `each` before its call is answered, `batch` within
-    /// 100 ms, `none` when the system does it.
-    #[schemars(extend("default" = "batch"))]
-    pub(crate) sync: Option<Written<AuditSync>>,
-    /// How large the log becomes: a number and a unit, such as `128MiB`, and at least `1MiB`.
-    /// The oldest lines go.
-    #[schemars(extend("default" = "128MiB"))]
-    pub(crate) size: Option<Written<String>>,
-    /// `true` logs the arguments of calls, and not their digest alone.
-    #[schemars(extend("default" = false))]
-    pub(crate) arguments: Option<Written<bool>>,
-    /// `true` refuses calls while nothing can be logged. Otherwise that is a warning, and what
-    /// could not be logged is counted.
-    #[schemars(extend("default" = false))]
-    pub(crate) required: Option<Written<bool>>,
-}
 
 impl Resolver<'_> {
     /// What the user's own file says of the log. Other files have no such table.

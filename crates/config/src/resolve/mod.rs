@@ -3,20 +3,20 @@
 
 mod absent;
 mod aliases;
-pub(crate) mod allowed_leaks;
-pub(crate) mod approve;
-pub(crate) mod audit;
+mod allowed_leaks;
+mod approve;
+mod audit;
 mod ceiling;
 mod fit;
-pub(crate) mod grants;
+mod grants;
 mod limits;
-pub(crate) mod network;
-pub(crate) mod output;
+mod network;
+mod output;
 mod parameters;
 mod resolver;
 mod scripts;
 mod secret_files;
-pub(crate) mod secrets;
+mod secrets;
 mod served;
 mod tools;
 mod toolsets;
@@ -28,7 +28,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 pub(crate) use limits::{Overrides, overrides};
-pub(crate) use scripts::said;
 
 use ceiling::{ceilings, lowered};
 use grants::ceiling::grant_ceiling;

@@ -4,8 +4,6 @@
 use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::resolver::Resolver;
 use crate::config::{Network, RootFile};
@@ -16,25 +14,6 @@ use crate::problem::Problem;
 use crate::text::shown_path;
 use crate::trust::open_own;
 use crate::written::{At, Written};
-
-/// How connections of tools are made.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Network")]
-pub(crate) struct NetworkConfig {
-    /// The HTTP proxy through which connections go: `http://HOST:PORT`, or
-    /// `http://USER:PASSWORD@HOST:PORT`. Those to this machine never do. Default: none.
-    #[schemars(extend("examples" = ["http://proxy.example.com:3128"]))]
-    pub(crate) proxy: Option<Written<String>>,
-    /// What goes without the proxy: hosts, `*.example.com` for all names below one, and
-    /// addresses or blocks of them, whatever name led there.
-    #[schemars(extend("default" = [], "examples" = [["*.internal.example.com", "10.0.0.0/8"]]))]
-    pub(crate) no_proxy: Option<Written<Vec<Written<String>>>>,
-    /// Files in PEM with the certificates of authorities that are trusted besides those of
-    /// the system: absolute paths, or paths that start with `~/`.
-    #[schemars(extend("default" = [], "examples" = [["~/corp-ca.pem"]]))]
-    pub(crate) roots: Option<Written<Vec<Written<String>>>>,
-}
 
 /// Why connections cannot be made like that.
 #[derive(Debug, thiserror::Error)]

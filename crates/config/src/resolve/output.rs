@@ -2,8 +2,6 @@
 
 use kitbag_contract::text::nearest;
 use kitbag_screening::{Screen, Severity};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::resolver::Resolver;
 use crate::config::{Output, ScreenAction, Screening};
@@ -13,39 +11,6 @@ use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::text::did_you_mean;
 use crate::written::Written;
-
-/// What becomes of answers before a model reads them.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Answers")]
-pub(crate) struct OutputConfig {
-    /// `true` puts the answers of tools that reach the network or run foreign code between marks
-    /// that say so.
-    #[schemars(extend("default" = false))]
-    pub(crate) fence: Option<Written<bool>>,
-    /// What becomes of answers that look like instructions to a model. Default: nobody looks.
-    pub(crate) screen: Option<ScreenConfig>,
-}
-
-/// What becomes of answers that look like instructions to a model, by how sure that is.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Answers that look like instructions")]
-pub(crate) struct ScreenConfig {
-    /// Of what many honest texts have, too: `pass`, `mark` for the client, `fence` in marks, or
-    /// `block`.
-    #[schemars(extend("default" = "pass"))]
-    pub(crate) low: Option<Written<ScreenAction>>,
-    /// Of what some have.
-    #[schemars(extend("default" = "mark"))]
-    pub(crate) medium: Option<Written<ScreenAction>>,
-    /// Of what hardly anything else has.
-    #[schemars(extend("default" = "fence"))]
-    pub(crate) high: Option<Written<ScreenAction>>,
-    /// The names of rules that are not looked for.
-    #[schemars(extend("default" = [], "examples" = [["chat-markup"]]))]
-    pub(crate) except: Option<Written<Vec<Written<String>>>>,
-}
 
 impl Resolver<'_> {
     /// What the user's own file says of answers. Other files have no such table.

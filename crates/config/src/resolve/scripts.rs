@@ -7,12 +7,11 @@ use serde_json::{Map, Value};
 
 use super::parameters::Place;
 use super::resolver::Resolver;
-use super::tools::source_keys;
 use super::value::json;
 use crate::config::ScriptTool;
 use crate::discover::FoundScript;
 use crate::file::Layer;
-use crate::format::{ScriptConfig, ToolConfig};
+use crate::format::ToolConfig;
 use crate::key::KeyPath;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
@@ -86,7 +85,7 @@ impl<'a> Resolver<'a> {
         path: &KeyPath<'_>,
     ) -> ScriptTool {
         for part in tables {
-            for (key, span) in source_keys(part.at.value) {
+            for (key, span) in part.at.value.source_keys() {
                 let (tool, script) = (name.to_string(), script.shown.to_path_buf());
                 let problem = Problem::FixedByScript { tool, script, key };
                 self.report.span(part.at.file, span, problem, None);
@@ -166,16 +165,4 @@ pub(super) fn script_key<'b>(tables: &[Part<'b, ToolConfig>]) -> Option<At<'b, S
 /// Whether something stands in the user's own file, which is for all workspaces.
 fn is_own(at: &At<'_, String>) -> bool {
     at.file.layer() == Layer::User
-}
-
-/// Takes out of a header what any tool may say of itself.
-pub(crate) fn said(script: &mut ScriptConfig) -> ToolConfig {
-    let ScriptConfig { title, description, parameters, output: _, grants: _, approve } = script;
-    ToolConfig {
-        title: title.take(),
-        description: description.take(),
-        parameters: parameters.take(),
-        approve: approve.take(),
-        ..ToolConfig::default()
-    }
 }

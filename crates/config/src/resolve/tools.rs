@@ -324,7 +324,7 @@ impl<'a> Resolver<'a> {
     /// Refuses what the file beside a manifest already says.
     fn check_manifest(&mut self, candidate: &Candidate<'_>) {
         let Some(Part { at, .. }) = candidate.manifest else { return };
-        for (key, span) in source_keys(at.value) {
+        for (key, span) in at.value.source_keys() {
             let problem = Problem::NotInManifest { tool: candidate.name.to_string(), key };
             self.report.span(at.file, span, problem, None);
         }
@@ -456,7 +456,7 @@ impl<'a> Resolver<'a> {
             self.report.origin(origin, Problem::ShadowsProgram { tool: tool() }, None);
         }
         for part in tables {
-            for (key, span) in source_keys(part.at.value) {
+            for (key, span) in part.at.value.source_keys() {
                 let problem = Problem::FixedByProgram { tool: tool(), key };
                 self.report.span(part.at.file, span, problem, None);
             }
@@ -664,17 +664,6 @@ impl<'a> Candidate<'a> {
         let wasm = last(&self.tables, |tool| tool.wasm.as_ref());
         self.found.is_some() || wasm.is_none_or(|wasm| wasm.file.layer() != Layer::User)
     }
-}
-
-/// The keys that say where the component of a tool is, as far as they are written.
-pub(super) fn source_keys(tool: &ToolConfig) -> impl Iterator<Item = (&'static str, Span)> {
-    let ToolConfig { source, builtin, wasm, .. } = tool;
-    let spans = [
-        ("source", source.as_ref().map(|written| written.span)),
-        ("builtin", builtin.as_ref().map(|written| written.span)),
-        ("wasm", wasm.as_ref().map(|written| written.span)),
-    ];
-    spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
 }
 
 /// Whether two paths lead to one file. The files are not opened.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 use kitbag_policy::Access;
 
-use super::grants::{GrantsConfig, names_directories, writes};
+use super::grants::{names_directories, writes};
 use super::resolver::Resolver;
 use crate::config::{DIRECTORY, FILE, Tool, ToolSource};
 use crate::discover::Workspace;
 use crate::error::Diagnostic;
 use crate::file::{Layer, SourceFile};
-use crate::format::ConfigFile;
+use crate::format::{ConfigFile, GrantsConfig};
 use crate::origin::{Origin, Sourced};
 use crate::path::holds;
 use crate::problem::Problem;

@@ -12,12 +12,13 @@ use kitbag_policy::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::http::{self, HttpGrantConfig};
+use super::http;
 use super::storage;
 use super::tools::CallGrant;
 use crate::config::{Config, Tool, ToolGrants};
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
+use crate::format::HttpGrantConfig;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;

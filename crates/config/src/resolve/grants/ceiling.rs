@@ -6,13 +6,8 @@
 
 use kitbag_policy::HttpGrants;
 use kitbag_policy::tools::ToolGrants as CallableTools;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use super::http::{self, HttpConfig};
-use super::storage::{self, StorageConfig};
-use super::tools::{self, ToolsCeilingConfig};
-use super::{environment, secrets};
+use super::{environment, http, secrets, storage, tools};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
@@ -20,31 +15,7 @@ use crate::format::ConfigFile;
 use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
-use crate::written::{At, Written};
-
-/// What the files and components of a trusted workspace can be granted, at most. A kind that is
-/// not named is not limited.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Ceilings of the grants")]
-pub(crate) struct CeilingGrantsConfig {
-    /// Requests over HTTP: a grant of a workspace counts where one of these has all of it.
-    #[schemars(extend("examples" = [["https://api.github.com/**"]]))]
-    pub(crate) http: Option<Written<HttpConfig>>,
-    /// Variables of your environment, by exact name.
-    #[schemars(extend("examples" = [["LANG", "CI"]]))]
-    pub(crate) env: Option<Written<Vec<Written<String>>>>,
-    /// Your secrets, by name.
-    #[schemars(extend("examples" = [["github"]]))]
-    pub(crate) secrets: Option<Written<Vec<Written<String>>>>,
-    /// What a tool may keep between its calls: `true` for 16 MiB and 10,000 keys, or a table.
-    #[schemars(extend("examples" = [{ "quota": "1GiB" }, false]))]
-    pub(crate) storage: Option<Written<StorageConfig>>,
-    /// Other tools that a tool may call, by name: a list, or `"caller"`, which lets a
-    /// workspace grant what the caller may call.
-    #[schemars(extend("examples" = [["search_files"], "caller"]))]
-    pub(crate) tools: Option<Written<ToolsCeilingConfig>>,
-}
+use crate::written::At;
 
 /// What the user's own file says.
 pub(in crate::resolve) fn grant_ceiling(

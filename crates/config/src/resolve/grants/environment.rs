@@ -1,16 +1,13 @@
 //! Variables of the environment that are granted.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
 use kitbag_policy::{SecretName, VariableGrant, VariableName, VariableNameError};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
+use crate::format::VariableConfig;
 use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
@@ -19,15 +16,6 @@ use crate::written::{At, Written};
 
 /// A list of names, as a file has it.
 type Names = Vec<Written<String>>;
-
-/// A variable of a tool: one of the user's environment, or one that holds the placeholder of
-/// a secret.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct VariableConfig {
-    name: String,
-    /// The secret, where it holds a placeholder.
-    secret: Option<String>,
-}
 
 /// A variable that holds the placeholder of a secret.
 #[derive(Clone, Debug)]
@@ -147,67 +135,5 @@ fn names<'a, T>(
 impl From<VariableNameError> for Problem {
     fn from(error: VariableNameError) -> Self {
         Self::Grant { kind: VariableGrant::KEY, reason: error.to_string() }
-    }
-}
-
-impl<'de> Deserialize<'de> for VariableConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// The table of a variable that holds a placeholder.
-        #[derive(serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Form {
-            name: String,
-            secret: String,
-        }
-
-        struct Either;
-
-        impl<'de> Visitor<'de> for Either {
-            type Value = VariableConfig;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a variable, or a table with `name` and `secret`")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<VariableConfig, E> {
-                Ok(VariableConfig { name: name.to_owned(), secret: None })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VariableConfig, A::Error> {
-                let deserializer = serde::de::value::MapAccessDeserializer::new(map);
-                let Form { name, secret } = Form::deserialize(deserializer)?;
-                Ok(VariableConfig { name, secret: Some(secret) })
-            }
-        }
-
-        deserializer.deserialize_any(Either)
-    }
-}
-
-impl JsonSchema for VariableConfig {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Variable".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [
-                { "type": "string", "description": "A variable of your environment." },
-                {
-                    "type": "object",
-                    "description": "A variable that holds the placeholder of a secret.",
-                    "properties": {
-                        "name": { "type": "string" },
-                        "secret": { "type": "string" },
-                    },
-                    "required": ["name", "secret"],
-                    "additionalProperties": false,
-                },
-            ],
-        })
     }
 }

@@ -7,11 +7,10 @@ use kitbag_contract::text::shown;
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath, GuestPathError};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
 
 use crate::config::{Tool, workspace_grant, writable};
 use crate::file::Layer;
+use crate::format::DirectoryGrantConfig;
 use crate::origin::{Origin, Sourced};
 use crate::outside::is_led;
 use crate::path::is_fixed;
@@ -24,48 +23,6 @@ use crate::written::{At, Written};
 /// The most directories that one tool is granted. Each takes a handle of the
 /// call, and each is compared with each.
 const MAX_GRANTS: usize = 64;
-
-/// A directory, and where the tool finds it.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Directory")]
-pub(crate) struct DirectoryGrantConfig {
-    /// The directory: a path, relative to the workspace. It starts with `~/`
-    /// where it is in your home directory. `$TEMP` is a directory that each run has for itself,
-    /// empty and writable, and that is gone after it.
-    #[schemars(extend("examples" = ["."]))]
-    pub(crate) host: Written<String>,
-    /// Where the tool finds it: an absolute path.
-    #[schemars(extend("examples" = ["/workspace"]))]
-    pub(crate) guest: Written<String>,
-    /// What the tool may do in there.
-    #[serde(default)]
-    #[schemars(schema_with = "access_schema")]
-    pub(crate) mode: Option<Written<Access>>,
-    /// Globs of files in there that look like secrets, by their paths: without this the tool
-    /// does not open them. In a directory that looks like a secret itself it opens all.
-    #[serde(default)]
-    #[schemars(extend("default" = [], "examples" = [[".env"]]))]
-    pub(crate) include: Option<Written<Vec<Written<String>>>>,
-    /// What the tool does not change in there although it may write, as `NAME`,
-    /// `DIRECTORY/NAME` or `*.EXTENSION`: without this the files by which another program runs
-    /// something, such as `.envrc` and `.vscode/tasks.json`, for which `default` stands among
-    /// other names. `[]` protects nothing.
-    #[serde(default)]
-    #[schemars(extend("examples" = [[], ["default", "AGENTS.md"]]))]
-    pub(crate) protected: Option<Written<Vec<Written<String>>>>,
-}
-
-/// What counts of such grants in a workspace that is not trusted: none is for writing, shows
-/// what looks like a secret, or lets go of what is protected.
-pub(super) fn narrowed(
-    mut list: Written<Vec<Written<DirectoryGrantConfig>>>,
-) -> Written<Vec<Written<DirectoryGrantConfig>>> {
-    for grant in &mut list.value {
-        (grant.value.mode, grant.value.include, grant.value.protected) = (None, None, None);
-    }
-    list
-}
 
 /// A grant that is being checked: what of it could be understood.
 struct Grant<'a> {
@@ -491,19 +448,4 @@ impl Grant<'_> {
         let (host, guest) = (self.host?, self.guest?);
         Some(DirectoryGrant { host, guest, access, include, protected, identity })
     }
-}
-
-// `Access` belongs to `kitbag-policy`, which knows nothing of schemas.
-fn access_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "oneOf": [
-            { "type": "string", "const": "ro", "description": "Read files and list directories." },
-            {
-                "type": "string",
-                "const": "rw",
-                "description": "Read and change. `.git`, `.hg`, `.jj` and `.kitbag` stay read-only at any depth.",
-            },
-        ],
-        "default": "ro",
-    })
 }

@@ -1,20 +1,18 @@
 //! Requests over HTTP that are granted, and what nothing may ask for.
 
+use std::sync::Arc;
+
 use kitbag_contract::{ByteSize, parse_duration};
 use kitbag_policy::http::{
     Deny, HeaderError, Headers, MAX_FOLLOW, MethodError, Methods, UrlPatternError,
 };
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};
-use crate::format::ConfigFile;
+use crate::format::{ConfigFile, HttpConfig, HttpGrantConfig};
 use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
@@ -22,47 +20,6 @@ use crate::written::{At, StringOr, Written};
 
 /// The most grants that one tool has. Each request is held against each.
 const MAX_GRANTS: usize = 256;
-
-/// A list of grants, as a file has it.
-pub(super) type HttpConfig = Vec<Written<StringOr<HttpGrantConfig>>>;
-
-/// What a tool may ask of servers.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "HTTP")]
-pub(crate) struct HttpGrantConfig {
-    /// Where: `scheme://host[:port][/path]`. `*.example.com` is every name below; without a
-    /// port it is the scheme's; without a path every one. In a path `*` is any characters
-    /// within a segment, `**` any number of segments.
-    #[schemars(extend("examples" = ["https://api.github.com/repos/**"]))]
-    pub(crate) url: Written<String>,
-    /// The methods: a list of them, or `*` for every one. `GET` has `HEAD` with it.
-    #[schemars(extend("default" = ["GET"], "examples" = [["GET", "POST"], "*"]))]
-    pub(crate) methods: Option<Written<StringOr<Vec<Written<String>>>>>,
-    /// Addresses that the host may have besides those of the public internet: blocks.
-    #[schemars(extend("default" = [], "examples" = [["10.0.0.0/8"]]))]
-    pub(crate) addresses: Option<Written<Vec<Written<String>>>>,
-    /// How many redirects are followed, each of which has to be granted too: a positive
-    /// integer, at most 20. Default: none, the tool gets the redirect.
-    pub(crate) follow: Option<Written<NonZeroU64>>,
-    /// `true` lets a path hold an encoded slash, `%2F`.
-    #[schemars(extend("default" = false))]
-    pub(crate) encoded_slash: Option<Written<bool>>,
-    /// The header fields that the tool may send, besides those that every client sends.
-    /// Default: all but those that make some servers take a request for another one.
-    #[schemars(extend("examples" = [["authorization"]]))]
-    pub(crate) headers: Option<Written<Vec<Written<String>>>>,
-    /// Size of the body of a request: a number and a unit, such as `1MiB`.
-    #[schemars(extend("default" = "1MiB"))]
-    pub(crate) max_request: Option<Written<String>>,
-    /// Size of the body of a response, as it comes and decompressed: a number and a unit,
-    /// such as `8MiB`.
-    #[schemars(extend("default" = "8MiB"))]
-    pub(crate) max_response: Option<Written<String>>,
-    /// Time from the start of a request to the end of its response: a number and a unit,
-    /// such as `10s`. Default: what is left of the call's.
-    pub(crate) time: Option<Written<String>>,
-}
 
 /// Why a grant of HTTP is none.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Grants: what a tool may reach, by kind.
 //!
-//! This file is the one list of kinds in this crate. The form of a kind, and what its
-//! values mean, is a file beside it.
+//! What the values of a kind mean is a file beside this one. The form of each is in
+//! [`crate::format`].
 
 mod call;
-pub(crate) mod ceiling;
+pub(super) mod ceiling;
 mod config_values;
 mod environment;
 mod filesystem;
@@ -14,78 +14,14 @@ mod storage;
 mod tools;
 
 use kitbag_contract::ToolName;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use self::ceiling::Code;
-use self::environment::VariableConfig;
-use self::filesystem::DirectoryGrantConfig;
-use self::http::HttpConfig;
-use self::secrets::SecretGrantConfig;
-use self::storage::StorageConfig;
-pub(super) use self::tools::ConditionConfig;
-use self::tools::ToolsConfig;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;
+use crate::format::GrantsConfig;
 use crate::sources::BuiltinTool;
-use crate::written::{At, Table, Written};
-
-/// What a tool may reach. What is not granted is not there.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Grants")]
-pub(crate) struct GrantsConfig {
-    /// Directories. Default for a local tool: the workspace, read-only, at
-    /// `/workspace`; a built-in has what it needs. Any list, even an empty one, replaces
-    /// that.
-    #[schemars(extend("default" = [{ "host": ".", "guest": "/workspace", "mode": "ro" }]))]
-    pub(crate) filesystem: Option<Written<Vec<Written<DirectoryGrantConfig>>>>,
-    /// Requests over HTTP: a pattern, which is granted for `GET` and `HEAD`, or a table. Those
-    /// of a workspace's file count within `[ceiling.grants]` of your own.
-    #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
-    pub(crate) http: Option<Written<HttpConfig>>,
-    /// What the tool must not ask for over HTTP, whatever it is granted: patterns as in `http`,
-    /// which are read widely. Those of every file count.
-    #[schemars(extend("default" = [], "examples" = [["https://internal.example.com"]]))]
-    pub(crate) deny: Option<Written<Vec<Written<String>>>>,
-    /// Variables of your environment, by exact name: the tool finds them in its own. One that
-    /// is not set is left out. `{ name = "GITHUB_TOKEN", secret = "github" }` holds a
-    /// placeholder of a secret. Those of a workspace's file count within `[ceiling.grants]` of
-    /// your own.
-    #[schemars(extend("default" = [], "examples" = [["LANG", "CI"]]))]
-    pub(crate) env: Option<Written<Vec<Written<VariableConfig>>>>,
-    /// Configuration values, by key: the tool reads them by `wasi:config`. They are shown
-    /// to everyone, so this is no place for secrets.
-    #[schemars(extend("default" = {}, "examples" = [{ "api_version": "2022-11-28" }]))]
-    pub(crate) config: Option<Written<Table<String>>>,
-    /// Your secrets, by name: the host adds them to requests of the tool for their places,
-    /// where it has a grant of HTTP, too. Those of a workspace's file count within
-    /// `[ceiling.grants]` of your own.
-    #[schemars(extend("default" = {}, "examples" = [{ "github": {} }]))]
-    pub(crate) secrets: Option<Written<Table<SecretGrantConfig>>>,
-    /// What the tool may keep between its calls, by `wasi:keyvalue`: `true` for 16 MiB and
-    /// 10,000 keys, or a table. Beyond that, what a workspace's file says counts within
-    /// `[ceiling.grants]` of your own.
-    #[schemars(extend("default" = false, "examples" = [true, { "quota": "32MiB" }]))]
-    pub(crate) storage: Option<Written<StorageConfig>>,
-    /// Other tools that the tool may call, by aliases: `search = "search_files"`, or a table
-    /// with `tool`, `where` and `rate`. `"caller"` is whatever its caller may call. Those of a
-    /// workspace's file count within `[ceiling.grants]` of your own.
-    #[schemars(extend("default" = {}, "examples" = [{ "search": "search_files" }, "caller"]))]
-    pub(crate) tools: Option<Written<ToolsConfig>>,
-}
-
-impl GrantsConfig {
-    /// What counts of it where it says it of a tool that is there without it, in a workspace
-    /// that is not trusted. The rest is narrowed where it is resolved.
-    pub(crate) fn narrowed(self) -> Self {
-        let Self { filesystem, http, env, config: _, secrets, storage, tools, deny } = self;
-        let filesystem = filesystem.map(filesystem::narrowed);
-        // A value of `config` could send a tool of the user's somewhere else.
-        Self { filesystem, http, env, config: None, secrets, storage, tools, deny }
-    }
-}
+use crate::written::{At, Written};
 
 impl Resolver<'_> {
     /// What a tool may reach, by what each layer says of it, the weakest first. Whether

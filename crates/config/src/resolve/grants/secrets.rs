@@ -1,27 +1,16 @@
 //! Secrets of a tool: by name, and at places of those that the user's own file has.
 
 use kitbag_policy::{SecretGrant, SecretName, SecretNameError, UrlPattern};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::ceiling::{Code, own_of, replaces};
 use super::environment::Placeholder;
 use crate::config::ToolGrants;
 use crate::error::Report;
+use crate::format::SecretGrantConfig;
 use crate::origin::Sourced;
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::written::{At, Table, Written, merge};
-
-/// A secret of your own file, which the host adds to requests of the tool.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Secret of a tool")]
-pub(crate) struct SecretGrantConfig {
-    /// URLs that it goes to, of those that your own file has for it. Default: all of them.
-    #[schemars(extend("examples" = [["https://api.github.com/repos/**"]]))]
-    pub(crate) to: Option<Written<Vec<Written<String>>>>,
-}
 
 /// What the user's own file lets a workspace name.
 pub(super) fn ceiling(

@@ -2,33 +2,16 @@
 
 use kitbag_contract::ByteSize;
 use kitbag_policy::{StorageGrant, StorageGrantError};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
+use crate::format::StorageConfig;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::sources::BuiltinTool;
-use crate::written::{At, BoolOr, Written};
-
-/// `true`, `false` or how much, as a file has it.
-pub(super) type StorageConfig = BoolOr<StorageGrantConfig>;
-
-/// How much a tool may keep.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Storage")]
-pub(crate) struct StorageGrantConfig {
-    /// The most of all keys and values together: a number and a unit, such as `32MiB`.
-    #[schemars(extend("default" = "16MiB"))]
-    pub(crate) quota: Option<Written<String>>,
-    /// The most keys: a positive integer.
-    #[schemars(extend("default" = 10_000, "minimum" = 1))]
-    pub(crate) keys: Option<Written<u64>>,
-}
+use crate::written::{At, BoolOr};
 
 /// What the user's own file lets a workspace grant.
 pub(super) fn ceiling(

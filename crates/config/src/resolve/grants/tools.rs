@@ -1,6 +1,5 @@
 //! Other tools that a tool may call: `"caller"`, or a table of aliases.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kitbag_contract::ToolName;
@@ -10,72 +9,18 @@ use kitbag_policy::tools::{
     ToolGrants as CallableTools,
 };
 use kitbag_policy::{Kind, Rates};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
 
 use super::ceiling::{Code, own_of, replaces};
 use crate::config::{Tool, ToolGrants};
 use crate::error::Report;
+use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::resolve::value::json;
 use crate::sources::BuiltinTool;
 use crate::text::did_you_mean;
-use crate::written::{AnyValue, At, StringOr, Table, Written};
-
-/// The other tools of a tool, as a file has them.
-pub(super) type ToolsConfig = StringOr<Table<StringOr<ToolGrantConfig>>>;
-
-/// The tools of a ceiling, as a file has them.
-pub(super) type ToolsCeilingConfig = StringOr<Vec<Written<String>>>;
-
-/// A tool that another one may call.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, title = "Tool")]
-pub(crate) struct ToolGrantConfig {
-    /// The name of the tool.
-    #[schemars(extend("examples" = ["fetch"]))]
-    pub(crate) tool: Written<String>,
-    /// What its arguments have to be, by name or JSON pointer: a pattern, in which `*` is any
-    /// characters within a segment of `/` and `**` any number of segments, `true`, `false`, a
-    /// number, or a list of these. Default: any arguments.
-    #[serde(rename = "where")]
-    #[schemars(extend("examples" = [{ "url": "https://docs.rs/**" }]))]
-    pub(crate) conditions: Option<Written<Table<ConditionConfig>>>,
-    /// How often it is called by this name, besides its own rate: `10/min`, or
-    /// `10/min, 100/h`. Default: as often as they like.
-    #[schemars(extend("examples" = ["10/min"]))]
-    pub(crate) rate: Option<Written<String>>,
-}
-
-/// What an argument has to be.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct ConditionConfig(AnyValue);
-
-impl ConditionConfig {
-    /// As it was written.
-    pub(crate) fn any(&self) -> &toml::Value {
-        &self.0.0
-    }
-}
-
-impl JsonSchema for ConditionConfig {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Condition".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let one = json_schema!({ "type": ["string", "boolean", "number"] });
-        json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
-    }
-}
+use crate::written::{At, StringOr, Table};
 
 /// Why a grant of other tools is none.
 #[derive(Debug, thiserror::Error)]
@@ -352,7 +297,7 @@ fn conditions_of(
     for part in at.value.parts(at.file) {
         let argument = ArgumentPath::new(part.key.value)
             .map_err(|error| report.at(part.key, ToolProblem::from(error)));
-        let condition = json(&part.at.value.0.0).and_then(|value| {
+        let condition = json(part.at.value.any()).and_then(|value| {
             Condition::new(&value).map_err(|error| ToolProblem::from(error).into())
         });
         let condition = condition.map_err(|problem| report.at(part.at, problem));

@@ -1,0 +1,180 @@
+//! Secrets as a file has them: where a value comes from and where it may go.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use kitbag_policy::{Placement, PlacementError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+
+use crate::config::SecretStoreKind;
+use crate::written::Written;
+
+/// A secret: where its value comes from, and where it may go. Without `variable` and
+/// `command` the value is in the store, where `kitbag secret set` puts it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Secret")]
+pub(crate) struct SecretConfig {
+    /// URLs that it may go to, by `https`, or on this machine.
+    #[schemars(extend("default" = [], "examples" = [["https://api.github.com/**"]]))]
+    pub(crate) to: Option<Written<Vec<Written<String>>>>,
+    /// How the host adds it to a request: `bearer`, `basic` (the value is `USER:PASSWORD`),
+    /// `{ basic = "USER" }`, `{ header = "NAME" }`, also with a `prefix`, `{ query = "NAME" }`,
+    /// or `{ path = "TEXT" }`, which it takes the place of.
+    #[serde(rename = "as")]
+    #[schemars(extend("default" = "bearer", "examples" = ["bearer", { "header": "X-Api-Key" }]))]
+    pub(crate) placement: Option<Written<PlacementConfig>>,
+    /// Whether `to` may have more than one host, such as `https://*.example.com/**`.
+    #[schemars(extend("default" = false))]
+    pub(crate) wildcard: Option<Written<bool>>,
+    /// Where a placeholder is replaced besides headers.
+    #[schemars(extend("default" = [], "examples" = [["body"]]))]
+    pub(crate) placeholder: Option<Written<Vec<Written<PlaceholderPart>>>>,
+    /// The variable of the environment that has the value, read at the moment of use.
+    #[schemars(extend("examples" = ["GITHUB_TOKEN"]))]
+    pub(crate) variable: Option<Written<String>>,
+    /// The program that writes the value, with its arguments, run at the moment of use. No
+    /// shell reads it.
+    #[schemars(extend("examples" = [["pass", "show", "github"]]))]
+    pub(crate) command: Option<Written<Vec<Written<String>>>>,
+}
+
+/// A part of a request, besides its headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum PlaceholderPart {
+    /// In the query.
+    Query,
+    /// In the body.
+    Body,
+}
+
+/// What keeps the values of secrets.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Store of secrets")]
+pub(crate) struct SecretStoreConfig {
+    /// What the store is, and how it is opened. It is chosen once.
+    pub(crate) kind: Option<Written<SecretStoreKind>>,
+    /// The encrypted file. Default: `secrets.age` in the state directory.
+    pub(crate) file: Option<Written<String>>,
+    /// The file with its key. Default: `secrets.key` beside this file.
+    pub(crate) key_file: Option<Written<String>>,
+    /// The program that writes its passphrase, with its arguments. Default: the variable
+    /// `KITBAG_PASSPHRASE` has it.
+    pub(crate) passphrase_command: Option<Written<Vec<Written<String>>>>,
+}
+
+/// How a secret is added to a request.
+#[derive(Debug)]
+pub(crate) struct PlacementConfig(pub(crate) Placement);
+
+/// How a secret is added, by the keys of a table.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlacementTable {
+    basic: Option<String>,
+    header: Option<String>,
+    prefix: Option<String>,
+    query: Option<String>,
+    path: Option<String>,
+}
+
+impl PlacementTable {
+    fn placement(self) -> Result<Placement, PlacementFormError> {
+        let Self { basic, header, prefix, query, path } = self;
+        let placement = match (basic, header, query, path) {
+            (None, Some(header), None, None) => {
+                return Ok(Placement::header(&header, prefix.as_deref().unwrap_or_default())?);
+            }
+            _ if prefix.is_some() => return Err(PlacementFormError::Prefix),
+            (Some(user), None, None, None) => Placement::basic(Some(user)),
+            (None, None, Some(name), None) => Placement::query(&name),
+            (None, None, None, Some(text)) => Placement::path(&text),
+            _ => return Err(PlacementFormError::Keys),
+        };
+        Ok(placement?)
+    }
+}
+
+/// Why a value does not say how a secret is added.
+#[derive(Debug, thiserror::Error)]
+enum PlacementFormError {
+    #[error("a secret is added by one of `basic`, `header`, `query` and `path`")]
+    Keys,
+    #[error("`prefix` belongs to `header`")]
+    Prefix,
+    #[error("`{0}` says nothing of how a secret is added: write `bearer`, `basic`, or a table")]
+    Word(String),
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+}
+
+impl<'de> Deserialize<'de> for PlacementConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+
+        impl<'de> Visitor<'de> for Form {
+            type Value = Placement;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "`bearer`, `basic`, or a table with `header`, `query`, `path` or `basic`",
+                )
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<Placement, E> {
+                match word {
+                    "bearer" => Ok(Placement::Bearer),
+                    "basic" => Ok(Placement::Basic { user: None }),
+                    _ => Err(E::custom(PlacementFormError::Word(word.to_owned()))),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Placement, A::Error> {
+                let deserializer = serde::de::value::MapAccessDeserializer::new(map);
+                PlacementTable::deserialize(deserializer)?.placement().map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Form).map(Self)
+    }
+}
+
+impl JsonSchema for PlacementConfig {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Placement".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = || json_schema!({ "type": "string" });
+        let table = |key: &str| {
+            json_schema!({
+                "type": "object",
+                "properties": { key: text() },
+                "required": [key],
+                "additionalProperties": false,
+            })
+        };
+        let mut header = table("header");
+        if let Some(properties) = header.pointer_mut("/properties") {
+            properties["prefix"] = text().into();
+        }
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "enum": ["bearer", "basic"] },
+                table("basic"),
+                header,
+                table("query"),
+                table("path"),
+            ],
+        })
+    }
+}
