@@ -20,7 +20,7 @@ use crate::key::KeyPath;
 use crate::origin::Origin;
 use crate::parse::{Form, parse};
 use crate::problem::Problem;
-use crate::schema::lock_schema;
+use crate::schema::schema_of;
 use crate::written::{Span, Table, Written};
 
 /// The version of the form that this build reads and writes.
@@ -46,7 +46,7 @@ pub struct Lock {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "What was recorded of the tools of kitbag")]
-pub(crate) struct LockFile {
+struct LockFile {
     /// The version of this form. Required.
     version: Option<Written<NonZeroU64>>,
     /// The tools, by name.
@@ -105,7 +105,8 @@ impl Lock {
         report: &mut Report,
         invalid: &mut InvalidKeys,
     ) -> Option<Self> {
-        let form = Form { base: &KeyPath::ROOT, schema: lock_schema, misplaced: Vec::new() };
+        let schema = schema_of::<LockFile>;
+        let form = Form { base: &KeyPath::ROOT, schema, misplaced: Vec::new() };
         let LockFile { version, tools } = parse(file, &form, report, invalid)?;
         let Some(version) = version else {
             let (key, table) = ("version".to_owned(), String::new());

@@ -6,7 +6,6 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
-use crate::lock::LockFile;
 
 /// The key of the ceilings.
 pub(crate) const CEILING: &str = "ceiling";
@@ -59,17 +58,13 @@ pub(crate) fn manifest_schema() -> Value {
     schema
 }
 
-/// The JSON Schema of `kitbag.lock`.
-pub(crate) fn lock_schema() -> Value {
-    schema_of::<LockFile>()
-}
-
 /// The JSON Schema of the header of a script.
 pub(crate) fn script_schema() -> Value {
     schema_of::<ScriptConfig>()
 }
 
-fn schema_of<T: JsonSchema>() -> Value {
+/// The JSON Schema of what is read as a type.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with_transform(Tidy);
     settings.into_generator().into_root_schema_for::<T>().into()
 }
