@@ -18,6 +18,7 @@ mod scripts;
 mod secret_files;
 mod secrets;
 mod served;
+mod switches;
 mod tools;
 mod toolsets;
 mod topics;
@@ -33,7 +34,7 @@ use ceiling::{ceilings, lowered};
 use grants::ceiling::grant_ceiling;
 use kitbag_files::{Guard, GuardedPaths};
 use resolver::Resolver;
-use toolsets::{Switches, WorkspacePlace};
+use switches::{Switches, WorkspacePlace};
 
 use crate::config::{Config, SecretStore, ToolGrants, own_directories};
 use crate::discover::{Read, Workspace};

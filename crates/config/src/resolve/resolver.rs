@@ -4,24 +4,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_contract::text::nearest;
 use kitbag_contract::{FileId, ToolName};
 use kitbag_files::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
 use kitbag_policy::{ApprovalRule, SecretName};
 
-use super::toolsets::Switches;
-use crate::config::Secret;
-use crate::config::ToolGrants;
+use super::switches::Switches;
+use crate::config::{Secret, ToolGrants};
 use crate::discover::{FoundScript, Locks};
 use crate::error::{Diagnostic, Report};
 use crate::file::SourceFile;
+use crate::format::ToolConfig;
 use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
+use crate::problem::Problem;
 use crate::sources::{BuiltinTool, Variables};
+use crate::text::{did_you_mean, known_words};
 use crate::workspace_trust::WorkspaceTrust;
-use crate::written::{At, Span};
+use crate::written::{At, Part, Span, last};
 
 /// What resolving needs to know, and what it has found out so far.
 pub(super) struct Resolver<'a> {
@@ -76,7 +79,29 @@ pub(super) struct Resolver<'a> {
     pub(super) report: &'a mut Report,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    /// The built-in of a name.
+    pub(super) fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
+        self.builtins.iter().find(|builtin| builtin.name == name)
+    }
+
+    /// The names of the built-ins.
+    pub(super) fn builtin_names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        self.builtins.iter().map(|builtin| builtin.name)
+    }
+
+    /// The built-in that a local tool or a script replaces on purpose.
+    pub(super) fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
+        let at = last(parts, |tool| tool.replaces.as_ref())?;
+        if self.named(at.value).is_none() {
+            let hint = did_you_mean(nearest(at.value, self.builtin_names()))
+                .or_else(|| known_words("built-in tools", self.builtin_names()));
+            self.report.at_with(at, Problem::UnknownBuiltin { name: at.value.clone() }, hint);
+            return None;
+        }
+        Some(at.sourced(at.value.clone()))
+    }
+
     /// Whether of the files of the workspace counts what narrows alone.
     pub(super) fn is_untrusted(&self) -> bool {
         self.trust.untrusted().is_some()

@@ -11,7 +11,7 @@ use kitbag_contract::text::nearest;
 use kitbag_policy::Rates;
 use serde_json::Value;
 
-use super::grants::ceiling::Code;
+use super::grants::beyond::Code;
 use super::parameters::Place;
 use super::resolver::Resolver;
 use super::scripts::{Script, script_key};
@@ -132,15 +132,6 @@ impl<'a> Resolver<'a> {
         self.add_builtins(&mut tools, limits);
         self.aliases(configs, &mut tools);
         tools
-    }
-
-    /// The built-in of a name.
-    pub(super) fn named(&self, name: &str) -> Option<&'a BuiltinTool<'a>> {
-        self.builtins.iter().find(|builtin| builtin.name == name)
-    }
-
-    fn builtin_names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
-        self.builtins.iter().map(|builtin| builtin.name)
     }
 
     /// Adds the built-ins that no file mentions. One that was given another
@@ -502,18 +493,6 @@ impl<'a> Resolver<'a> {
             local.record(name, recorded);
         }
         Some(local)
-    }
-
-    /// The built-in that a local tool or a script replaces on purpose.
-    pub(super) fn replaces(&mut self, parts: &[Part<'_, ToolConfig>]) -> Option<Sourced<String>> {
-        let at = last(parts, |tool| tool.replaces.as_ref())?;
-        if self.named(at.value).is_none() {
-            let hint = did_you_mean(nearest(at.value, self.builtin_names()))
-                .or_else(|| known_words("built-in tools", self.builtin_names()));
-            self.report.at_with(at, Problem::UnknownBuiltin { name: at.value.clone() }, hint);
-            return None;
-        }
-        Some(at.sourced(at.value.clone()))
     }
 
     fn wasm(&mut self, candidate: &Candidate<'_>, path: &KeyPath<'_>) -> Option<Sourced<PathBuf>> {

@@ -9,25 +9,19 @@ use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
 };
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::http;
 use super::storage;
 use super::tools::CallGrant;
+use super::typed::{FLAG, table};
 use crate::config::{Config, Tool, ToolGrants};
-use crate::error::Report;
-use crate::file::{Layer, SourceFile};
 use crate::format::HttpGrantConfig;
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
 use crate::resolve::resolver::Resolver;
 use crate::sources::{CallGrants, VariableValue};
 use crate::text::did_you_mean;
-use crate::written::{At, StringOr, Written};
-
-/// The option.
-const FLAG: &str = "--grant";
+use crate::written::StringOr;
 
 /// The kinds that can be granted like this.
 const KINDS: [&str; 4] =
@@ -188,33 +182,4 @@ fn http(text: &str) -> Result<HttpGrant, Problem> {
         return http::short(text);
     }
     table::<StringOr<HttpGrantConfig>, _>(text, http::grant)
-}
-
-/// A grant as a table in TOML, by what reads such a table in a file.
-pub(super) fn table<C: DeserializeOwned, T>(
-    text: &str,
-    read: impl FnOnce(At<'_, C>, &mut Report) -> Option<T>,
-) -> Result<T, Problem> {
-    #[derive(Deserialize)]
-    #[serde(bound = "C: DeserializeOwned")]
-    struct Flag<C> {
-        grant: Written<C>,
-    }
-
-    let text = format!("grant = {text}");
-    let flag: Flag<C> = toml::from_str(&text).map_err(|error| {
-        let message = kitbag_contract::text::shown(error.message()).to_string();
-        Problem::Syntax { message }
-    })?;
-    let file = SourceFile::new(FLAG.into(), "/".as_ref(), Layer::User, text);
-    let mut report = Report::default();
-    let grant = read(flag.grant.at(&file), &mut report);
-    match (grant, report.finish()) {
-        (Some(grant), Ok(())) => Ok(grant),
-        (_, errors) => Err(errors
-            .err()
-            .map_or(Problem::Rejected { message: "it is not a grant".to_owned() }, |errors| {
-                errors.diagnostics()[0].problem.clone()
-            })),
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kitbag_policy::{SecretName, VariableGrant, VariableName, VariableNameError};
 
-use super::ceiling::{Code, own_of, replaces};
+use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::format::VariableConfig;

@@ -8,7 +8,7 @@ use kitbag_policy::http::{
 };
 use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
 
-use super::ceiling::{Code, own_of, replaces};
+use super::beyond::{Code, own_of, replaces};
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::file::{Layer, SourceFile};

@@ -3,6 +3,7 @@
 //! What the values of a kind mean is a file beside this one. The form of each is in
 //! [`crate::format`].
 
+pub(super) mod beyond;
 mod call;
 pub(super) mod ceiling;
 mod config_values;
@@ -12,10 +13,11 @@ pub(super) mod http;
 mod secrets;
 mod storage;
 mod tools;
+mod typed;
 
 use kitbag_contract::ToolName;
 
-use self::ceiling::Code;
+use self::beyond::Code;
 use super::resolver::Resolver;
 use crate::config::ToolGrants;
 use crate::file::Layer;

@@ -2,7 +2,7 @@
 
 use kitbag_policy::{SecretGrant, SecretName, SecretNameError, UrlPattern};
 
-use super::ceiling::{Code, own_of, replaces};
+use super::beyond::{Code, own_of, replaces};
 use super::environment::Placeholder;
 use crate::config::ToolGrants;
 use crate::error::Report;

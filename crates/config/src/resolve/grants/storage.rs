@@ -3,7 +3,8 @@
 use kitbag_contract::ByteSize;
 use kitbag_policy::{StorageGrant, StorageGrantError};
 
-use super::ceiling::{Code, own_of, replaces};
+use super::beyond::{Code, own_of, replaces};
+use super::typed::table;
 use crate::config::ToolGrants;
 use crate::error::Report;
 use crate::format::StorageConfig;
@@ -50,7 +51,7 @@ impl Resolver<'_> {
             let value = StorageGrant::default();
             let ceiling = self.workspace_ceiling.storage_ceiling();
             let is_within = ceiling.is_some_and(|ceiling| value.is_within(&ceiling));
-            if is_within || self.is_own_choice(builtin) {
+            if is_within || self.switches.is_own_choice(builtin) {
                 let granted = Sourced { value: Some(value), origin: Origin::Tool };
                 tool.set(|grants| &mut grants.storage, granted);
             }
@@ -114,9 +115,7 @@ fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<Storag
 pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
     match text {
         "" | "true" => Ok(StorageGrant::default()),
-        text if text.starts_with('{') => {
-            super::call::table(text, |at, report| grant(at, report).flatten())
-        }
+        text if text.starts_with('{') => table(text, |at, report| grant(at, report).flatten()),
         text => Ok(StorageGrant::new(Some(text.parse()?), None)?),
     }
 }

@@ -10,7 +10,8 @@ use kitbag_policy::tools::{
 };
 use kitbag_policy::{Kind, Rates};
 
-use super::ceiling::{Code, own_of, replaces};
+use super::beyond::{Code, own_of, replaces};
+use super::typed;
 use crate::config::{Tool, ToolGrants};
 use crate::error::Report;
 use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
@@ -326,7 +327,7 @@ impl CallGrant {
         let (alias, grant) = text.split_once('=').ok_or_else(word)?;
         let alias = Alias::new(alias.trim()).map_err(ToolProblem::Alias)?;
         let grant = match grant.trim() {
-            table if table.starts_with('{') => super::call::table(table, self::grant)?,
+            table if table.starts_with('{') => typed::table(table, self::grant)?,
             tool => ToolGrant::new(ToolName::new(tool.trim_matches('"'))?),
         };
         Ok(Self::Alias(alias, Box::new(grant)))
