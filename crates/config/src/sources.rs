@@ -11,6 +11,7 @@ use kitbag_policy::{Access, VariableGrant};
 
 use crate::limit_set::LimitFlags;
 use crate::origin::Sourced;
+use crate::path::settled;
 
 /// Every variable of the environment that means something to kitbag.
 ///
@@ -220,6 +221,11 @@ impl Sources<'_> {
     /// Whether the variable of the environment says that the files of the workspace count.
     pub(crate) fn variable_trusts(&self) -> bool {
         self.environment.iter().any(|(name, value)| name == TRUST_VARIABLE && value == "1")
+    }
+
+    /// The absolute path of what the caller names relative to `start`.
+    pub(crate) fn named_path(&self, path: &Path) -> PathBuf {
+        settled(&settled(&self.start).join(path))
     }
 
     /// The person's own file, for messages.

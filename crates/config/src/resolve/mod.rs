@@ -41,7 +41,7 @@ use crate::discover::{Read, Workspace};
 use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
-use crate::path::{Bases, settled};
+use crate::path::Bases;
 use crate::problem::Problem;
 use crate::sources::{ComponentTool, Sources};
 
@@ -140,7 +140,7 @@ pub(crate) fn resolve(
     });
     let allowed_leaks = resolver.allowed_leaks(&configs);
     let component = sources.component.as_ref().map(|component| ComponentTool {
-        wasm: settled(&sources.start.join(&component.wasm)),
+        wasm: sources.named_path(&component.wasm),
         ..component.clone()
     });
     let mut tools = resolver.tools(&configs, &found, component, named_script.as_ref(), &limits);

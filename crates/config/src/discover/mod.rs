@@ -1,0 +1,203 @@
+//! Finding the workspace, and the files in it.
+
+mod found;
+mod own_files;
+mod parser;
+mod texts;
+mod workspace;
+
+pub(crate) use found::{FoundScript, FoundTool, Locks, Read};
+pub(crate) use workspace::{Workspace, workspace};
+
+use std::collections::BTreeMap;
+
+use own_files::OwnFiles;
+use parser::Parser;
+use texts::Texts;
+
+use crate::config::Trust;
+use crate::content::OwnContent;
+use crate::error::Report;
+use crate::file::{self, Layer};
+use crate::format::ConfigFile;
+use crate::invalid_keys::InvalidKeys;
+use crate::lock::Lock;
+use crate::origin::{Origin, Sourced};
+use crate::path;
+use crate::sources::{ScriptFile, Sources, TrustSource};
+use crate::trust::{open_named, trust};
+use crate::untrusted::{NamedTool, counts_wholly, narrowed};
+use crate::workspace_trust::{UntrustedWorkspace, WorkspaceTrust};
+use crate::written::Table;
+
+/// Reads the files. `None` where one of them cannot be understood at all. `untrusted` is why
+/// those of the workspace do not count, where that is known already.
+pub(crate) fn read(
+    mut workspace: Workspace,
+    sources: &Sources<'_>,
+    untrusted: Option<UntrustedWorkspace>,
+    report: &mut Report,
+) -> Option<Read> {
+    let mut parser = Parser {
+        own_file: sources.own_file(),
+        invalid: InvalidKeys::default(),
+        is_complete: true,
+        report,
+    };
+    let user = sources.user_file.as_ref().and_then(|path| {
+        let mut texts = Texts::new(&workspace.root.value);
+        let file = texts.user_file(path::clean(path), sources);
+        parser.take(texts);
+        file
+    });
+    let user = user.and_then(|file| Some((parser.config(&file)?, file)));
+    let trust = match &user {
+        Some((config, file)) => trust(file, config, sources.home.as_deref(), parser.report),
+        None => Trust::default(),
+    };
+    let mut own =
+        workspace.exists.then(|| OwnFiles::read(&workspace.root.value, sources.home.as_deref()));
+    let ignored = own.as_mut().and_then(|own| own.distrusted(&trust, sources));
+    if ignored.is_some() {
+        own = None;
+        workspace.exists = false;
+        // A directory of another user above does not decide where the workspace is.
+        if matches!(workspace.root.origin, Origin::Found { .. }) {
+            let start = path::settled(&sources.start);
+            workspace.canonical = kitbag_files::canonical(&start);
+            workspace.root = Sourced::default(start);
+        }
+    }
+
+    let own_content = own.as_ref().map(OwnFiles::content);
+    let mut workspace_trust = match (untrusted, &own_content) {
+        _ if ignored.is_some() => WorkspaceTrust::Nothing,
+        (Some(untrusted), _) => WorkspaceTrust::Untrusted(Box::new(untrusted)),
+        (None, Some(content)) => content.trust(&workspace.root.value, &trust, sources),
+        (None, None) => {
+            let empty = OwnContent::empty(&workspace.canonical);
+            empty.trust(&workspace.root.value, &trust, sources)
+        }
+    };
+    let content = own_content.filter(|_| sources.trust == TrustSource::Asked);
+    let content = content.map(|content| content.digested());
+    let is_untrusted = workspace_trust.untrusted().is_some();
+
+    let (mut files, mut configs, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let (mut tool_links, mut scripts, mut locks) = (Vec::new(), BTreeMap::new(), Locks::default());
+    let mut keep = |file| {
+        files.push(file);
+        files.len() - 1
+    };
+    let own = own.map(|own| {
+        for (name, (wasm, manifest)) in own.tools {
+            let manifest = manifest.and_then(|file| {
+                let config = if is_untrusted { None } else { parser.manifest(&file, &name) };
+                let file = keep(file);
+                Some((file, config?))
+            });
+            let shown = file::relative(&wasm, &own.texts.root);
+            found.insert(name, FoundTool { wasm, shown, manifest });
+        }
+        for (name, file) in own.scripts {
+            let script = match is_untrusted {
+                true => FoundScript::unread(file, &mut keep),
+                false => parser.script(file, &name, false, &mut keep),
+            };
+            scripts.insert(name, script);
+        }
+        if let Some(file) = own.lock {
+            if !is_untrusted {
+                locks.workspace = parser.lock(&file);
+            }
+            keep(file);
+        }
+        parser.take(own.texts);
+        tool_links = own.tool_links;
+        own.config
+    });
+    let named_script = sources.script.as_ref().and_then(|ScriptFile { name, path }| {
+        let path = sources.named_path(path);
+        let mut texts = Texts::new(&workspace.root.value);
+        let root = workspace.exists.then_some(&*workspace.root.value);
+        let opened = open_named(&path, &trust.owners(root, sources.home.as_deref()));
+        let file = texts.named(path, Layer::Manifest, opened);
+        parser.take(texts);
+        Some((name.clone(), parser.script(file?, name, true, &mut keep)))
+    });
+    let own = own.flatten().and_then(|file| Some((parser.config(&file)?, file)));
+    let own = own.map(|(config, file)| match is_untrusted {
+        false => (config, file, Vec::new()),
+        true => {
+            let user = user.as_ref().map(|(user, _)| user);
+            let (config, named) = counting(config, user, sources, &mut workspace_trust);
+            (config, file, named)
+        }
+    });
+    // Beside a file without a tool of its own there is nothing that was recorded.
+    if let Some((config, file)) = &user
+        && config.has_components()
+        && let path = Lock::path_beside(file.path())
+        && path.symlink_metadata().is_ok()
+    {
+        let mut texts = Texts::new(&workspace.root.value);
+        if let Some(file) = texts.user_file(path, sources) {
+            locks.user = parser.lock(&file);
+            keep(file);
+        }
+        parser.take(texts);
+    }
+    if let Some((config, file)) = user {
+        configs.push((keep(file), config));
+    }
+    if !found.is_empty() || !scripts.is_empty() {
+        workspace_trust.leave_out();
+    }
+    let mut named = Vec::new();
+    if let Some((config, file, tools)) = own {
+        let file = keep(file);
+        configs.push((file, config));
+        named.extend(tools.into_iter().map(|tool| (file, tool)));
+    }
+    let Parser { invalid, is_complete, .. } = parser;
+    is_complete.then_some(Read {
+        workspace,
+        ignored,
+        trust,
+        workspace_trust,
+        content,
+        named,
+        files,
+        configs,
+        found,
+        scripts,
+        named_script,
+        tool_links,
+        locks,
+        invalid,
+    })
+}
+
+/// What counts of the file of a workspace that is not trusted, and the tools that it names.
+fn counting(
+    config: ConfigFile,
+    user: Option<&ConfigFile>,
+    sources: &Sources<'_>,
+    trust: &mut WorkspaceTrust,
+) -> (ConfigFile, Vec<NamedTool>) {
+    let has_tool = |name: &str| {
+        let mut tables =
+            user.and_then(|config| config.tools.as_ref()).into_iter().flat_map(Table::iter);
+        let is_own = tables.any(|entry| entry.key.value == name && entry.value.value.makes_tool());
+        let is_of_program = || sources.bytes_tools.iter().any(|tool| tool.as_str() == name);
+        is_own || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
+    };
+    let has_topic = |id: &str| {
+        let tables = user.and_then(|config| config.knowledge.as_ref());
+        tables.is_some_and(|tables| tables.has(id))
+    };
+    if !counts_wholly(&config, has_tool, has_topic) {
+        trust.leave_out();
+    }
+    narrowed(config, has_tool, has_topic)
+}

@@ -1,0 +1,133 @@
+//! The text of files.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kitbag_files::OpenError;
+
+use crate::error::Report;
+use crate::file::{self, Layer, SourceFile};
+use crate::origin::Origin;
+use crate::problem::Problem;
+use crate::sources::Sources;
+use crate::trust::{Opened, open_own};
+use crate::written::Span;
+
+/// Reads the text of files, and keeps what is wrong with them.
+pub(super) struct Texts {
+    pub(super) root: PathBuf,
+    /// The root without links, once it was opened.
+    pub(super) real_root: Option<PathBuf>,
+    /// Whether every file could be read.
+    pub(super) is_complete: bool,
+    pub(super) report: Report,
+}
+
+impl Texts {
+    pub(super) fn new(root: &Path) -> Self {
+        let root = root.to_owned();
+        Self { root, real_root: None, is_complete: true, report: Report::default() }
+    }
+
+    /// Reads the user's own file, which was named by the caller and must be there.
+    pub(super) fn user_file(&mut self, path: PathBuf, sources: &Sources<'_>) -> Option<SourceFile> {
+        const VARIABLE: &str = "KITBAG_CONFIG";
+        match open_own(&path, sources.home.as_deref()) {
+            Ok(file) => {
+                let opened = Opened { file, path: path.clone() };
+                self.read(path, Layer::User, Ok(opened))
+            }
+            Err(problem) => {
+                let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
+                let hint = (is_named && !path.exists()).then(|| {
+                    format!(
+                        "`{VARIABLE}` names it: correct that, make the file, or unset the variable"
+                    )
+                });
+                self.fail_with(&path, problem, hint);
+                None
+            }
+        }
+    }
+
+    /// Reads a file that the caller has named.
+    pub(super) fn named(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        opened: Result<File, Problem>,
+    ) -> Option<SourceFile> {
+        match opened.and_then(file::read) {
+            Ok(bytes) => self.text(path, layer, bytes, false),
+            Err(problem) => {
+                self.fail(&path, problem);
+                None
+            }
+        }
+    }
+
+    /// Reads a file that was opened.
+    pub(super) fn read(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        opened: Result<Opened, OpenError>,
+    ) -> Option<SourceFile> {
+        let opened = opened.map_err(|error| file::not_opened(&error));
+        let read = opened.and_then(|Opened { file, path }| Ok((file::read(file)?, path)));
+        let (bytes, real) = match read {
+            Ok(read) => read,
+            Err(problem) => {
+                self.fail(&path, problem);
+                return None;
+            }
+        };
+        // Where what was read lies: a link led there from the workspace.
+        let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
+        let is_outside = layer != Layer::User && !is_inside;
+        self.text(path, layer, bytes, is_outside)
+    }
+
+    /// What was read as a text. Nothing is shown of what lies outside.
+    fn text(
+        &mut self,
+        path: PathBuf,
+        layer: Layer,
+        mut bytes: Vec<u8>,
+        is_outside: bool,
+    ) -> Option<SourceFile> {
+        let has_mark = file::take_mark(&mut bytes);
+        let source = |text: String| {
+            let file = SourceFile::new(path, &self.root, layer, text);
+            let file = if has_mark { file.marked() } else { file };
+            if is_outside { file.unquoted() } else { file }
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) => Some(source(text)),
+            Err(error) => {
+                // Only the part that is text can be shown, and counted.
+                let end = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned();
+                let file = source(text);
+                self.report.span(&file, Span::from(end..end), Problem::NotUtf8, None);
+                self.is_complete = false;
+                None
+            }
+        }
+    }
+
+    pub(super) fn unreadable(&mut self, path: &Path, error: &io::Error) {
+        self.fail(path, file::unreadable(error));
+    }
+
+    pub(super) fn fail(&mut self, path: &Path, problem: Problem) {
+        self.fail_with(path, problem, None);
+    }
+
+    fn fail_with(&mut self, path: &Path, problem: Problem, hint: Option<String>) {
+        self.is_complete = false;
+        let origin = Origin::Found { path: file::relative(path, &self.root) };
+        self.report.origin(origin, problem, hint);
+    }
+}

@@ -1,0 +1,70 @@
+//! Finding the workspace.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::DIRECTORY;
+use crate::error::Report;
+use crate::origin::{Origin, Sourced};
+use crate::path;
+use crate::problem::Problem;
+use crate::sources::Sources;
+use crate::trust::Examiner;
+
+/// What makes a directory a workspace that holds no `.kitbag`.
+const GIT: &str = ".git";
+
+/// The workspace.
+pub(crate) struct Workspace {
+    /// Absolute, as it was found or named.
+    pub(crate) root: Sourced<PathBuf>,
+    /// The same directory, with symbolic links resolved.
+    pub(crate) canonical: PathBuf,
+    /// Whether it holds a directory `.kitbag`.
+    pub(crate) exists: bool,
+}
+
+/// Finds the workspace: the one that was named, else the nearest directory
+/// upwards that holds `.kitbag`, else the nearest that holds `.git`, else where the search
+/// starts.
+pub(crate) fn workspace(sources: &Sources<'_>, report: &mut Report) -> Option<Workspace> {
+    let holds_kitbag = |directory: &Path| directory.join(DIRECTORY).is_dir();
+    let start = path::settled(&sources.start);
+    let root = match &sources.workspace {
+        Some(named) => named.clone().map(|named| sources.named_path(&named)),
+        None => match start.ancestors().find(|directory| holds_kitbag(directory)) {
+            Some(root) => {
+                let origin = Origin::Found { path: Path::new(DIRECTORY).into() };
+                Sourced { value: root.to_owned(), origin }
+            }
+            None => match repository(&start, sources.home.as_deref()) {
+                Some(value) => {
+                    Sourced { value, origin: Origin::Found { path: Path::new(GIT).into() } }
+                }
+                None => Sourced::default(start),
+            },
+        },
+    };
+    match root.value.canonicalize() {
+        Ok(canonical) if canonical.is_dir() => {
+            let exists = holds_kitbag(&root.value);
+            Some(Workspace { root, canonical, exists })
+        }
+        _ => {
+            report.origin(root.origin, Problem::NoWorkspace { path: root.value }, None);
+            None
+        }
+    }
+}
+
+/// The nearest directory upwards that holds `.git`, which is a file in a worktree. It does
+/// not count where another user could have put that there, and neither does one that holds
+/// the home directory.
+fn repository(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let holds_git = |directory: &&Path| directory.join(GIT).symlink_metadata().is_ok();
+    let root = start.ancestors().find(holds_git)?;
+    let mut examiner = Examiner::new(home);
+    let directory = examiner.root(root).ok()?;
+    examiner.name(&directory.file, Path::new(GIT), &root.join(GIT)).ok()?;
+    let counts = examiner.distrusted.is_none() && !path::holds(root, home);
+    counts.then(|| root.to_owned())
+}
