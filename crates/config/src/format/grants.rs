@@ -231,8 +231,8 @@ impl GrantsConfig {
     }
 }
 
-/// What counts of such grants in a workspace that is not trusted: none is for writing, shows
-/// what looks like a secret, or lets go of what is protected.
+/// What counts of grants of directories in a workspace that is not trusted: none is for writing,
+/// shows what looks like a secret, or lets go of what is protected.
 fn narrowed_directories(
     mut list: Written<Vec<Written<DirectoryGrantConfig>>>,
 ) -> Written<Vec<Written<DirectoryGrantConfig>>> {
