@@ -18,11 +18,12 @@ mod save;
 mod sys;
 
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::error::CliError;
@@ -167,7 +168,7 @@ fn main() -> ExitCode {
     // With a handler, which does nothing, a write beyond `RLIMIT_FSIZE` is an error;
     // without one the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error).into(),
     };
@@ -176,6 +177,15 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(_) => Exit::Bug.into(),
     }
+}
+
+/// Reads the command line.
+fn parse() -> Result<Cli, clap::Error> {
+    // Left to the end of the process: to free what describes all commands, piece by piece,
+    // is a fortieth of a start.
+    let mut command = ManuallyDrop::new(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Is the process that another one has started to compile a component.
