@@ -6,7 +6,7 @@ use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::DirectoryGrant;
 use serde_json::{Map, Value};
 
-use crate::Inner;
+use crate::registry::Inner;
 
 /// The host's half of an embedded component.
 pub(crate) trait Adapter: Sync {

@@ -5,7 +5,8 @@ use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
 use crate::error::ToolboxError;
-use crate::{Toolbox, resolve};
+use crate::registry::Toolbox;
+use crate::resolve;
 
 impl Toolbox {
     /// Whether the component of an enabled tool is a file, or bytes.

@@ -6,8 +6,9 @@
 //! shown.
 
 mod bound;
-mod memory;
+pub(crate) mod memory;
 mod shown;
+pub(crate) mod state;
 
 use std::sync::Arc;
 
@@ -19,69 +20,13 @@ use serde_json::{Map, Value, json};
 
 use self::bound::{Bound, Held, held};
 use self::memory::{Binding, Standing};
+use self::state::{Approval, Asked, Ticket};
 use crate::context::CallContext;
+use crate::ended::Prepared;
 use crate::error::{NotApproved, ToolboxError};
-use crate::invocation::Prepared;
+use crate::random;
+use crate::registry::{Inner, Toolbox};
 use crate::tool::Tool;
-use crate::{Inner, Toolbox};
-
-pub(crate) use memory::Approvals;
-
-/// Under which key the answers of a suspended call hold its ticket. No question has this id.
-const TICKET: &str = "kitbag/ticket";
-
-/// How far a call is with its approval.
-#[derive(Default)]
-pub(crate) enum Approval {
-    /// Nobody is asked about such a call: it renders another one, or is the host's own.
-    Exempt,
-    /// It was not looked at.
-    #[default]
-    Open,
-    /// A client goes on with the call, and says that it has this ticket.
-    Claimed(String),
-    /// A person is asked.
-    Asked(Box<Asked>),
-    /// It may be made. Where a person has said so, with what the call goes on by.
-    Given(Option<Ticket>),
-}
-
-/// A question that waits for its answer.
-pub(crate) struct Asked {
-    question: Question,
-    ticket: Ticket,
-    /// What a yes until the process ends is bound to. `None`: there is none.
-    remembered: Option<Binding>,
-}
-
-/// What tells one call from all others.
-#[derive(Clone)]
-pub(crate) struct Ticket {
-    id: String,
-    binding: Binding,
-    approvals: Arc<Approvals>,
-}
-
-impl Approval {
-    /// Takes the ticket out of the answers that a suspended call had.
-    pub(crate) fn claimed(answers: &mut Map<String, Value>) -> Self {
-        match answers.remove(TICKET) {
-            Some(Value::String(ticket)) => Self::Claimed(ticket),
-            _ => Self::Open,
-        }
-    }
-
-    /// Adds the ticket to the answers of a call that is suspended, and keeps how far it is.
-    pub(crate) fn add_ticket(&self, answers: &mut Map<String, Value>) {
-        let (ticket, standing) = match self {
-            Self::Asked(asked) => (&asked.ticket, Standing::Asked(asked.question.clone())),
-            Self::Given(Some(ticket)) => (ticket, Standing::Given),
-            Self::Exempt | Self::Open | Self::Claimed(_) | Self::Given(None) => return,
-        };
-        ticket.approvals.keep(&ticket.id, ticket.binding, standing);
-        answers.insert(TICKET.into(), ticket.id.as_str().into());
-    }
-}
 
 /// Whether an id is one that the host keeps to itself.
 pub(crate) fn is_reserved(id: &str) -> bool {
@@ -243,7 +188,7 @@ pub(crate) async fn ask(
     context: &CallContext,
     unasked: Box<Unasked>,
 ) -> Result<Question, ToolboxError> {
-    let id = number()?;
+    let id = random::number()?;
     let question = question(toolbox, call, component, context, &id, &unasked).await;
     log(&toolbox.0, call, context, "asked", None);
     let Unasked { binding, remembered, .. } = *unasked;
@@ -385,16 +330,11 @@ fn advice(inner: &Inner, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> Strin
     steps.join(" and ")
 }
 
-/// A number that nobody can guess.
-pub(crate) fn number() -> Result<String, ToolboxError> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| ToolboxError::Random(error.to_string()))?;
-    Ok(format!("{:032x}", u128::from_le_bytes(random)))
-}
-
 /// Has the audit log say what became of the question.
 fn log(inner: &Inner, call: &Prepared, context: &CallContext, answer: &str, by: Option<String>) {
-    if let Some(audited) = &context.audited {
-        audited.approval(inner, context, call, answer, by);
+    if let (Some(audited), Some(auditor)) = (&context.audited, &inner.auditor) {
+        let owner = context.owner.as_ref().unwrap_or(&context.caller);
+        let by = by.map(|origin| format!("{owner} ({origin})"));
+        audited.approval(auditor, &inner.config, &context.caller, call, answer, by);
     }
 }

@@ -10,17 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kitbag_audit::{ApprovalEvent, AuditError, AuditEvent, CallEvent, RequestEvent};
-use kitbag_config::Disabled;
-use kitbag_contract::{Outcome, ToolName};
-use kitbag_host::{CallError, Completion, Component};
+use kitbag_audit::{ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, RequestEvent};
+use kitbag_config::{Audit, Config};
+use kitbag_contract::ToolName;
+use kitbag_host::{Completion, Component};
 use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
-use crate::Inner;
-use crate::context::CallContext;
-use crate::error::ToolboxError;
-use crate::invocation::{Completed, Ended, Prepared};
+use crate::caller::Caller;
+use crate::ended::Prepared;
 use crate::tool::Tool;
 
 /// The most bytes of arguments that are logged as they are.
@@ -37,21 +35,21 @@ pub(crate) struct Audited {
 }
 
 impl Audited {
-    /// A call that begins. `None`: calls are not logged.
-    pub(crate) fn begin(inner: &Inner, context: &CallContext) -> Option<Arc<Self>> {
-        inner.auditor.as_ref()?;
+    /// A call that begins, inside of `outer`. `None`: calls are not logged.
+    pub(crate) fn begin(auditor: Option<&Auditor>, outer: Option<&Self>) -> Option<Arc<Self>> {
+        auditor?;
         // Not the same in two processes, and not the same twice in one.
         static PROCESS: OnceLock<u64> = OnceLock::new();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let process = PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let parent = context.audited.as_ref().map(|outer| outer.id.clone());
+        let parent = outer.map(|outer| outer.id.clone());
         let id = format!("{process:016x}-{number}");
         Some(Arc::new(Self { id, parent, known: Mutex::default() }))
     }
 
     /// Notes the grants in force.
-    pub(crate) fn prepared(&self, inner: &Inner, tool: &Tool, grants: &Grants) {
+    pub(crate) fn prepared(&self, digests: &GrantDigests, tool: &Tool, grants: &Grants) {
         let digest = || -> Arc<str> {
             let lines = grants.lines(&[]).join("\n");
             blake3::hash(lines.as_bytes()).to_hex().as_str().into()
@@ -59,8 +57,7 @@ impl Audited {
         // Most often they are those of the tool, which stay the same.
         let digest = match *grants == tool.grants.value {
             true => {
-                let mut digests =
-                    inner.grant_digests.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut digests = digests.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(digests.entry(tool.name.clone()).or_insert_with(digest))
             }
             false => digest(),
@@ -69,9 +66,9 @@ impl Audited {
     }
 
     /// Notes the arguments, as the tool gets them.
-    pub(crate) fn arguments(&self, inner: &Inner, arguments: &str) {
+    pub(crate) fn arguments(&self, config: &Audit, arguments: &str) {
         let digest = blake3::hash(arguments.as_bytes()).to_hex().to_string();
-        let is_whole = inner.config.audit.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
+        let is_whole = config.arguments.value && arguments.len() <= ARGUMENTS_BYTES;
         let whole = is_whole.then(|| serde_json::from_str(arguments).ok()).flatten();
         let mut known = self.known();
         (known.arguments_digest, known.arguments) = (Some(digest), whole);
@@ -109,18 +106,18 @@ impl Audited {
     /// Logs the call.
     pub(crate) fn log(
         &self,
-        inner: &Inner,
-        context: &CallContext,
+        auditor: &Auditor,
+        config: &Config,
+        caller: &Caller,
         tool: &str,
         (outcome, reason): (&str, Option<String>),
         elapsed: Duration,
     ) {
-        let Some(auditor) = &inner.auditor else { return };
         let event = CallEvent {
             id: self.id.clone(),
             parent: self.parent.clone(),
-            workspace: inner.config.root.value.to_string_lossy().into_owned(),
-            caller: context.caller.to_string(),
+            workspace: config.root.value.to_string_lossy().into_owned(),
+            caller: caller.to_string(),
             tool: tool.to_owned(),
             outcome: outcome.to_owned(),
             reason,
@@ -133,25 +130,24 @@ impl Audited {
     /// Logs what became of the question whether the call may be made.
     pub(crate) fn approval(
         &self,
-        inner: &Inner,
-        context: &CallContext,
+        auditor: &Auditor,
+        config: &Config,
+        caller: &Caller,
         call: &Prepared,
         answer: &str,
         by: Option<String>,
     ) {
-        let Some(auditor) = &inner.auditor else { return };
         let known = self.known();
         let digest = || blake3::hash(call.call.arguments.as_bytes()).to_hex().to_string();
-        let owner = context.owner.as_ref().unwrap_or(&context.caller);
         let event = ApprovalEvent {
             call: self.id.clone(),
-            workspace: inner.config.root.value.to_string_lossy().into_owned(),
-            caller: context.caller.to_string(),
+            workspace: config.root.value.to_string_lossy().into_owned(),
+            caller: caller.to_string(),
             tool: call.tool.name.to_string(),
             grants: known.grants.clone(),
             arguments_digest: known.arguments_digest.clone().unwrap_or_else(digest),
             answer: answer.to_owned(),
-            by: by.map(|origin| format!("{owner} ({origin})")),
+            by,
         };
         drop(known);
         auditor.record(AuditEvent::Approval(Box::new(event)));
@@ -167,60 +163,9 @@ impl Audited {
 /// # Errors
 ///
 /// What is wrong with the log.
-pub(crate) fn check(inner: &Inner) -> Result<(), AuditError> {
-    match &inner.auditor {
-        Some(auditor) if inner.config.audit.required.value => auditor.check(),
+pub(crate) fn check(auditor: Option<&Auditor>, config: &Audit) -> Result<(), AuditError> {
+    match auditor {
+        Some(auditor) if config.required.value => auditor.check(),
         _ => Ok(()),
-    }
-}
-
-/// How a call ended, in a word, and what tells more of it: never what a tool or a caller wrote.
-pub(crate) fn outcome<R>(ended: &Result<Ended<R>, ToolboxError>) -> (&'static str, Option<String>) {
-    match ended {
-        Ok(Ended::Completed(call)) => completed(call),
-        Ok(Ended::Suspended(_)) => ("suspended", None),
-        Ok(Ended::Refused(_)) => ("refused", None),
-        Err(error) => refusal(error),
-    }
-}
-
-fn completed(call: &Completed) -> (&'static str, Option<String>) {
-    match (&call.completion.result, &call.structured) {
-        (Ok(Outcome::Success(_)), Ok(_)) => ("success", None),
-        (Ok(Outcome::Success(_)), Err(_)) => ("error", Some("output".into())),
-        (Ok(Outcome::Error(_)), _) => ("error", None),
-        (Ok(Outcome::NeedsInput(_)), _) => ("suspended", None),
-        (Err(error), _) => failure(error),
-    }
-}
-
-fn failure(error: &CallError) -> (&'static str, Option<String>) {
-    match error {
-        CallError::Limit { kind, .. } => ("limit", Some(kind.to_string())),
-        CallError::Trap { .. } => ("trap", None),
-        CallError::Cancelled => ("cancelled", None),
-        CallError::Denied(_) => ("refused", Some("grant".into())),
-        CallError::Busy { .. } | CallError::MemoryBusy { .. } => ("refused", Some("busy".into())),
-        _ => ("failed", None),
-    }
-}
-
-fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
-    let refused = |reason: &str| ("refused", Some(reason.to_owned()));
-    match error {
-        ToolboxError::Call(error) => failure(error),
-        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
-            refused("trust")
-        }
-        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
-        ToolboxError::NotGranted { .. } => refused("grant"),
-        ToolboxError::NotApproved { .. } => refused("approval"),
-        ToolboxError::Arguments { .. } => refused("arguments"),
-        ToolboxError::Declined { .. } => refused("declined"),
-        ToolboxError::TooDeep { .. } => refused("depth"),
-        ToolboxError::State(_) => refused("state"),
-        ToolboxError::Counts(_) => refused("counts"),
-        ToolboxError::Audit(_) => refused("audit"),
-        _ => ("failed", None),
     }
 }

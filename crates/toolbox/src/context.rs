@@ -2,33 +2,16 @@
 //! questions.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::{Origin, Sourced};
-use kitbag_contract::{Answer, AnswerError, ApprovalRequest, Question, ToolName};
+use kitbag_config::Sourced;
+use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
-use crate::approval;
 use crate::audit::Audited;
-use crate::error::ToolboxError;
+use crate::caller::Caller;
 use crate::scope::Scope;
-
-/// Who makes a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// A user of this system, on the command line.
-    User(Arc<str>),
-    /// A client of the server, as far as its identity was proved.
-    Client(Arc<str>),
-    /// The program that embeds kitbag, by the name that it gives.
-    Program(Arc<str>),
-    /// Another tool.
-    Tool(ToolName),
-    /// kitbag itself, for a prompt or a list of resources.
-    Host,
-}
 
 /// What goes with one call from its first step to its last.
 ///
@@ -72,7 +55,8 @@ pub trait FrontEnd: Send {
 
     /// Answers a question that the configuration does not answer. `rejected` says why
     /// the answer before did not fit. A question with [`Question::is_consent`] is for a
-    /// person: an answer to it whose origin is [`Origin::Model`] counts as none.
+    /// person: an answer to it whose origin is
+    /// [`Origin::Model`](kitbag_config::Origin::Model) counts as none.
     fn ask(
         &mut self,
         question: &Question,
@@ -210,52 +194,10 @@ impl CallContext {
     }
 }
 
-impl Caller {
-    /// The user whose process this is.
-    pub fn this_user() -> Self {
-        Self::User(kitbag_files::sys::real_user().to_string().into())
-    }
-
-    /// The caller as names in the storage have it: `user/1000`, `client/http`, `program/NAME`.
-    /// Two callers have never the same.
-    pub fn storage_name(&self) -> String {
-        match self {
-            Self::User(name) => format!("user/{name}"),
-            Self::Client(name) => format!("client/{name}"),
-            Self::Program(name) => format!("program/{name}"),
-            Self::Tool(name) => format!("tool/{name}"),
-            Self::Host => "kitbag".to_owned(),
-        }
-    }
-
-    /// The caller of such a name. `None`: there is none.
-    pub fn from_storage_name(name: &str) -> Option<Self> {
-        let (kind, name) = name.split_once('/')?;
-        match kind {
-            "user" => Some(Self::User(name.into())),
-            "client" => Some(Self::Client(name.into())),
-            "program" => Some(Self::Program(name.into())),
-            _ => None,
-        }
-    }
-}
-
 impl Default for CallContext {
     /// The context of a call by a program without a name.
     fn default() -> Self {
         Self::new(Caller::Program("program".into()))
-    }
-}
-
-impl fmt::Display for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::User(name) => write!(f, "user {name}"),
-            Self::Client(name) => write!(f, "client {name}"),
-            Self::Program(name) => write!(f, "program {name}"),
-            Self::Tool(name) => write!(f, "tool {name}"),
-            Self::Host => f.write_str("kitbag"),
-        }
     }
 }
 
@@ -273,68 +215,4 @@ impl FrontEnd for Nobody {
     async fn ask(&mut self, _: &Question, _: Option<&AnswerError>) -> Result<Reply, Self::Refusal> {
         Ok(Reply::NobodyToAsk)
     }
-}
-
-/// Takes an answer of a front end's, asking again where it does not fit.
-///
-/// # Errors
-///
-/// [`ToolboxError::Answer`] where it asked often enough, [`ToolboxError::Declined`]
-/// where the person does not answer.
-pub(crate) async fn ask<F: FrontEnd>(
-    front_end: &mut F,
-    question: &Question,
-) -> Result<Asked<F::Refusal>, ToolboxError> {
-    let mut rejected = None;
-    for attempt in 1.. {
-        let reply = match front_end.ask(question, rejected.as_ref()).await {
-            Ok(reply) => reply,
-            Err(refusal) => return Ok(Asked::Refused(refusal)),
-        };
-        let answer = match reply {
-            Reply::Answer(answer) if may_answer(question, &answer.origin) => answer,
-            Reply::Declined | Reply::Dismissed if question.approval.is_some() => {
-                let no = ApprovalRequest::NO.into();
-                return Ok(Asked::Answered(approval::answered(&no, &Origin::Caller)));
-            }
-            Reply::NobodyToAsk if question.approval.is_some() => {
-                return Ok(Asked::Answered(approval::nobody()));
-            }
-            Reply::Answer(_) | Reply::Unanswered | Reply::NobodyToAsk => break,
-            Reply::Declined | Reply::Dismissed => {
-                return Err(ToolboxError::Declined {
-                    question: question.id.clone(),
-                    text: question.text.trim_end().to_owned(),
-                    is_dismissed: reply == Reply::Dismissed,
-                });
-            }
-        };
-        match question.answer_type.check(&answer.value) {
-            Ok(checked) if question.approval.is_some() => {
-                return Ok(Asked::Answered(approval::answered(&checked, &answer.origin)));
-            }
-            Ok(checked) => return Ok(Asked::Answered(checked)),
-            Err(source) if attempt >= F::ATTEMPTS => {
-                let (question, origin) = (question.id.clone(), answer.origin);
-                return Err(ToolboxError::Answer { question, origin, source });
-            }
-            Err(source) => rejected = Some(source),
-        }
-    }
-    Ok(Asked::Unanswered(rejected))
-}
-
-/// Whether an answer from there counts: a person's consent is not given by a model.
-pub(crate) fn may_answer(question: &Question, origin: &Origin) -> bool {
-    !question.is_consent || *origin != Origin::Model
-}
-
-/// What came of a question to a front end.
-pub(crate) enum Asked<R> {
-    /// An answer, in the form in which the tool gets it.
-    Answered(serde_json::Value),
-    /// No answer, and why the last one did not fit.
-    Unanswered(Option<AnswerError>),
-    /// The front end breaks the call off.
-    Refused(R),
 }

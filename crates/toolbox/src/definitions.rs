@@ -6,7 +6,9 @@ use kitbag_contract::ToolName;
 use kitbag_host::{CacheProblem, CallError};
 use serde_json::Value;
 
-use crate::{Tool, Toolbox, ToolboxError};
+use crate::error::ToolboxError;
+use crate::registry::Toolbox;
+use crate::tool::Tool;
 
 pub use kitbag_schema::definitions::{Definition, Format, Loss, ToolInfo, without_nulls};
 

@@ -8,7 +8,8 @@ use kitbag_config::{Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::Access;
 
-use crate::{Builtin, Toolbox, ToolboxError};
+use crate::error::ToolboxError;
+use crate::registry::{Builtin, Toolbox};
 
 /// What makes a built-in tool a local one.
 #[derive(Clone, Debug)]

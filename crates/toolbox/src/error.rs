@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_audit::AuditError;
-use kitbag_config::{Disabled, HigherLimit, Origin};
+use kitbag_config::{Disabled, HigherLimit, Origin, Sourced};
 use kitbag_contract::text::{nearest, shown};
-use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, LimitKind};
+use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, LimitKind};
 use kitbag_host::{CallError, LoadError};
 use kitbag_policy::Rate;
 use kitbag_rates::CountsError;
 use kitbag_schema::{ArgumentProblem, CheckError, SchemaError};
-
-use crate::invocation::Cut;
 
 /// A call that was not made, or that ended without an answer of the tool.
 #[derive(Debug, thiserror::Error)]
@@ -308,6 +306,18 @@ pub enum NotApproved {
         /// What would allow it.
         advice: String,
     },
+}
+
+/// An answer that was longer than the output limit.
+///
+/// Reads as ``it had 3000000 bytes, and the limit `output` is 1 MiB (default)``.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it had {bytes} bytes, and the limit `output` is {} ({})", limit.value, limit.origin)]
+pub struct Cut {
+    /// The size of the whole answer.
+    pub bytes: u64,
+    /// The limit, and who set it.
+    pub limit: Sourced<ByteSize>,
 }
 
 /// The tool that was most likely meant by a name.

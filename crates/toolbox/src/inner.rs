@@ -1,12 +1,12 @@
 //! Calls that a component makes of other tools, inside its own call.
 //!
-//! The guest asks through a [`ToolPort`]; [`InnerCalls::run`] awaits the guest and what it
-//! has started together, on one thread. An inner call is a whole call, with one exception:
+//! The guest asks through a [`ToolPort`]; [`run`] awaits the guest and what it has started
+//! together, on one thread. An inner call is a whole call, with one exception:
 //! its question ends the run of the outer tool, and becomes a question of the outer call.
 //! With the answer the outer tool runs again from the start, and each inner call that had
 //! ended is answered from what was kept of it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,19 +16,20 @@ use futures_util::stream::FuturesUnordered;
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
-    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Replay,
-    Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
+    Answered, CALL_DEPTH, CallError, CallableTool, Completion, Component, HeldAnswer, Started,
+    ToolAnswer, ToolCalls, ToolPort, ToolRequest,
 };
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::Toolbox;
-use crate::context::{CallContext, Caller, NoAnswers};
+use crate::caller::Caller;
+use crate::context::{CallContext, NoAnswers};
 use crate::edge::Nested;
+use crate::ended::{Completed, Ended, InnerCall, InnerCalls, InnerState, Prepared, Suspended};
 use crate::error::ToolboxError;
-use crate::invocation::{Completed, Ended, Invocation, Prepared, Suspended};
-use crate::pipeline;
+use crate::invocation::Invocation;
+use crate::registry::Toolbox;
 use crate::resolve;
 use crate::scope::Callable;
 
@@ -37,40 +38,6 @@ const AT_ONCE: usize = 4;
 
 /// How much is kept of the inner calls that have ended, for the next run.
 const KEPT_BYTES: usize = 8 << 20;
-
-/// The inner calls of one call, through all of its runs.
-#[derive(Default)]
-pub struct InnerCalls {
-    /// In the order in which they were started.
-    made: Vec<Made>,
-    /// The ids of the questions that they asked.
-    asked: BTreeSet<String>,
-    kept_bytes: usize,
-    replay: Replay,
-}
-
-/// An inner call.
-struct Made {
-    alias: String,
-    /// The digest of its arguments.
-    arguments: blake3::Hash,
-    state: State,
-}
-
-enum State {
-    /// It runs, or waits for its turn.
-    Runs,
-    /// It has ended so.
-    Ended(ToolAnswer),
-    /// It has ended, and there was no room to keep how.
-    Forgotten,
-    /// The outer tool did not wait for its end.
-    Dropped,
-    /// It waits for the answer to this question.
-    Asks(Box<Suspended>),
-    /// It goes on with the answer to its question in the next run.
-    Answered(Box<Suspended>),
-}
 
 /// How the inner call at a position ended.
 type InnerEnd = (usize, End);
@@ -129,10 +96,10 @@ impl InnerCalls {
             let Some(made) = position(id).and_then(|position| self.made.get_mut(position)) else {
                 continue;
             };
-            made.state = match std::mem::replace(&mut made.state, State::Runs) {
-                State::Asks(mut asks) if question_id(id, &asks.question) => {
+            made.state = match std::mem::replace(&mut made.state, InnerState::Runs) {
+                InnerState::Asks(mut asks) if question_id(id, &asks.question) => {
                     asks.call.answers.insert(asks.question.id.clone(), answer.clone());
-                    State::Answered(asks)
+                    InnerState::Answered(asks)
                 }
                 state => state,
             };
@@ -140,37 +107,26 @@ impl InnerCalls {
         own
     }
 
-    /// How many bytes it takes, about.
-    pub fn size(&self) -> usize {
-        const EACH: usize = 4 << 10;
-        self.kept_bytes + self.made.len() * EACH
-    }
-
-    /// Whether there is nothing to keep.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.made.is_empty()
-    }
-
     /// Notes how a call ended, and answers the guest. Gives what it has to go on waiting for.
     fn end(&mut self, (position, end): InnerEnd, port: &ToolPort) -> Option<Unanswered> {
         let made = self.made.get_mut(position)?;
         match end {
             End::Dropped => {
-                made.state = State::Dropped;
+                made.state = InnerState::Dropped;
                 None
             }
             End::OutOfTime(reply) => {
-                made.state = State::Dropped;
+                made.state = InnerState::Dropped;
                 Some((None, reply))
             }
             End::Answered(answer, reply) => {
                 let bytes =
                     answer.as_ref().map_or_else(|error| error.message.len(), Answered::size);
                 made.state = match self.kept_bytes.saturating_add(bytes) {
-                    kept if kept > KEPT_BYTES => State::Forgotten,
+                    kept if kept > KEPT_BYTES => InnerState::Forgotten,
                     kept => {
                         self.kept_bytes = kept;
-                        State::Ended(answer.clone())
+                        InnerState::Ended(answer.clone())
                     }
                 };
                 // The guest may have dropped it meanwhile.
@@ -180,7 +136,7 @@ impl InnerCalls {
             End::Asks(asks, reply) => {
                 let question = asked(position, &made.alias, &asks.question);
                 self.asked.insert(question.id.clone());
-                made.state = State::Asks(asks);
+                made.state = InnerState::Asks(asks);
                 Some((Some(question), reply))
             }
         }
@@ -202,8 +158,8 @@ impl InnerCalls {
         let Some(made) = self.made.get_mut(position) else {
             return Ok(match callable() {
                 Ok(invocation) => {
-                    let state = State::Runs;
-                    self.made.push(Made { alias: alias.to_owned(), arguments: digest, state });
+                    let state = InnerState::Runs;
+                    self.made.push(InnerCall { alias: alias.to_owned(), arguments: digest, state });
                     Begun::Made(Work::Begin(Box::new(invocation)))
                 }
                 Err(error) => Begun::Denied(error),
@@ -216,19 +172,19 @@ impl InnerCalls {
                 now: alias.to_owned(),
             });
         }
-        Ok(match std::mem::replace(&mut made.state, State::Runs) {
-            State::Answered(asks) => Begun::Made(Work::Resume(asks)),
-            State::Ended(answer) => {
-                made.state = State::Ended(answer.clone());
+        Ok(match std::mem::replace(&mut made.state, InnerState::Runs) {
+            InnerState::Answered(asks) => Begun::Made(Work::Resume(asks)),
+            InnerState::Ended(answer) => {
+                made.state = InnerState::Ended(answer.clone());
                 Begun::Kept(answer)
             }
-            State::Asks(asks) => {
+            InnerState::Asks(asks) => {
                 let question = asked(position, alias, &asks.question);
-                made.state = State::Asks(asks);
+                made.state = InnerState::Asks(asks);
                 Begun::Asks(question)
             }
-            State::Dropped | State::Forgotten | State::Runs => {
-                made.state = State::Dropped;
+            InnerState::Dropped | InnerState::Forgotten | InnerState::Runs => {
+                made.state = InnerState::Dropped;
                 Begun::Never
             }
         })
@@ -241,7 +197,7 @@ impl InnerCalls {
         }
         let asked = position(&question.id);
         let waiting = self.made.iter().enumerate().filter_map(|(at, made)| match &made.state {
-            State::Asks(asks) if Some(at) != asked => asks.question.approval.as_ref(),
+            InnerState::Asks(asks) if Some(at) != asked => asks.question.approval.as_ref(),
             _ => None,
         });
         let lines: Vec<_> = waiting.map(|approval| format!("  {}\n", approval.line)).collect();
@@ -258,7 +214,7 @@ impl InnerCalls {
     ///
     /// [`ToolboxError::TooMuchToKeep`].
     fn check_kept(&self) -> Result<(), ToolboxError> {
-        match self.made.iter().any(|made| matches!(made.state, State::Forgotten)) {
+        match self.made.iter().any(|made| matches!(made.state, InnerState::Forgotten)) {
             true => Err(ToolboxError::TooMuchToKeep { limit: KEPT_BYTES }),
             false => Ok(()),
         }
@@ -341,7 +297,8 @@ pub(crate) async fn run(
                 )));
             }
             let arguments = read(&arguments)?;
-            Ok(callable.invocation(&alias, arguments)?.structured())
+            let (tool, via) = callable.resolve(&alias)?;
+            Ok(Invocation::tool(tool, arguments).via(via).structured())
         })?;
         let (sender, receiver) = oneshot::channel();
         let answer: Started = match begun {
@@ -402,11 +359,9 @@ async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd 
     let call = async {
         match work {
             Work::Begin(invocation) => {
-                pipeline::drive(&Nested, toolbox, *invocation, context, &mut NoAnswers).await
+                toolbox.drive(&Nested, *invocation, context, &mut NoAnswers).await
             }
-            Work::Resume(asks) => {
-                pipeline::resume(&Nested, toolbox, asks, context, &mut NoAnswers).await
-            }
+            Work::Resume(asks) => toolbox.resume(&Nested, asks, context, &mut NoAnswers).await,
         }
     };
     tokio::select! {
@@ -470,7 +425,7 @@ fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {
 
 /// The tools that the guest can call. One that cannot be loaded is left out.
 fn list(toolbox: &Toolbox, callable: &Callable) -> Vec<CallableTool> {
-    let tools = callable.tools(toolbox).into_iter();
+    let tools = callable.tools(toolbox.config()).into_iter();
     let described = tools.filter_map(|(alias, name)| {
         let tool = toolbox.tool(name.as_str()).ok()?;
         Some(CallableTool {

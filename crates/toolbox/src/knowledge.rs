@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Toolbox;
 use crate::context::{CallContext, NoAnswers};
 use crate::edge::Nested;
+use crate::ended::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::{Ended, Invocation};
+use crate::invocation::Invocation;
 use crate::learn::{LEARN, enabled, error, find, is_learn, topic_line};
-use crate::pipeline::drive;
+use crate::registry::Toolbox;
 
 /// The argument with which the host asks `learn` for its part of the prompt.
 const VIEW_KEY: &str = "_view";
@@ -207,7 +207,7 @@ async fn call(
     context: &CallContext,
 ) -> Result<Outcome, ToolboxError> {
     let invocation = Invocation::builtin(LEARN, arguments);
-    let ended = drive(&Nested, toolbox, invocation, context.clone(), &mut NoAnswers).await?;
+    let ended = toolbox.drive(&Nested, invocation, context.clone(), &mut NoAnswers).await?;
     let Ok(completion) = Ended::completion(ended);
     Ok(completion.result?)
 }

@@ -11,8 +11,8 @@ use kitbag_files::{OpenError, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 
-use crate::Inner;
 use crate::adapter::{Adapter, Additions};
+use crate::registry::Inner;
 
 /// Where `learn` finds the documents of a topic.
 pub const TOPIC_GUEST_PATH: &str = "/subjects";

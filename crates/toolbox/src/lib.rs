@@ -8,14 +8,17 @@ mod adapter;
 mod ahead;
 mod approval;
 mod audit;
+mod caller;
 mod context;
 mod deadline;
 pub mod definitions;
 mod edge;
 mod eject;
+mod ended;
 mod error;
 mod inner;
 mod invocation;
+mod json;
 mod knowledge;
 mod learn;
 mod marks;
@@ -24,6 +27,7 @@ mod native;
 mod pipeline;
 mod program;
 mod python;
+mod random;
 mod recorded;
 mod registry;
 mod resolve;
@@ -34,23 +38,22 @@ mod temporary;
 mod tool;
 mod toolbox;
 
-pub use context::{CallContext, CallEnd, CallRecord, Caller, FrontEnd, NoAnswers, Recorder, Reply};
+pub use caller::Caller;
+pub use context::{CallContext, CallEnd, CallRecord, FrontEnd, NoAnswers, Recorder, Reply};
 pub use eject::Ejected;
-pub use error::{NearestTool, NotApproved, ToolboxError};
-pub use inner::InnerCalls;
-pub use invocation::{Completed, Cut, Ended, Invocation, OpenState, Problems, Resumed, Suspended};
+pub use ended::{Completed, Ended, InnerCalls, Marks, Problems, Suspended};
+pub use error::{Cut, NearestTool, NotApproved, ToolboxError};
+
+pub use invocation::{Invocation, OpenState, Resumed};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use kitbag_screening::{Finding, Severity};
 pub use knowledge::{KnowledgePrompt, Subjects};
 pub use learn::TOPIC_GUEST_PATH;
-pub use marks::Marks;
+
 pub use native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use recorded::{DescribedParts, wish_lines};
-pub use registry::Builtin;
+pub use registry::{Builtin, Toolbox};
 pub use served::{
     KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, Served, ServedItem,
 };
 pub use tool::{KnownTool, Summary, Tool};
-pub use toolbox::Toolbox;
-
-use registry::{Inner, Kept};

@@ -8,30 +8,13 @@ use kitbag_contract::{
     AnswerType, Content, ErrorInfo, Outcome, Question, Resource, ResourceBody, ResourceLink,
 };
 use kitbag_host::Completion;
-use kitbag_screening::{Finding, Screen};
+use kitbag_screening::Screen;
 
-use crate::Inner;
-use crate::approval;
+use crate::ended::{Fencing, Marks};
 use crate::error::ToolboxError;
+use crate::random;
+use crate::registry::Inner;
 use crate::tool::Tool;
-
-/// What is known of an answer besides what it says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// It comes from a tool that reaches the network or runs foreign code.
-    pub is_untrusted: bool,
-    /// What in it looks like instructions to a model. Empty unless `[output.screen]` is set.
-    pub findings: Vec<Finding>,
-}
-
-/// Which texts of a call stand between marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fencing {
-    /// As `[output] fence` says, and where something was found.
-    AsSet,
-    /// Where something was found alone: a prompt is meant as instructions.
-    WhereFound,
-}
 
 /// Looks at one text after the other.
 struct Look<'a> {
@@ -212,7 +195,7 @@ fn is_untrusted(tool: &Tool) -> bool {
 /// A text between two marks. The number in them is one that nobody can guess, so that the text
 /// cannot end its fence.
 fn fenced(tool: &Tool, does: &str, text: &str) -> Result<String, ToolboxError> {
-    let number = approval::number()?;
+    let number = random::number()?;
     let number = &number[..8];
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     Ok(format!(

@@ -13,8 +13,8 @@ use kitbag_contract::{FileId, Limits};
 use kitbag_files::{OpenAs, ProtectedNames, canonical, open, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, Grants, Kind};
 
-use crate::Inner;
 use crate::error::ToolboxError;
+use crate::registry::Inner;
 use crate::tool::Tool;
 
 /// The limits of a call.

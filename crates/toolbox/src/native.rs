@@ -9,12 +9,13 @@ use kitbag_contract::{LogLevel, Outcome, Progress, ToolDescription, ToolName};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::Toolbox;
-use crate::context::{CallContext, Caller, Nobody};
+use crate::caller::Caller;
+use crate::context::{CallContext, Nobody};
 use crate::edge::Nested;
+use crate::ended::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::{Ended, Invocation};
-use crate::pipeline::drive;
+use crate::invocation::Invocation;
+use crate::registry::Toolbox;
 
 /// A tool that is code of the embedding program.
 ///
@@ -60,6 +61,7 @@ pub struct NativeCall<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) answers: &'a Map<String, Value>,
     pub(crate) tool: &'a ToolName,
+    /// It holds native tools in turn, so that this file and `registry.rs` need each other.
     pub(crate) toolbox: &'a Toolbox,
     pub(crate) context: &'a CallContext,
     /// One inner call at a time, so that a permit stands for at most one guest at each
@@ -110,7 +112,7 @@ impl NativeCall<'_> {
         context.caller = Caller::Tool(self.tool.clone());
         context.depth += 1;
         context.run.events = kitbag_host::EventSink::default();
-        let ended = drive(&Nested, self.toolbox, invocation, context, &mut Nobody).await?;
+        let ended = self.toolbox.drive(&Nested, invocation, context, &mut Nobody).await?;
         drop(turn);
         let Ok(completion) = Ended::completion(ended);
         Ok(completion.result?)

@@ -1,74 +1,80 @@
 //! One call, for every front end: resolve, check, authorise, run, record.
 //!
-//! [`drive`] is the only driver. It takes an invocation through the steps and a
+//! [`Toolbox::drive`] is the only driver. It takes an invocation through the steps and a
 //! question to the front end, until the call has ended or is suspended. Where a stretch
 //! of it runs is the edge's matter.
 
+mod ask;
 mod prepare;
 mod recording;
 mod run;
 
-pub(crate) use prepare::{check_arguments, text};
+pub(crate) use prepare::check_arguments;
 
 use kitbag_contract::{Action, Outcome};
+use kitbag_host::CALL_DEPTH;
 
+use self::ask::{Asked, ask};
 use self::prepare::prepare;
-use self::recording::{Recording, end_of};
+use self::recording::{Recording, end_of, outcome};
 use self::run::{Stretch, run};
-use crate::Toolbox;
 use crate::audit::{self, Audited};
-use crate::context::{Asked, CallContext, FrontEnd, ask};
+use crate::context::{CallContext, FrontEnd};
 use crate::edge::Edge;
+use crate::ended::{Completed, Ended, Prepared, Suspended};
 use crate::error::ToolboxError;
-use crate::invocation::{Completed, Ended, Invocation, Prepared, Suspended};
-use crate::native::CALL_DEPTH;
+use crate::invocation::Invocation;
+use crate::registry::Toolbox;
 
-/// Makes a call: the one driver, and the one loop that has questions answered.
-///
-/// # Errors
-///
-/// [`ToolboxError`] where the call was not made. How the tool ended otherwise is in
-/// the completion.
-pub(crate) async fn drive<E: Edge, F: FrontEnd>(
-    edge: &E,
-    toolbox: &Toolbox,
-    invocation: Invocation,
-    mut context: CallContext,
-    front_end: &mut F,
-) -> Result<Ended<F::Refusal>, ToolboxError> {
-    context.settle_owner();
-    if context.depth >= CALL_DEPTH {
-        let caller = context.caller.to_string();
-        return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
+impl Toolbox {
+    /// Makes a call: the one driver, and the one loop that has questions answered. Calls that
+    /// are made inside of one come back here.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] where the call was not made. How the tool ended otherwise is in
+    /// the completion.
+    pub(crate) async fn drive<E: Edge, F: FrontEnd>(
+        &self,
+        edge: &E,
+        invocation: Invocation,
+        mut context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        context.settle_owner();
+        if context.depth >= CALL_DEPTH {
+            let caller = context.caller.to_string();
+            return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
+        }
+        context.audited = match invocation.action {
+            Action::Run => Audited::begin(self.auditor(), context.audited.as_deref()),
+            Action::FormatArguments => None,
+        };
+        let recording = Recording::begin(self, &invocation, &context);
+        audit::check(self.auditor(), &self.config().audit).map_err(ToolboxError::Audit)?;
+        let step = Step::Begin(Box::new(invocation));
+        drive_from(edge, self, step, &context, recording, front_end).await
     }
-    context.audited = match invocation.action {
-        Action::Run => Audited::begin(&toolbox.0, &context),
-        Action::FormatArguments => None,
-    };
-    let recording = Recording::begin(toolbox, &invocation, &context);
-    audit::check(&toolbox.0).map_err(ToolboxError::Audit)?;
-    let step = Step::Begin(Box::new(invocation));
-    drive_from(edge, toolbox, step, &context, recording, front_end).await
-}
 
-/// Goes on with a call that was suspended, whose question has its answer.
-///
-/// # Errors
-///
-/// As for [`drive`].
-pub(crate) async fn resume<E: Edge, F: FrontEnd>(
-    edge: &E,
-    toolbox: &Toolbox,
-    suspended: Box<Suspended>,
-    mut context: CallContext,
-    front_end: &mut F,
-) -> Result<Ended<F::Refusal>, ToolboxError> {
-    context.settle_owner();
-    context.audited = Audited::begin(&toolbox.0, &context);
-    let recording = Recording::of(toolbox, suspended.call.tool.name.as_str(), &context);
-    audit::check(&toolbox.0).map_err(ToolboxError::Audit)?;
-    let step = Step::Resume(suspended.call);
-    drive_from(edge, toolbox, step, &context, recording, front_end).await
+    /// Goes on with a call that was suspended, whose question has its answer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`drive`](Self::drive).
+    pub(crate) async fn resume<E: Edge, F: FrontEnd>(
+        &self,
+        edge: &E,
+        suspended: Box<Suspended>,
+        mut context: CallContext,
+        front_end: &mut F,
+    ) -> Result<Ended<F::Refusal>, ToolboxError> {
+        context.settle_owner();
+        context.audited = Audited::begin(self.auditor(), context.audited.as_deref());
+        let recording = Recording::of(self, suspended.call.tool.name.as_str(), &context);
+        audit::check(self.auditor(), &self.config().audit).map_err(ToolboxError::Audit)?;
+        let step = Step::Resume(suspended.call);
+        drive_from(edge, self, step, &context, recording, front_end).await
+    }
 }
 
 /// Makes a call from this step on.
@@ -110,7 +116,7 @@ async fn drive_from<E: Edge, F: FrontEnd>(
     };
     recording.end = end_of(&ended);
     if context.audited.is_some() {
-        recording.outcome = audit::outcome(&ended);
+        recording.outcome = outcome(&ended);
     }
     ended
 }

@@ -1,6 +1,5 @@
 //! The tools that the embedding program brings: its own code, and components as bytes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kitbag_config::{Config, Origin, Problem, Sourced, Tool as ConfiguredTool, ToolSource};
@@ -9,23 +8,7 @@ use kitbag_host::ComponentBytes;
 
 use crate::error::ToolboxError;
 use crate::native::{Native, NativeTool};
-use crate::{Kept, Toolbox};
-
-/// The tools that the embedding program brings, by name.
-#[derive(Clone, Default)]
-pub(crate) struct ProgramTools {
-    /// Those that are its own code.
-    pub(crate) natives: BTreeMap<ToolName, Native>,
-    /// Those whose components it has as bytes.
-    pub(crate) components: BTreeMap<ToolName, ComponentBytes>,
-}
-
-impl ProgramTools {
-    fn remove(&mut self, name: &ToolName) {
-        self.natives.remove(name);
-        self.components.remove(name);
-    }
-}
+use crate::registry::{Kept, ProgramTools, Toolbox};
 
 impl Toolbox {
     /// The same toolbox with one more tool, which is code of the embedding program. Calls

@@ -7,8 +7,8 @@ use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
-use crate::Inner;
 use crate::adapter::{Adapter, Additions};
+use crate::registry::Inner;
 
 /// How many tools a description names; `help()` lists all.
 const MOST: usize = 12;

@@ -1,28 +1,30 @@
 //! What a toolbox holds, and finding a tool, its component and its code in that.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_audit::Auditor;
-use kitbag_config::{BuiltinTool, BytesTool, Config, Tool as ConfiguredTool, ToolSource};
+use kitbag_config::{BuiltinTool, BytesTool, Config, PYTHON, Tool as ConfiguredTool, ToolSource};
 use kitbag_contract::text::nearest;
 use kitbag_contract::{Pin, ToolName};
 use kitbag_files::{Guard, Owners, locate};
 #[cfg(feature = "storage")]
 use kitbag_host::Storage;
-use kitbag_host::{CallError, ComponentFile, ComponentSource, EmbeddedArtifact, Host, LoadError};
+use kitbag_host::{
+    CallError, ComponentBytes, ComponentFile, ComponentIdentity, ComponentSource, EmbeddedArtifact,
+    EventSink, Host, LoadError, RunContext,
+};
 use kitbag_policy::Access;
 use kitbag_rates::Counts;
 use kitbag_screening::Screen;
 use kitbag_secrets::Secrets;
 
-use crate::approval::Approvals;
+use crate::approval::memory::Approvals;
+use crate::audit;
 use crate::error::{NearestTool, ToolboxError};
-use crate::native::NativeTool;
-use crate::program::ProgramTools;
+use crate::native::{Native, NativeTool};
 use crate::tool::Tool;
-use crate::{audit, resolve, script};
 
 /// A tool that is part of the binary.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +59,20 @@ impl Builtin {
     }
 }
 
+/// The tools of one configuration, ready to be called.
+///
+/// Cheap to clone; clones share everything. Nothing of a tool is read before it
+/// is asked for by name.
+#[derive(Clone)]
+pub struct Toolbox(pub(crate) Arc<Inner>, pub(crate) EventSink);
+
 /// What a toolbox holds.
 pub(crate) struct Inner {
     pub(crate) host: Host,
     pub(crate) config: Config,
     pub(crate) builtins: &'static [Builtin],
     pub(crate) program: ProgramTools,
-    pub(crate) resolved: resolve::Resolved,
+    pub(crate) resolved: Resolved,
     /// What no tool changes, made at the first call that needs it.
     pub(crate) guard: OnceLock<Arc<Guard>>,
     pub(crate) owners: OnceLock<Arc<Owners>>,
@@ -86,11 +95,133 @@ pub(crate) struct Inner {
     pub(crate) plain: Mutex<HashSet<PathBuf>>,
 }
 
+/// The tools that the embedding program brings, by name.
+#[derive(Clone, Default)]
+pub(crate) struct ProgramTools {
+    /// Those that are its own code.
+    pub(crate) natives: BTreeMap<ToolName, Native>,
+    /// Those whose components it has as bytes.
+    pub(crate) components: BTreeMap<ToolName, ComponentBytes>,
+}
+
 /// What goes on where a toolbox is made anew.
 pub(crate) struct Kept {
     pub(crate) counts: Arc<Counts>,
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) approvals: Arc<Approvals>,
+}
+
+/// What tools were resolved to: the same for every call, until a component that
+/// was asked is another one.
+#[derive(Default)]
+pub(crate) struct Resolved(pub(crate) Mutex<HashMap<ToolName, ResolvedTool>>);
+
+/// A tool, and the component that was asked for it.
+pub(crate) struct ResolvedTool {
+    pub(crate) asked: Option<ComponentIdentity>,
+    pub(crate) tool: Arc<Tool>,
+}
+
+impl Toolbox {
+    /// Puts together what configuration says and what the binary holds.
+    ///
+    /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
+    /// that it names; `auditor` logs calls.
+    pub fn new(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        secrets: Arc<Secrets>,
+        auditor: Option<Arc<Auditor>>,
+    ) -> Self {
+        let (program, events) = (ProgramTools::default(), EventSink::default());
+        let counts = Arc::new(match &config.state {
+            None => Counts::in_memory(),
+            Some(state) => Counts::in_directory(&state.value, &config.root.value),
+        });
+        let kept = Kept { counts, auditor, approvals: Arc::default() };
+        Self::from_parts(host, config, builtins, program, kept, secrets, events)
+    }
+
+    pub(crate) fn from_parts(
+        host: Host,
+        config: Config,
+        builtins: &'static [Builtin],
+        program: ProgramTools,
+        Kept { counts, auditor, approvals }: Kept,
+        secrets: Arc<Secrets>,
+        events: EventSink,
+    ) -> Self {
+        let (resolved, guard) = (Resolved::default(), OnceLock::new());
+        let plain = Mutex::default();
+        let owners = OnceLock::new();
+        // Nothing is looked at before a tool uses it.
+        #[cfg(feature = "storage")]
+        let storage =
+            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
+        let inner = Inner {
+            host,
+            config,
+            builtins,
+            program,
+            resolved,
+            guard,
+            owners,
+            counts,
+            auditor,
+            screen: OnceLock::new(),
+            approvals,
+            grant_digests: audit::GrantDigests::default(),
+            secrets,
+            #[cfg(feature = "storage")]
+            storage,
+            plain,
+        };
+        Self(Arc::new(inner), events)
+    }
+
+    /// The same toolbox, with another place for the events of what it loads apart from
+    /// calls, which have their own.
+    #[must_use]
+    pub fn with_events(&self, events: EventSink) -> Self {
+        Self(Arc::clone(&self.0), events)
+    }
+
+    /// What a load apart from a call is accompanied by.
+    pub(crate) fn loading(&self) -> RunContext {
+        RunContext { events: self.1.clone(), ..RunContext::default() }
+    }
+
+    /// The configuration in effect.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What calls are logged by. `None`: they are not.
+    pub fn auditor(&self) -> Option<&Auditor> {
+        self.0.auditor.as_deref()
+    }
+
+    /// What runs the calls.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// What the tools of the workspace keep between calls. `None`: there is no state
+    /// directory to keep it in.
+    #[cfg(feature = "storage")]
+    pub fn storage(&self) -> Option<&Storage> {
+        self.0.storage.as_ref()
+    }
+
+    /// Whether there is an enabled tool of that name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.0.find(name).is_ok()
+    }
+
+    pub(crate) fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
+        self.0.config.tools.iter().filter(|(_, tool)| tool.is_enabled())
+    }
 }
 
 impl Inner {
@@ -134,6 +265,11 @@ impl Inner {
             .ok_or_else(|| ToolboxError::unknown_tool(name, self.builtins.iter().map(|b| b.name)))
     }
 
+    /// The built-in that runs scripts.
+    pub(crate) fn interpreter(&self) -> Result<&'static Builtin, ToolboxError> {
+        self.builtin(PYTHON)
+    }
+
     /// Whether the component of a built-in has other tools, too.
     pub(crate) fn shares_component(&self, name: &str) -> bool {
         let own = self.builtins.iter().find(|builtin| builtin.name == name);
@@ -159,9 +295,7 @@ impl Inner {
                     error => error,
                 })
             }
-            ToolSource::Script(_) => {
-                Ok(ComponentSource::Embedded(script::interpreter(self)?.artifact))
-            }
+            ToolSource::Script(_) => Ok(ComponentSource::Embedded(self.interpreter()?.artifact)),
             ToolSource::Bytes(BytesTool { component, .. }) => {
                 let bytes = self.program.components.get(component).cloned();
                 let missing = || CallError::Internal(format!("nothing brings `{component}`"));
@@ -214,5 +348,12 @@ impl Inner {
     /// What none of the tools changes, whatever it is granted, and what looks like a secret.
     pub(crate) fn guard(&self) -> &Arc<Guard> {
         self.guard.get_or_init(|| Arc::new(self.config.guard()))
+    }
+}
+
+impl ProgramTools {
+    pub(crate) fn remove(&mut self, name: &ToolName) {
+        self.natives.remove(name);
+        self.components.remove(name);
     }
 }

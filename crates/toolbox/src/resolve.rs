@@ -1,13 +1,11 @@
 //! What is known of a tool: what configuration says of it, and the rest from the tool itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use kitbag_config::{Origin, Parameter, Sourced, ToolSource};
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
-use kitbag_host::{
-    Component, ComponentIdentity, ComponentSource, Described, LoadError, Metering, RunContext,
-};
+use kitbag_host::{Component, ComponentSource, Described, LoadError, Metering, RunContext};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
     ToolGrants as CallableTools,
@@ -21,9 +19,10 @@ use crate::error::ToolboxError;
 use crate::learn::{Learn, is_learn};
 use crate::native::Native;
 use crate::python::{Python, is_python};
+use crate::recorded;
+use crate::registry::{Builtin, Inner, ResolvedTool};
 use crate::script;
 use crate::tool::{Summary, Tool, unavailable};
-use crate::{Builtin, Inner, recorded};
 
 /// Sums a tool up without loading it.
 pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
@@ -113,17 +112,6 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
         unavailable,
         description,
     }
-}
-
-/// What tools were resolved to: the same for every call, until a component that
-/// was asked is another one.
-#[derive(Default)]
-pub(crate) struct Resolved(Mutex<HashMap<ToolName, ResolvedTool>>);
-
-/// A tool, and the component that was asked for it.
-struct ResolvedTool {
-    asked: Option<ComponentIdentity>,
-    tool: Arc<Tool>,
 }
 
 /// The host's half of a tool, if it has one.

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use kitbag_config::Config;
 use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_policy::{Rates, ToolGrants, ToolRefusal, ToolRequest};
-use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
-use crate::Toolbox;
 use crate::error::ToolboxError;
-use crate::invocation::Invocation;
 
 /// Which tools a caller may call: what a tool gets whose grant is `"caller"`.
 #[derive(Clone, Default)]
@@ -55,28 +53,26 @@ impl Callable {
         Scope::Granted(Arc::clone(self))
     }
 
-    /// The call of the tool with this alias.
+    /// The tool with this alias, and the grant by which it is called. Whether it is enabled is
+    /// not looked at.
     ///
     /// # Errors
     ///
     /// Says that there is none, and which there are.
-    pub(crate) fn invocation(
-        &self,
-        alias: &str,
-        arguments: Arguments,
-    ) -> Result<Invocation, ErrorInfo> {
+    pub(crate) fn resolve<'a>(
+        &'a self,
+        alias: &'a str,
+    ) -> Result<(&'a str, Option<Via>), ErrorInfo> {
         match (&self.grants, &self.scope) {
             (ToolGrants::None, _) => Err(self.refused(alias)),
             (ToolGrants::Aliases(aliases), _) => {
                 let grant = aliases.get(alias).ok_or_else(|| self.refused(alias))?;
                 let (caller, alias) = (self.tool.clone(), alias.to_owned());
                 let via = Via { caller, alias, grants: self.grants.clone() };
-                Ok(Invocation::tool(grant.tool.as_str(), arguments).via(via))
+                Ok((grant.tool.as_str(), Some(via)))
             }
-            (ToolGrants::Caller, Scope::Granted(callable)) => callable.invocation(alias, arguments),
-            (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => {
-                Ok(Invocation::tool(alias, arguments))
-            }
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.resolve(alias),
+            (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => Ok((alias, None)),
             (ToolGrants::Caller, Scope::All) => {
                 Err(ErrorInfo::new(format!("`{alias}` does not call itself")))
             }
@@ -95,20 +91,20 @@ impl Callable {
         }
     }
 
-    /// The tools, each with its alias.
-    pub(crate) fn tools(&self, toolbox: &Toolbox) -> Vec<(String, ToolName)> {
+    /// The tools, each with its alias: where the caller may call all, those that are enabled.
+    pub(crate) fn tools(&self, config: &Config) -> Vec<(String, ToolName)> {
         match (&self.grants, &self.scope) {
             (ToolGrants::None, _) => Vec::new(),
             (ToolGrants::Aliases(aliases), _) => aliases
                 .iter()
                 .map(|(alias, grant)| (alias.to_string(), grant.tool.clone()))
                 .collect(),
-            (ToolGrants::Caller, Scope::Granted(callable)) => callable.tools(toolbox),
-            (ToolGrants::Caller, Scope::All) => toolbox
-                .summaries()
-                .map(|summary| summary.name)
-                .filter(|name| *name != self.tool)
-                .map(|name| (name.to_string(), name))
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.tools(config),
+            (ToolGrants::Caller, Scope::All) => config
+                .tools
+                .values()
+                .filter(|tool| tool.is_enabled() && tool.name != self.tool)
+                .map(|tool| (tool.name.to_string(), tool.name.clone()))
                 .collect(),
         }
     }

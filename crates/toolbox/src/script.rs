@@ -1,17 +1,9 @@
 //! A script as a tool: a call of it is one of the built-in `python`, with the text of the
 //! script and the arguments of the caller as its variables.
 
-use kitbag_config::{PYTHON, ScriptTool, ToolSource};
+use kitbag_config::{ScriptTool, ToolSource};
 use kitbag_contract::ToolDescription;
 use serde_json::{Map, Value, json};
-
-use crate::error::ToolboxError;
-use crate::{Builtin, Inner};
-
-/// The built-in that runs scripts.
-pub(crate) fn interpreter(inner: &Inner) -> Result<&'static Builtin, ToolboxError> {
-    inner.builtin(PYTHON)
-}
 
 /// What a script says of itself besides what configuration has taken from its header.
 pub(crate) fn description(script: &ScriptTool) -> ToolDescription {

@@ -4,16 +4,13 @@
 //! answers of the tool that it is. Where several tools are the same component,
 //! that is the first of them by name.
 
-use std::collections::{BTreeMap, HashSet};
+mod known;
 
-use kitbag_contract::text::shown;
 use kitbag_contract::{
-    Description, PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,
+    PromptDescription, ResourceDescription, ResourceTemplateDescription, ToolName,
 };
-use kitbag_host::Metering;
+use kitbag_schema::Schema;
 use serde_json::{Map, json};
-
-use crate::{Schema, Toolbox, recorded, resolve};
 
 /// What the `name` of a call for a prompt begins with; the prompt's name follows.
 /// No tool's name holds a `/`.
@@ -77,109 +74,6 @@ impl Served {
             Some((&template.tool, template.description.mime_type.as_deref()))
         })
     }
-}
-
-impl Toolbox {
-    /// What the components of all enabled tools serve besides calls. Nothing is
-    /// compiled and nothing runs, but what is cached of them is read.
-    pub fn known_served(&self) -> Served {
-        let mut served = Served::default();
-        let mut known = resolve::Known::default();
-        let (mut sources, mut offers) = (HashSet::new(), Offers::default());
-        for (name, configured) in self.enabled() {
-            if !configured.source.value.is_component() {
-                continue;
-            }
-            let Ok(source) = self.0.component_source(&configured.source.value) else { continue };
-            if !sources.insert(source.clone()) {
-                continue;
-            }
-            let metering = Metering::of(&configured.limits.limits());
-            match known.description(&self.0, source, metering) {
-                // It is another component than it must be.
-                Err(_) => {}
-                Ok(None) => served.undescribed.push(name.clone()),
-                // What it says is not what was recorded.
-                Ok(Some(says)) if recorded::refused(configured, says).is_some() => {}
-                Ok(Some(says)) => {
-                    if let Some(description) = says.description() {
-                        offers.add(name, description, &mut served.problems);
-                    }
-                }
-            }
-        }
-        served.prompts = offers.prompts.into_values().collect();
-        served.resources = offers.resources.into_values().collect();
-        served.templates = offers.templates.into_values().collect();
-        served
-    }
-
-    /// Whether the component of a tool serves anything besides calls, as far as
-    /// that is known.
-    pub fn serves_more(&self, tool: &str) -> bool {
-        let known = || {
-            let configured = self.0.find(tool).ok()?;
-            let source = self.0.component_source(&configured.source.value).ok()?;
-            let metering = Metering::of(&configured.limits.limits());
-            self.0.host.known_description(&source, metering).ok()?
-        };
-        known().is_some_and(|says| says.description().is_some_and(Description::serves_more))
-    }
-}
-
-/// What was found so far, by what it is asked for by.
-#[derive(Default)]
-struct Offers {
-    prompts: BTreeMap<String, ServedItem<PromptDescription>>,
-    resources: BTreeMap<String, ServedItem<ResourceDescription>>,
-    templates: BTreeMap<String, ServedItem<ResourceTemplateDescription>>,
-}
-
-impl Offers {
-    /// Adds what a component serves, unless something before it has its name.
-    fn add(&mut self, tool: &ToolName, description: &Description, problems: &mut Vec<String>) {
-        for prompt in &description.prompts {
-            let own = prompt.name == KNOWLEDGE_PROMPT;
-            add(&mut self.prompts, tool, ("prompt", &prompt.name, own), prompt, problems);
-        }
-        for resource in &description.resources {
-            let own = resource.uri.starts_with(KNOWLEDGE_SCHEME);
-            add(&mut self.resources, tool, ("resource", &resource.uri, own), resource, problems);
-        }
-        for template in &description.resource_templates {
-            let uri = &template.uri_template;
-            // Whatever a form may stand for, it does not stand for the start.
-            let own = uri.starts_with(KNOWLEDGE_SCHEME);
-            if uri.matches('{').count() > EXPRESSIONS {
-                problems.push(format!(
-                    "the resource template `{}` of `{tool}` is left out: it has more than \
-                     {EXPRESSIONS} expressions",
-                    shown(uri)
-                ));
-                continue;
-            }
-            add(&mut self.templates, tool, ("resource template", uri, own), template, problems);
-        }
-    }
-}
-
-fn add<T: Clone>(
-    found: &mut BTreeMap<String, ServedItem<T>>,
-    tool: &ToolName,
-    (kind, name, is_own): (&str, &str, bool),
-    description: &T,
-    problems: &mut Vec<String>,
-) {
-    let left_out = match found.get(name) {
-        _ if is_own => "is kitbag's own".to_owned(),
-        Some(first) => format!("is served by `{}` already", first.tool),
-        None => {
-            let item = ServedItem { tool: tool.clone(), description: description.clone() };
-            found.insert(name.to_owned(), item);
-            return;
-        }
-    };
-    problems.push(format!("the {kind} `{}` of `{tool}` is left out: it {left_out}", shown(name)));
 }
 
 /// The JSON Schema of a prompt's arguments, which are texts.
@@ -269,57 +163,5 @@ mod tests {
         check_form("a:{größe}!", "a:ü!", true);
         // As long as a message may be, and no longer to look at for that.
         check_form(&"{+a}x".repeat(50), &"x".repeat(100_000), true);
-    }
-
-    #[test]
-    fn a_template_and_a_uri_that_take_long_to_compare_are_not_compared() {
-        let template = |uri_template: String| ResourceTemplateDescription {
-            uri_template,
-            ..ResourceTemplateDescription::default()
-        };
-        let of = |expressions: usize| template(format!("a:{}", "{+a}x".repeat(expressions)));
-        let resource_templates = vec![of(EXPRESSIONS), of(EXPRESSIONS + 1)];
-        let description = Description { resource_templates, ..Description::default() };
-        let (mut offers, mut problems) = (Offers::default(), Vec::new());
-        offers.add(&ToolName::new("one").unwrap(), &description, &mut problems);
-        assert_eq!((offers.templates.len(), problems.len()), (1, 1), "{problems:?}");
-        let templates = offers.templates.into_values().collect();
-        let served = Served { templates, ..Served::default() };
-        let uri = |length: usize| format!("a:{}", "x".repeat(length - 2));
-        assert!(served.resource(&uri(URI_BYTES)).is_some());
-        assert!(served.resource(&uri(URI_BYTES + 1)).is_none());
-    }
-
-    #[test]
-    fn the_first_tool_that_serves_a_name_keeps_it() {
-        let description: Description = serde_json::from_value(json!({
-            "name": "t",
-            "prompts": [{ "name": "p" }, { "name": "knowledge" }],
-            "resources": [{ "uri": "a:b", "name": "b" }, { "uri": "kb://a/b", "name": "c" }],
-            "resourceTemplates": [{ "uriTemplate": "a:{b}", "name": "b" }],
-        }))
-        .unwrap();
-        let (mut offers, mut problems) = (Offers::default(), Vec::new());
-        for tool in ["one", "two"] {
-            offers.add(&ToolName::new(tool).unwrap(), &description, &mut problems);
-        }
-        let names = |tool: &str| offers.prompts["p"].tool.as_str() == tool;
-        assert!(names("one"));
-        assert_eq!(
-            (offers.prompts.len(), offers.resources.len(), offers.templates.len()),
-            (1, 1, 1)
-        );
-        assert_eq!(
-            problems,
-            [
-                "the prompt `knowledge` of `one` is left out: it is kitbag's own",
-                "the resource `kb://a/b` of `one` is left out: it is kitbag's own",
-                "the prompt `p` of `two` is left out: it is served by `one` already",
-                "the prompt `knowledge` of `two` is left out: it is kitbag's own",
-                "the resource `a:b` of `two` is left out: it is served by `one` already",
-                "the resource `kb://a/b` of `two` is left out: it is kitbag's own",
-                "the resource template `a:{b}` of `two` is left out: it is served by `one` already",
-            ]
-        );
     }
 }

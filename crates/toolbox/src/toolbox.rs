@@ -1,133 +1,26 @@
 //! The tools of one configuration: what is known of them, and calls of them.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
-use kitbag_audit::Auditor;
-use kitbag_config::{Config, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
-use kitbag_contract::{ErrorInfo, Outcome, ToolName};
-#[cfg(feature = "storage")]
-use kitbag_host::Storage;
-use kitbag_host::{
-    Cancellation, Component, ComponentSource, EventSink, Host, Metering, RunContext,
-};
-use kitbag_rates::Counts;
+use kitbag_config::{Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_contract::{ErrorInfo, Outcome};
+use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;
-use kitbag_secrets::Secrets;
 use serde_json::{Map, Value};
 
 use crate::adapter::Adapter;
 use crate::context::{CallContext, FrontEnd};
 use crate::edge::{Edge, Inline, Offloaded};
+use crate::ended::Ended;
 use crate::error::ToolboxError;
-use crate::invocation::{Ended, Invocation};
+use crate::invocation::Invocation;
 use crate::knowledge::{self, KnowledgePrompt, Subjects};
-use crate::pipeline::drive;
-use crate::program::ProgramTools;
-use crate::registry::{Builtin, Inner, Kept};
+use crate::registry::Toolbox;
 use crate::tool::{KnownTool, Summary, Tool};
-use crate::{audit, resolve};
-use crate::{learn, pipeline};
-
-/// The tools of one configuration, ready to be called.
-///
-/// Cheap to clone; clones share everything. Nothing of a tool is read before it
-/// is asked for by name.
-#[derive(Clone)]
-pub struct Toolbox(pub(crate) Arc<Inner>, pub(crate) EventSink);
+use crate::{learn, pipeline, resolve};
 
 impl Toolbox {
-    /// Puts together what configuration says and what the binary holds.
-    ///
-    /// `config` was loaded with the names of `builtins`; `secrets` read the values of those
-    /// that it names; `auditor` logs calls.
-    pub fn new(
-        host: Host,
-        config: Config,
-        builtins: &'static [Builtin],
-        secrets: Arc<Secrets>,
-        auditor: Option<Arc<Auditor>>,
-    ) -> Self {
-        let (program, events) = (ProgramTools::default(), EventSink::default());
-        let counts = Arc::new(match &config.state {
-            None => Counts::in_memory(),
-            Some(state) => Counts::in_directory(&state.value, &config.root.value),
-        });
-        let kept = Kept { counts, auditor, approvals: Arc::default() };
-        Self::from_parts(host, config, builtins, program, kept, secrets, events)
-    }
-
-    pub(crate) fn from_parts(
-        host: Host,
-        config: Config,
-        builtins: &'static [Builtin],
-        program: ProgramTools,
-        Kept { counts, auditor, approvals }: Kept,
-        secrets: Arc<Secrets>,
-        events: EventSink,
-    ) -> Self {
-        let (resolved, guard) = (resolve::Resolved::default(), OnceLock::new());
-        let plain = Mutex::default();
-        let owners = OnceLock::new();
-        // Nothing is looked at before a tool uses it.
-        #[cfg(feature = "storage")]
-        let storage =
-            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
-        let inner = Inner {
-            host,
-            config,
-            builtins,
-            program,
-            resolved,
-            guard,
-            owners,
-            counts,
-            auditor,
-            screen: OnceLock::new(),
-            approvals,
-            grant_digests: audit::GrantDigests::default(),
-            secrets,
-            #[cfg(feature = "storage")]
-            storage,
-            plain,
-        };
-        Self(Arc::new(inner), events)
-    }
-
-    /// The same toolbox, with another place for the events of what it loads apart from
-    /// calls, which have their own.
-    #[must_use]
-    pub fn with_events(&self, events: EventSink) -> Self {
-        Self(Arc::clone(&self.0), events)
-    }
-
-    /// What a load apart from a call is accompanied by.
-    pub(crate) fn loading(&self) -> RunContext {
-        RunContext { events: self.1.clone(), ..RunContext::default() }
-    }
-
-    /// The configuration in effect.
-    pub fn config(&self) -> &Config {
-        &self.0.config
-    }
-
-    /// What calls are logged by. `None`: they are not.
-    pub fn auditor(&self) -> Option<&Auditor> {
-        self.0.auditor.as_deref()
-    }
-
-    /// What runs the calls.
-    pub fn host(&self) -> &Host {
-        &self.0.host
-    }
-
-    /// What the tools of the workspace keep between calls. `None`: there is no state
-    /// directory to keep it in.
-    #[cfg(feature = "storage")]
-    pub fn storage(&self) -> Option<&Storage> {
-        self.0.storage.as_ref()
-    }
-
     /// Every enabled tool, by name, in one line each. Nothing is compiled and
     /// nothing runs.
     pub fn summaries(&self) -> impl Iterator<Item = Summary> {
@@ -248,11 +141,6 @@ impl Toolbox {
         Ok(tools.unwrap_or_default().iter().map(|tool| tool.name.clone()).collect())
     }
 
-    /// Whether there is an enabled tool of that name.
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.0.find(name).is_ok()
-    }
-
     /// Loads a tool, compiling it where that has to be, and runs nothing.
     ///
     /// # Errors
@@ -280,7 +168,7 @@ impl Toolbox {
         front_end: &mut F,
     ) -> Result<Ended<F::Refusal>, ToolboxError> {
         let dropped = CancelOnDrop::new(&context);
-        let ended = drive(&Offloaded, self, invocation, context, front_end).await;
+        let ended = self.drive(&Offloaded, invocation, context, front_end).await;
         dropped.defuse();
         ended
     }
@@ -298,7 +186,7 @@ impl Toolbox {
         context: CallContext,
         front_end: &mut F,
     ) -> Result<Ended<F::Refusal>, ToolboxError> {
-        Host::block_on(|| drive(&Inline, self, invocation, context, front_end))?
+        Host::block_on(|| self.drive(&Inline, invocation, context, front_end))?
     }
 
     /// Checks the arguments of a call without making it: what the tool would get.
@@ -407,10 +295,6 @@ impl Toolbox {
     /// Every enabled topic, with what is wrong where its documents cannot be had.
     pub fn topics(&self) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
         learn::topics(&self.0)
-    }
-
-    pub(crate) fn enabled(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
-        self.0.config.tools.iter().filter(|(_, tool)| tool.is_enabled())
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::memory::Binding;
 use super::shown;
 use crate::context::CallContext;
-use crate::invocation::Prepared;
+use crate::ended::Prepared;
 use crate::tool::Tool;
 
 /// What the answer "until the process ends" holds to: the arguments that the conditions of

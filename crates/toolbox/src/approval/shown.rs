@@ -14,8 +14,8 @@ use kitbag_contract::{Action, ByteSize, Limits, Outcome};
 use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext};
 use serde_json::{Map, Value};
 
-use crate::Toolbox;
-use crate::pipeline;
+use crate::json;
+use crate::registry::Toolbox;
 use crate::tool::Tool;
 
 /// The most that is shown of a call, in bytes.
@@ -80,7 +80,7 @@ pub(super) async fn call(
             let mut previewed = arguments.clone();
             previewed.insert("preview".into(), true.into());
             let rendering = Call {
-                arguments: pipeline::text(&previewed),
+                arguments: json::text(&previewed),
                 grants: call.grants.read_only(),
                 ..rendering(call, Action::Run)
             };

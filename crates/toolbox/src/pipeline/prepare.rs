@@ -15,18 +15,21 @@ use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
 
 use crate::adapter::{Adapter, Additions};
-use crate::approval::Approval;
-use crate::context::{CallContext, Caller};
+use crate::approval::state::Approval;
+use crate::caller::Caller;
+use crate::context::CallContext;
 use crate::deadline::Deadline;
+use crate::ended::{Fencing, Prepared, Problems};
 use crate::error::ToolboxError;
-use crate::invocation::{Invocation, Prepared, Problems, Resumed, Target};
-use crate::marks::Fencing;
+use crate::invocation::{Invocation, Resumed, Target};
+use crate::json;
 use crate::narrow;
+use crate::registry::{Inner, Toolbox};
 use crate::resolve;
 use crate::scope::{Callable, Via};
 use crate::script;
+use crate::served;
 use crate::tool::Tool;
-use crate::{Inner, Toolbox, served};
 
 /// Takes an invocation through the steps before the run. Where the tool's adapter
 /// refuses the call, that is its answer.
@@ -98,10 +101,10 @@ pub(super) fn prepare(
     if action == Action::Run {
         arguments = script::arguments(&tool.source, arguments);
     }
-    let arguments = text(&arguments);
+    let arguments = json::text(&arguments);
     if let Some(audited) = &context.audited {
-        audited.prepared(inner, &tool, &authority.grants);
-        audited.arguments(inner, &arguments);
+        audited.prepared(&inner.grant_digests, &tool, &authority.grants);
+        audited.arguments(&inner.config.audit, &arguments);
     }
     let mut limits = authority.limits;
     let time = limits.time;
@@ -353,13 +356,4 @@ fn count(
             ToolboxError::Rate { tool, counted_as, rate, origin, retry_after }
         }
     })
-}
-
-/// A JSON object as text, the same for the same object.
-pub(crate) fn text(object: &Map<String, Value>) -> String {
-    // Room for what is long as a rule, so that it is not copied as this grows.
-    let long: usize = object.values().filter_map(Value::as_str).map(str::len).sum();
-    let mut text = Vec::with_capacity(long + long / 16 + 128);
-    serde_json::to_writer(&mut text, object).expect("every key is a string");
-    String::from_utf8(text).expect("JSON is text")
 }

@@ -7,11 +7,12 @@ use kitbag_config::Disabled;
 use kitbag_contract::Outcome;
 use kitbag_host::CallError;
 
-use crate::Toolbox;
 use crate::audit::Audited;
 use crate::context::{CallContext, CallEnd, CallRecord};
+use crate::ended::{Completed, Ended};
 use crate::error::ToolboxError;
-use crate::invocation::{Ended, Invocation, Target};
+use crate::invocation::{Invocation, Target};
+use crate::registry::Toolbox;
 
 /// The record of a call, which is made when this is dropped: a call whose future is
 /// dropped is recorded too.
@@ -77,9 +78,10 @@ fn record(recording: &mut Recording<'_>) {
             elapsed,
         });
     }
-    if let Some(audited) = &recording.audited {
+    if let (Some(audited), Some(auditor)) = (&recording.audited, recording.toolbox.auditor()) {
         let outcome = std::mem::take(&mut recording.outcome);
-        audited.log(&recording.toolbox.0, recording.context, tool, outcome, elapsed);
+        let (config, caller) = (recording.toolbox.config(), &recording.context.caller);
+        audited.log(auditor, config, caller, tool, outcome, elapsed);
     }
 }
 
@@ -103,5 +105,56 @@ pub(super) fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
             | ToolboxError::Call(CallError::Internal(_)),
         ) => CallEnd::Refused,
         Err(_) => CallEnd::Error,
+    }
+}
+
+/// How a call ended, in a word, and what tells more of it: never what a tool or a caller wrote.
+pub(super) fn outcome<R>(ended: &Result<Ended<R>, ToolboxError>) -> (&'static str, Option<String>) {
+    match ended {
+        Ok(Ended::Completed(call)) => completed(call),
+        Ok(Ended::Suspended(_)) => ("suspended", None),
+        Ok(Ended::Refused(_)) => ("refused", None),
+        Err(error) => refusal(error),
+    }
+}
+
+fn completed(call: &Completed) -> (&'static str, Option<String>) {
+    match (&call.completion.result, &call.structured) {
+        (Ok(Outcome::Success(_)), Ok(_)) => ("success", None),
+        (Ok(Outcome::Success(_)), Err(_)) => ("error", Some("output".into())),
+        (Ok(Outcome::Error(_)), _) => ("error", None),
+        (Ok(Outcome::NeedsInput(_)), _) => ("suspended", None),
+        (Err(error), _) => failure(error),
+    }
+}
+
+fn failure(error: &CallError) -> (&'static str, Option<String>) {
+    match error {
+        CallError::Limit { kind, .. } => ("limit", Some(kind.to_string())),
+        CallError::Trap { .. } => ("trap", None),
+        CallError::Cancelled => ("cancelled", None),
+        CallError::Denied(_) => ("refused", Some("grant".into())),
+        CallError::Busy { .. } | CallError::MemoryBusy { .. } => ("refused", Some("busy".into())),
+        _ => ("failed", None),
+    }
+}
+
+fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
+    let refused = |reason: &str| ("refused", Some(reason.to_owned()));
+    match error {
+        ToolboxError::Call(error) => failure(error),
+        ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
+            refused("trust")
+        }
+        ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
+        ToolboxError::NotGranted { .. } => refused("grant"),
+        ToolboxError::NotApproved { .. } => refused("approval"),
+        ToolboxError::Arguments { .. } => refused("arguments"),
+        ToolboxError::Declined { .. } => refused("declined"),
+        ToolboxError::TooDeep { .. } => refused("depth"),
+        ToolboxError::State(_) => refused("state"),
+        ToolboxError::Counts(_) => refused("counts"),
+        ToolboxError::Audit(_) => refused("audit"),
+        _ => ("failed", None),
     }
 }

@@ -10,19 +10,19 @@ use kitbag_policy::{ClassRule, StorageRefusal};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::prepare::text;
+use super::ask::may_answer;
 use crate::approval::{self, Settled};
-use crate::context::{CallContext, may_answer};
+use crate::context::CallContext;
 use crate::deadline::Deadline;
-use crate::error::ToolboxError;
+use crate::ended::{Completed, Marks, Prepared, Suspended};
+use crate::error::{Cut, ToolboxError};
 use crate::inner;
-use crate::invocation::{Completed, Cut, Prepared, Suspended};
-use crate::marks::{self, Marks};
+use crate::json;
+use crate::marks;
 use crate::native::{NativeCall, NativeTool};
-use crate::script;
+use crate::registry::{Inner, Toolbox};
 use crate::temporary::Temporary;
 use crate::tool::Tool;
-use crate::{Inner, Toolbox};
 
 /// How many questions a tool may ask for one call; for each it is run again.
 const QUESTIONS: usize = 100;
@@ -73,12 +73,12 @@ pub(super) async fn run(
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
                 None => {
-                    call.call.answers = text(&call.answers);
+                    call.call.answers = json::text(&call.answers);
                     toolbox.host().call(component, &call.call, context).await
                 }
                 Some(callable) => {
                     let own = call.inner.get_or_insert_default().take_answers(&call.answers);
-                    call.call.answers = text(&own);
+                    call.call.answers = json::text(&own);
                     let callable = callable.clone();
                     inner::run(toolbox, component, &mut call, &callable, outer).await?
                 }
@@ -173,7 +173,7 @@ pub(super) async fn run(
 fn toolset<'a>(inner: &'a Inner, tool: &Tool) -> Option<&'a str> {
     match &tool.source {
         ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.toolset),
-        ToolSource::Script(_) => Some(script::interpreter(inner).ok()?.toolset),
+        ToolSource::Script(_) => Some(inner.interpreter().ok()?.toolset),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     }
 }

@@ -1,0 +1,72 @@
+//! Questions to the front end.
+
+use kitbag_config::Origin;
+use kitbag_contract::{AnswerError, ApprovalRequest, Question};
+
+use crate::approval;
+use crate::context::{FrontEnd, Reply};
+use crate::error::ToolboxError;
+
+/// Takes an answer of a front end's, asking again where it does not fit.
+///
+/// # Errors
+///
+/// [`ToolboxError::Answer`] where it asked often enough, [`ToolboxError::Declined`]
+/// where the person does not answer.
+pub(super) async fn ask<F: FrontEnd>(
+    front_end: &mut F,
+    question: &Question,
+) -> Result<Asked<F::Refusal>, ToolboxError> {
+    let mut rejected = None;
+    for attempt in 1.. {
+        let reply = match front_end.ask(question, rejected.as_ref()).await {
+            Ok(reply) => reply,
+            Err(refusal) => return Ok(Asked::Refused(refusal)),
+        };
+        let answer = match reply {
+            Reply::Answer(answer) if may_answer(question, &answer.origin) => answer,
+            Reply::Declined | Reply::Dismissed if question.approval.is_some() => {
+                let no = ApprovalRequest::NO.into();
+                return Ok(Asked::Answered(approval::answered(&no, &Origin::Caller)));
+            }
+            Reply::NobodyToAsk if question.approval.is_some() => {
+                return Ok(Asked::Answered(approval::nobody()));
+            }
+            Reply::Answer(_) | Reply::Unanswered | Reply::NobodyToAsk => break,
+            Reply::Declined | Reply::Dismissed => {
+                return Err(ToolboxError::Declined {
+                    question: question.id.clone(),
+                    text: question.text.trim_end().to_owned(),
+                    is_dismissed: reply == Reply::Dismissed,
+                });
+            }
+        };
+        match question.answer_type.check(&answer.value) {
+            Ok(checked) if question.approval.is_some() => {
+                return Ok(Asked::Answered(approval::answered(&checked, &answer.origin)));
+            }
+            Ok(checked) => return Ok(Asked::Answered(checked)),
+            Err(source) if attempt >= F::ATTEMPTS => {
+                let (question, origin) = (question.id.clone(), answer.origin);
+                return Err(ToolboxError::Answer { question, origin, source });
+            }
+            Err(source) => rejected = Some(source),
+        }
+    }
+    Ok(Asked::Unanswered(rejected))
+}
+
+/// Whether an answer from there counts: a person's consent is not given by a model.
+pub(super) fn may_answer(question: &Question, origin: &Origin) -> bool {
+    !question.is_consent || *origin != Origin::Model
+}
+
+/// What came of a question to a front end.
+pub(super) enum Asked<R> {
+    /// An answer, in the form in which the tool gets it.
+    Answered(serde_json::Value),
+    /// No answer, and why the last one did not fit.
+    Unanswered(Option<AnswerError>),
+    /// The front end breaks the call off.
+    Refused(R),
+}
