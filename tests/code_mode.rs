@@ -242,8 +242,7 @@ fn a_script_makes_two_hundred_calls_and_a_workspace_lets_it_make_less() {
     let limit = |calls: u32| {
         format!(
             "{calls} the call has made {calls} calls of other tools, its limit `tool_calls`\n\
-             [{} calls of tools: <time>, <size>]",
-            calls + 1
+             [{calls} calls of tools: <time>, <size>]"
         )
     };
     check(&workspace, code, &limit(200));

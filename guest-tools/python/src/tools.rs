@@ -86,17 +86,16 @@ impl Tools {
 
     /// Makes a call and waits for its end.
     pub(crate) fn call(&mut self, name: &str, call: &FunctionCall) -> CallResult {
-        let (alias, arguments) = self.arguments(name, call)?;
+        let pending = self.begin(name, call)?;
         let begun = Instant::now();
-        let answer = tools::call_json(&alias, &arguments);
+        let answer = pending.finish();
         self.spent.waited += begun.elapsed();
         self.take(answer)
     }
 
     /// Starts a call, which [`finish`](Self::finish) waits for.
     pub(crate) fn start(&mut self, name: &str, call: &FunctionCall) -> Result<(), MontyException> {
-        let (alias, arguments) = self.arguments(name, call)?;
-        let pending = tools::start_json(&alias, &arguments).map_err(failed)?;
+        let pending = self.begin(name, call)?;
         self.pending.insert(call.call_id, pending);
         Ok(())
     }
@@ -121,6 +120,15 @@ impl Tools {
     pub(crate) fn end(mut self) -> Spent {
         self.spent.dropped = self.pending.len();
         self.spent
+    }
+
+    /// Starts a call. One that is not made does not count: beyond the limit, say.
+    fn begin(&mut self, name: &str, call: &FunctionCall) -> Result<Pending, MontyException> {
+        let (alias, arguments) = self.arguments(name, call)?;
+        let pending = tools::start_json(&alias, &arguments).map_err(failed)?;
+        self.spent.calls += 1;
+        self.spent.bytes += arguments.len() as u64;
+        Ok(pending)
     }
 
     fn take(&mut self, answer: Result<Answer, ErrorInfo>) -> CallResult {
@@ -164,10 +172,7 @@ impl Tools {
                 "{name}() takes {by_position}, and {given} were given; the others go by their names"
             )));
         };
-        let arguments = written(name, names, call)?;
-        self.spent.calls += 1;
-        self.spent.bytes += arguments.len() as u64;
-        Ok((alias, arguments))
+        Ok((alias, written(name, names, call)?))
     }
 }
 
