@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
@@ -215,10 +214,15 @@ fn a_process_that_is_killed_at_any_moment_leaves_a_log_that_verifies_with_each_a
         // The first is waited for, so that the others come one after the other without a start.
         server.call("calculate", json!({ "expression": "1" }));
         answered += 1;
+        let size = || fs::metadata(file(&workspace)).unwrap().len();
+        let begun = size();
         for _ in 0..40 {
             server.send("tools/call", arguments.clone());
         }
-        std::thread::sleep(Duration::from_micros(700 * round));
+        // Of the forty lines, a dozen at most.
+        while size() <= begun + 200 * round {
+            std::thread::yield_now();
+        }
         server.kill();
         let verified = verify(&workspace);
         let lines = verified["lines"].as_u64().unwrap();
