@@ -12,6 +12,8 @@ use html5ever::{QualName, local_name, ns};
 use markup5ever_rcdom::{Handle, Node, NodeData, RcDom};
 use url::Url;
 
+use crate::tree::parent;
+
 /// What a page is about.
 pub(crate) struct Content {
     /// The element that holds it.
@@ -46,6 +48,77 @@ const SURROUNDINGS: [&str; 18] = [
     "advertisement",
     "share",
     "skip-link",
+];
+
+/// What `htmd` does not join with what follows: blocks and links.
+const UNJOINED: [&str; 67] = [
+    "a",
+    "address",
+    "article",
+    "aside",
+    "base",
+    "basefont",
+    "blockquote",
+    "body",
+    "caption",
+    "center",
+    "col",
+    "colgroup",
+    "dd",
+    "details",
+    "dialog",
+    "dir",
+    "div",
+    "dl",
+    "dt",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "frame",
+    "frameset",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "header",
+    "hr",
+    "html",
+    "iframe",
+    "legend",
+    "li",
+    "link",
+    "main",
+    "menu",
+    "menuitem",
+    "nav",
+    "noframes",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "param",
+    "pre",
+    "script",
+    "search",
+    "section",
+    "style",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "textarea",
+    "tfoot",
+    "th",
+    "thead",
+    "title",
+    "tr",
+    "track",
+    "ul",
 ];
 
 /// Selects the content of a page, cleans it and makes its links absolute.
@@ -190,9 +263,10 @@ fn is_surrounding(node: &Handle) -> bool {
         })
 }
 
-/// Makes links absolute, and code of what is preformatted.
+/// Makes links absolute, code of what is preformatted, and one of what is alike.
 fn finish(root: &Handle, base: Option<&Url>) {
     for node in elements(root) {
+        join(&node);
         let NodeData::Element { name, attrs, .. } = &node.data else { continue };
         match &*name.local {
             "a" | "img" => {
@@ -239,6 +313,53 @@ fn fence(pre: &Handle) {
     pre.children.borrow_mut().push(code);
 }
 
+/// Joins children that follow each other and are alike but for their text. `htmd` would do
+/// that, for each of them anew with all that follow; nothing is left for it.
+fn join(parent: &Handle) {
+    // Of its children `htmd` joins none.
+    if is(parent, "ol") {
+        return;
+    }
+    let mut children = parent.children.borrow_mut();
+    let mut joined: Vec<Handle> = Vec::with_capacity(children.len());
+    for child in children.drain(..) {
+        if !joined.last().is_some_and(|before| takes_text(before, &child)) {
+            joined.push(child);
+        }
+    }
+    *children = joined;
+}
+
+/// Adds the text of an element to that of the one before, where they are alike and hold
+/// nothing else. The rule is that of `htmd`.
+fn takes_text(before: &Handle, node: &Handle) -> bool {
+    let NodeData::Element { name, attrs, .. } = &before.data else { return false };
+    let NodeData::Element { name: other, attrs: others, .. } = &node.data else { return false };
+    let are_alike = name == other
+        || matches!(
+            (&*name.local, &*other.local),
+            ("i", "em") | ("em", "i") | ("b", "strong") | ("strong", "b")
+        );
+    if !are_alike || attrs != others || UNJOINED.contains(&&*name.local) {
+        return false;
+    }
+    let (Some(text), Some(more)) = (only_text(before), only_text(node)) else { return false };
+    let (NodeData::Text { contents }, NodeData::Text { contents: more }) = (&text.data, &more.data)
+    else {
+        return false;
+    };
+    contents.borrow_mut().push_tendril(&more.borrow());
+    true
+}
+
+/// The text that is all that a node holds.
+fn only_text(node: &Handle) -> Option<Handle> {
+    match &**node.children.borrow() {
+        [only] if matches!(only.data, NodeData::Text { .. }) => Some(only.clone()),
+        _ => None,
+    }
+}
+
 pub(crate) fn is(node: &Handle, tag: &str) -> bool {
     matches!(&node.data, NodeData::Element { name, .. } if &*name.local == tag)
 }
@@ -250,12 +371,7 @@ pub(crate) fn attribute(node: &Handle, key: &str) -> Option<String> {
 }
 
 pub(crate) fn ancestors(node: &Handle) -> impl Iterator<Item = Handle> {
-    let above = |node: &Handle| {
-        let parent = node.parent.take();
-        node.parent.set(parent.clone());
-        parent.and_then(|parent| parent.upgrade())
-    };
-    std::iter::successors(above(node), move |node| above(node))
+    std::iter::successors(parent(node), parent)
 }
 
 /// The text below a node, as far as it tells whether there is some.

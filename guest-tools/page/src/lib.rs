@@ -1,13 +1,20 @@
 //! HTML pages as Markdown, for the tools that read them: `parse` makes a bounded tree of
 //! the page, `content` finds what the page is about, and the crate `htmd` writes that as
 //! Markdown.
+//!
+//! A page is anything that a server on the web answers. What takes these crates time that grows
+//! with the square of it is kept from them.
 
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod content;
 mod image;
 mod parse;
 mod table;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use std::io::{self, Read, Seek};
 

@@ -3,7 +3,8 @@
 //! The tree is built by `html5ever` as browsers do it, which mends what is broken. Between
 //! its tokenizer and its tree builder stands a filter, which leaves out what no Markdown has:
 //! scripts, styles, comments and most attributes. It also leaves out the tags of what lies too
-//! deep, and keeps their text.
+//! deep, and keeps their text. `attributes` stands before the tokenizer, and the tree is that
+//! of `tree`, so that all of it takes time in proportion to the page.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,7 +21,9 @@ use html5ever::{LocalName, TokenizerResult, local_name};
 use kitbag_sdk::ErrorInfo;
 use markup5ever_rcdom::{Handle, RcDom};
 
+use crate::attributes::{Attributes, MOST_ATTRIBUTES};
 use crate::content::hides;
+use crate::tree::Tree;
 
 /// How deep elements may lie in each other. Pages have up to a hundred; writing one level as
 /// Markdown takes some stack.
@@ -37,7 +40,7 @@ const HEAD_BYTES: usize = 4 << 10;
 
 /// Makes a tree of a page that is text.
 pub(crate) fn text(text: String) -> Result<RcDom, ErrorInfo> {
-    let parser = Parser::new();
+    let mut parser = Parser::new();
     parser.feed(text);
     match parser.nodes() > MOST_NODES {
         true => Err(too_many()),
@@ -77,7 +80,7 @@ pub(crate) fn read(
     let is_utf8 = validity.is_utf8();
     file.rewind().map_err(&failed)?;
     let mut decoder = encoding(&head, known, is_utf8).new_decoder();
-    let parser = Parser::new();
+    let mut parser = Parser::new();
     loop {
         let read = file.read(&mut chunk).map_err(&failed)?;
         parser.feed(decoded(&mut decoder, &chunk[..read], read == 0));
@@ -180,15 +183,17 @@ impl Validity {
 }
 
 struct Parser {
+    attributes: Attributes,
     tokenizer: Tokenizer<Filter>,
     input: BufferQueue,
 }
 
 impl Parser {
     fn new() -> Self {
-        let builder = TreeBuilder::new(RcDom::default(), TreeBuilderOpts::default());
+        let builder = TreeBuilder::new(Tree::default(), TreeBuilderOpts::default());
         let filter = Filter {
             builder,
+            has_token: Cell::new(false),
             depth: Cell::new(0),
             nodes: Cell::new(0),
             left_out: RefCell::default(),
@@ -196,15 +201,21 @@ impl Parser {
             is_option: Cell::new(false),
         };
         Self {
+            attributes: Attributes::new(MOST_ATTRIBUTES),
             tokenizer: Tokenizer::new(filter, TokenizerOpts::default()),
             input: BufferQueue::default(),
         }
     }
 
-    fn feed(&self, text: String) {
-        self.input.push_back(StrTendril::from(text));
-        // A script would run here.
-        while let TokenizerResult::Script(_) = self.tokenizer.feed(&self.input) {}
+    fn feed(&mut self, text: String) {
+        let Self { attributes, tokenizer, input } = self;
+        attributes.pass(&StrTendril::from(text), |text| {
+            tokenizer.sink.has_token.set(false);
+            input.push_back(text);
+            // A script would run here.
+            while let TokenizerResult::Script(_) = tokenizer.feed(input) {}
+            tokenizer.sink.has_token.get()
+        });
     }
 
     /// How many elements and texts there are so far.
@@ -221,8 +232,10 @@ impl Parser {
 
 /// Stands between the tokenizer and the tree builder.
 struct Filter {
-    builder: TreeBuilder<Handle, RcDom>,
-    /// How many elements are open, at least where it is `MOST_DEPTH`.
+    builder: TreeBuilder<Handle, Tree>,
+    /// Whether the tokenizer has made something of what it got last.
+    has_token: Cell<bool>,
+    /// As many elements are open at most, but for those that the tree builder adds.
     depth: Cell<usize>,
     nodes: Cell<usize>,
     /// How many elements of a name are left out, so that their end tags are too.
@@ -237,8 +250,12 @@ impl TokenSink for Filter {
     type Handle = Handle;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Handle> {
+        if let Token::ParseError(_) = token {
+            return TokenSinkResult::Continue;
+        }
+        self.has_token.set(true);
         match token {
-            Token::CommentToken(_) | Token::ParseError(_) => TokenSinkResult::Continue,
+            Token::CommentToken(_) => TokenSinkResult::Continue,
             Token::CharacterTokens(_) if self.is_silent.get() || self.is_option.get() => {
                 TokenSinkResult::Continue
             }
@@ -323,7 +340,8 @@ impl Filter {
 
     fn takes_start(&self, tag: &Tag) -> bool {
         if self.depth.get() >= MOST_DEPTH {
-            // Elements end without a tag, too: count those that are open.
+            // Which elements an end tag ends, and which end without one, the tree builder
+            // knows: count those that are open.
             let count = Count(Cell::new(0));
             self.builder.trace_handles(&count);
             self.depth.set(count.0.get());
@@ -338,12 +356,13 @@ impl Filter {
 
     fn takes_end(&self, tag: &Tag) -> bool {
         let mut left_out = self.left_out.borrow_mut();
-        if let Some(count) = left_out.get_mut(&tag.name).filter(|count| **count > 0) {
-            *count -= 1;
-            return false;
+        match left_out.get_mut(&tag.name).filter(|count| **count > 0) {
+            Some(count) => {
+                *count -= 1;
+                false
+            }
+            None => true,
         }
-        self.depth.set(self.depth.get().saturating_sub(1));
-        true
     }
 }
 

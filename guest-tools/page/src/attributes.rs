@@ -1,0 +1,176 @@
+//! Bounds the attributes of a tag.
+//!
+//! The tokenizer of `html5ever` compares each attribute with all before it in its tag, so that
+//! a page of one tag would take hours. What follows the first attributes of a tag is not given
+//! to it. [`Attributes`] finds them as the tokenizer does. It does not know where the tokenizer
+//! is in a script or in other text: what it takes for a tag or a comment there is none as soon
+//! as the tokenizer makes something of its beginning.
+
+use html5ever::tendril::StrTendril;
+
+/// The most attributes of a tag that are read.
+pub(crate) const MOST_ATTRIBUTES: usize = 256;
+
+/// Where in a page its reader is.
+pub(crate) struct Attributes {
+    most: usize,
+    state: State,
+    /// How many attributes the tag has so far.
+    count: usize,
+    /// Whether the rest of the tag is left out.
+    skips: bool,
+    /// Whether the tokenizer has made something of what was given to it since the tag began:
+    /// then it is none.
+    is_over: bool,
+}
+
+/// The states of the tokenizer in a tag.
+#[derive(Clone, Copy)]
+enum State {
+    Text,
+    /// After `<`.
+    Open,
+    /// After `</`.
+    EndOpen,
+    /// After `<!`, `<?` and the like. Where it ends, the tokenizer tells.
+    Comment,
+    Name,
+    /// Where an attribute may begin.
+    Between,
+    Attribute,
+    /// After the name of an attribute and a space.
+    AfterAttribute,
+    /// After `=`.
+    Equals,
+    Unquoted,
+    Quoted(u8),
+}
+
+impl Attributes {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, state: State::Text, count: 0, skips: false, is_over: false }
+    }
+
+    /// Gives a piece of a page to the tokenizer, but for attributes that are too many. `give`
+    /// tells whether the tokenizer has made something of what it got.
+    pub(crate) fn pass(&mut self, text: &StrTendril, give: impl Fn(StrTendril) -> bool) {
+        let mut piece = Piece { text, given: 0, tag: 0, give };
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            if matches!(self.state, State::Text) {
+                let Some(next) = bytes[at..].iter().position(|byte| *byte == b'<') else { break };
+                at += next;
+            }
+            self.step(bytes[at], at, &mut piece);
+            at += 1;
+        }
+        match self.skips {
+            true => {}
+            false => self.is_over |= piece.give_to(bytes.len()),
+        }
+    }
+
+    fn step(&mut self, byte: u8, at: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) {
+        use State::{
+            AfterAttribute, Attribute, Between, Comment, EndOpen, Equals, Name, Open, Quoted, Text,
+            Unquoted,
+        };
+        self.state = match (self.state, byte) {
+            (Text | Open, b'<') => return self.begin(at, piece),
+            // It would be an attribute.
+            (Between | AfterAttribute, b'<') if self.is_none(at, piece) => {
+                return self.begin(at, piece);
+            }
+            (EndOpen | Comment | Name | Attribute | Equals | Unquoted | Quoted(_), b'<')
+                if self.is_none(at + 1, piece) =>
+            {
+                return self.begin(at, piece);
+            }
+            (Open, b'/') => EndOpen,
+            (Open | EndOpen, byte) if byte.is_ascii_alphabetic() => Name,
+            (Open, b'!' | b'?') => Comment,
+            (EndOpen, b'>') => Text,
+            (EndOpen, _) => Comment,
+            (Comment, b'>') if self.is_none(at + 1, piece) => Text,
+            (Comment, _) => Comment,
+            (Text | Open, _) => Text,
+            (Quoted(quote), byte) if byte == quote => Between,
+            (Quoted(_), b'>') if self.is_none(at + 1, piece) => Text,
+            (Quoted(quote), _) => Quoted(quote),
+            (_, b'>') => {
+                if self.skips {
+                    piece.given = at;
+                    self.skips = false;
+                }
+                Text
+            }
+            (Equals, b'"' | b'\'') => Quoted(byte),
+            (Equals, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => Equals,
+            (Equals, _) => Unquoted,
+            (Attribute, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => AfterAttribute,
+            (AfterAttribute, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => AfterAttribute,
+            (_, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => Between,
+            (Unquoted, _) => Unquoted,
+            (_, b'/') => Between,
+            (Attribute | AfterAttribute, b'=') => Equals,
+            (Between | AfterAttribute, _) => {
+                self.count += 1;
+                if self.count > self.most && !self.skips {
+                    self.skips = !self.is_none(at, piece);
+                }
+                match self.count > self.most && !self.skips {
+                    true => Text,
+                    false => Attribute,
+                }
+            }
+            (Name | Attribute, _) => self.state,
+        };
+    }
+
+    /// At the `<` of what may be a tag.
+    fn begin(&mut self, at: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) {
+        piece.tag = at + 1;
+        self.state = State::Open;
+        self.count = 0;
+        self.is_over = false;
+    }
+
+    /// Whether what seemed to be a tag is none, by what the tokenizer makes of it up to here.
+    fn is_none(&mut self, end: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) -> bool {
+        if !self.skips {
+            self.is_over |= piece.give_to(end);
+        }
+        self.is_over
+    }
+}
+
+/// A piece of a page that is given to the tokenizer.
+struct Piece<'a, G> {
+    text: &'a StrTendril,
+    /// How much of it was given.
+    given: usize,
+    /// What follows the `<` of the last tag, 0 where that was before. With the `<` the tokenizer
+    /// makes text of an `&` that is before it.
+    tag: usize,
+    give: G,
+}
+
+impl<G: Fn(StrTendril) -> bool> Piece<'_, G> {
+    /// Gives what comes up to here; whether the tokenizer has made something of the last tag.
+    fn give_to(&mut self, end: usize) -> bool {
+        if self.given < self.tag {
+            self.give(self.tag);
+        }
+        self.give(end)
+    }
+
+    fn give(&mut self, end: usize) -> bool {
+        if self.given == end {
+            return false;
+        }
+        let part = self.text.subtendril(self.given as u32, (end - self.given) as u32);
+        self.given = end;
+        (self.give)(part)
+    }
+}

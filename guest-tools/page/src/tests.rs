@@ -1,0 +1,199 @@
+//! Pages that are made to take long, and what is kept from the crates below for that.
+//!
+//! Each page is so large that it would take many minutes, if its time grew with its square.
+
+use std::cell::{Cell, RefCell};
+
+use htmd::HtmlToMarkdown;
+use html5ever::TokenizerResult;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{
+    BufferQueue, Tag, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use markup5ever_rcdom::{Handle, NodeData};
+use proptest::prelude::*;
+
+use crate::Page;
+use crate::attributes::Attributes;
+use crate::tree::Tree;
+
+fn markdown(page: impl Into<String>) -> String {
+    Page::parse(page.into()).unwrap().markdown(None, true)
+}
+
+#[test]
+fn a_tag_has_a_million_attributes() {
+    let many: String = (0..1_000_000).map(|number| format!("a{number} ")).collect();
+    assert_eq!(markdown(format!("<p><a href=b {many}>c</a> d")), "[c](b) d");
+    assert_eq!(markdown(format!("<p>c</p {many}>d")), "c\n\nd");
+}
+
+#[test]
+fn what_looks_like_a_tag_hides_none() {
+    let many: String = (0..300).map(|number| format!("a{number} ")).collect();
+    let check = |page: String, expected: &str| assert_eq!(markdown(page), expected);
+    check(format!("c<b {many}='>'>d</b>"), "c**d**");
+    check(format!("<!-- <a {many} -->c"), "c");
+    check(format!("<script><a {many}</script>c"), "c");
+    check(format!("c<!-- <a b=\"--><b {many}>d</b>"), "c**d**");
+    check(format!("c<script><a b=\"</script {many}>d"), "cd");
+}
+
+#[test]
+fn end_tags_of_nothing_do_not_make_a_page_deep() {
+    for tag in ["<div></x>", "<b></x></x>", "<p><font color=1></x></x></p>", "<a><b><div></x></a>"]
+    {
+        let page = format!("<p>before</p>{}deep", tag.repeat(20_000));
+        let markdown = markdown(page);
+        assert!(markdown.starts_with("before") && markdown.contains("deep"), "{tag}");
+    }
+}
+
+#[test]
+fn what_may_not_lie_in_a_table_is_put_before_it() {
+    let page = format!("<table>{}<tr><th>b<th>c", "a<hr>".repeat(300_000));
+    let before = "a\n\n- - -\n\n".repeat(300_000);
+    assert!(markdown(page) == format!("{before}| b | c |\n| --- | --- |"));
+}
+
+#[test]
+fn elements_that_are_alike_are_joined() {
+    let many = 200_000;
+    let check = |one: &str, expected: String| assert!(markdown(one.repeat(many)) == expected);
+    check("<b>a</b>", format!("**{}**", "a".repeat(many)));
+    check("<q>a</q>", "a".repeat(many));
+}
+
+/// The names of elements, some of which HTML does not have.
+const NAMES: &str = "a abbr acronym address article aside b bdi bdo big blink blockquote center \
+    cite code data dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 \
+    h2 h6 header hgroup i ins kbd label legend li main mark math menu nav nobr ol p pre q rp rt \
+    ruby s samp search section small span strike strong sub summary sup time tt u ul var x-y";
+
+#[test]
+fn htmd_joins_the_same() {
+    let children = |node: &Handle| node.children.borrow().len();
+    for name in NAMES.split_whitespace() {
+        for (one, other) in [(name, name), (name, "em"), ("strong", name)] {
+            let page = format!("<{one}>1</{one}><{other}>2</{other}>");
+            let body = |tree: &Handle| {
+                let html = tree.children.borrow()[0].clone();
+                let body = html.children.borrow()[1].clone();
+                assert!(matches!(&body.data, NodeData::Element { name, .. }
+                    if &*name.local == "body"));
+                body
+            };
+            let converter = HtmlToMarkdown::new();
+            let theirs = converter.html_to_tree(&page).unwrap();
+            converter.tree_to_markdown(&theirs);
+            let Page(ours) = Page::parse(page.clone()).unwrap();
+            crate::content::select(&ours, None, false);
+            assert_eq!(children(&body(&ours.document)), children(&body(&theirs)), "{page}");
+        }
+    }
+}
+
+/// A sink that keeps the tags and the text it gets.
+struct Recorder {
+    builder: TreeBuilder<Handle, Tree>,
+    has_token: Cell<bool>,
+    tags: RefCell<Vec<Tag>>,
+    text: RefCell<String>,
+}
+
+impl TokenSink for Recorder {
+    type Handle = Handle;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Handle> {
+        match &token {
+            Token::ParseError(_) => return TokenSinkResult::Continue,
+            Token::TagToken(tag) => self.tags.borrow_mut().push(tag.clone()),
+            Token::CharacterTokens(text) => self.text.borrow_mut().push_str(text),
+            _ => {}
+        }
+        self.has_token.set(true);
+        self.builder.process_token(token, line)
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// The tags and the text of a page that comes in pieces, with at most so many attributes.
+fn tokens(pieces: &[&str], most: usize) -> (Vec<Tag>, String) {
+    let tokenizer = Tokenizer::new(
+        Recorder {
+            builder: TreeBuilder::new(Tree::default(), TreeBuilderOpts::default()),
+            has_token: Cell::default(),
+            tags: RefCell::default(),
+            text: RefCell::default(),
+        },
+        TokenizerOpts::default(),
+    );
+    let (mut attributes, input) = (Attributes::new(most), BufferQueue::default());
+    for piece in pieces {
+        attributes.pass(&StrTendril::from(*piece), |text| {
+            tokenizer.sink.has_token.set(false);
+            input.push_back(text);
+            while let TokenizerResult::Script(_) = tokenizer.feed(&input) {}
+            tokenizer.sink.has_token.get()
+        });
+    }
+    tokenizer.end();
+    let Recorder { tags, text, .. } = tokenizer.sink;
+    (tags.into_inner(), text.into_inner())
+}
+
+const IN_TAGS: [&str; 18] = [
+    "<a ", "</a ", "<", "</", ">", "b", "c ", "=", " = ", "\"", "'", "/", "\n", "\r", "&", "&amp",
+    "\0", "é",
+];
+
+const AROUND_TAGS: [&str; 9] = [
+    "<script>",
+    "</script",
+    "<title>",
+    "</title ",
+    "<textarea ",
+    "<style",
+    "<plaintext>",
+    "<body ",
+    "-->",
+];
+
+const COMMENTS: [&str; 5] = ["<!--", "--!>", "<!", "<?", "--"];
+
+const FOREIGN: [&str; 4] = ["<svg>", "<math ", "<![CDATA[", "]]>"];
+
+fn pieces(of: &[&[&'static str]]) -> impl Strategy<Value = Vec<&'static str>> {
+    let all: Vec<&str> = of.concat();
+    prop::collection::vec(prop::sample::select(all), 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_tag_has_more_attributes(pieces in pieces(&[&IN_TAGS, &AROUND_TAGS, &COMMENTS, &FOREIGN])) {
+        for pieces in [&*pieces, &[&*pieces.concat()]] {
+            let (tags, _) = tokens(pieces, 2);
+            prop_assert!(tags.iter().all(|tag| tag.attrs.len() <= 2), "{tags:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_keeps_all_but_attributes(pieces in pieces(&[&IN_TAGS, &AROUND_TAGS, &COMMENTS])) {
+        for pieces in [&*pieces, &[&*pieces.concat()]] {
+            let (tags, text) = tokens(pieces, 2);
+            let (all, all_text) = tokens(pieces, usize::MAX);
+            prop_assert_eq!(text, all_text);
+            prop_assert_eq!(tags.len(), all.len());
+            for (tag, all) in tags.iter().zip(&all) {
+                prop_assert_eq!((tag.kind, &tag.name), (all.kind, &all.name));
+                prop_assert!(all.attrs.starts_with(&tag.attrs));
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the tree builder of `html5ever` builds: a tree of `markup5ever_rcdom`, which `htmd`
+//! reads.
+//!
+//! `RcDom` looks for a node among its siblings from the first on. What lies in a table and may
+//! not is put before it one by one, behind all that were put there. So this looks from the last
+//! on, near which the tree builder works. It keeps no errors either.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode};
+use html5ever::tendril::StrTendril;
+use html5ever::tree_builder::TreeSink;
+use html5ever::{Attribute, ExpandedName, QualName};
+use markup5ever_rcdom::{Handle, Node, NodeData, RcDom};
+
+/// A tree that is being built.
+#[derive(Default)]
+pub(crate) struct Tree(RcDom);
+
+impl TreeSink for Tree {
+    type Handle = Handle;
+    type Output = RcDom;
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+        if let NodeOrText::AppendNode(node) = &child {
+            self.remove_from_parent(node);
+        }
+        let Some((parent, index)) = position(sibling) else { return };
+        let mut siblings = parent.children.borrow_mut();
+        let node = match child {
+            NodeOrText::AppendNode(node) => node,
+            NodeOrText::AppendText(text) => {
+                let before = index.checked_sub(1).map(|before| &siblings[before].data);
+                if let Some(NodeData::Text { contents }) = before {
+                    contents.borrow_mut().push_tendril(&text);
+                    return;
+                }
+                Node::new(NodeData::Text { contents: text.into() })
+            }
+        };
+        node.parent.set(Some(Rc::downgrade(&parent)));
+        siblings.insert(index, node);
+    }
+
+    fn append_based_on_parent_node(
+        &self,
+        element: &Handle,
+        previous: &Handle,
+        child: NodeOrText<Handle>,
+    ) {
+        match parent(element) {
+            Some(_) => self.append_before_sibling(element, child),
+            None => self.append(previous, child),
+        }
+    }
+
+    fn remove_from_parent(&self, target: &Handle) {
+        if let Some((parent, index)) = position(target) {
+            parent.children.borrow_mut().remove(index);
+            target.parent.set(None);
+        }
+    }
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn finish(self) -> RcDom {
+        self.0
+    }
+
+    fn get_document(&self) -> Handle {
+        self.0.get_document()
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+        self.0.elem_name(target)
+    }
+
+    fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        self.0.create_element(name, attrs, flags)
+    }
+
+    fn create_comment(&self, text: StrTendril) -> Handle {
+        self.0.create_comment(text)
+    }
+
+    fn create_pi(&self, target: StrTendril, data: StrTendril) -> Handle {
+        self.0.create_pi(target, data)
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        self.0.append(parent, child);
+    }
+
+    fn append_doctype_to_document(&self, name: StrTendril, public: StrTendril, system: StrTendril) {
+        self.0.append_doctype_to_document(name, public, system);
+    }
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        self.0.get_template_contents(target)
+    }
+
+    fn same_node(&self, one: &Handle, other: &Handle) -> bool {
+        self.0.same_node(one, other)
+    }
+
+    fn set_quirks_mode(&self, mode: QuirksMode) {
+        self.0.set_quirks_mode(mode);
+    }
+
+    fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
+        self.0.add_attrs_if_missing(target, attrs);
+    }
+
+    fn reparent_children(&self, node: &Handle, parent: &Handle) {
+        self.0.reparent_children(node, parent);
+    }
+
+    fn is_mathml_annotation_xml_integration_point(&self, target: &Handle) -> bool {
+        self.0.is_mathml_annotation_xml_integration_point(target)
+    }
+}
+
+/// The node in which a node lies.
+pub(crate) fn parent(node: &Handle) -> Option<Handle> {
+    let parent = node.parent.take();
+    node.parent.set(parent.clone());
+    parent.and_then(|parent| parent.upgrade())
+}
+
+/// The parent of a node and its place there.
+fn position(node: &Handle) -> Option<(Handle, usize)> {
+    let parent = parent(node)?;
+    let index = parent.children.borrow().iter().rposition(|child| Rc::ptr_eq(child, node))?;
+    Some((parent, index))
+}
