@@ -40,9 +40,9 @@ const HEAD_BYTES: usize = 4 << 10;
 
 /// Makes a tree of a page that is text.
 pub(crate) fn text(text: String) -> Result<RcDom, ErrorInfo> {
-    let mut parser = Parser::new();
+    let mut parser = Parser::new(MOST_NODES);
     parser.feed(text);
-    match parser.nodes() > MOST_NODES {
+    match parser.is_full() {
         true => Err(too_many()),
         false => Ok(parser.finish()),
     }
@@ -80,11 +80,11 @@ pub(crate) fn read(
     let is_utf8 = validity.is_utf8();
     file.rewind().map_err(&failed)?;
     let mut decoder = encoding(&head, known, is_utf8).new_decoder();
-    let mut parser = Parser::new();
+    let mut parser = Parser::new(most_nodes.unwrap_or(MOST_NODES));
     loop {
         let read = file.read(&mut chunk).map_err(&failed)?;
         parser.feed(decoded(&mut decoder, &chunk[..read], read == 0));
-        let is_full = parser.nodes() > most_nodes.unwrap_or(MOST_NODES);
+        let is_full = parser.is_full();
         if read == 0 || is_full {
             return Ok((parser.finish(), !is_full));
         }
@@ -189,12 +189,13 @@ struct Parser {
 }
 
 impl Parser {
-    fn new() -> Self {
+    fn new(most_nodes: usize) -> Self {
         let builder = TreeBuilder::new(Tree::default(), TreeBuilderOpts::default());
         let filter = Filter {
             builder,
             has_token: Cell::new(false),
             depth: Cell::new(0),
+            most_nodes,
             nodes: Cell::new(0),
             left_out: RefCell::default(),
             is_silent: Cell::new(false),
@@ -218,9 +219,9 @@ impl Parser {
         });
     }
 
-    /// How many elements and texts there are so far.
-    fn nodes(&self) -> usize {
-        self.tokenizer.sink.nodes.get()
+    /// Whether the page has more elements and texts than it may have.
+    fn is_full(&self) -> bool {
+        self.tokenizer.sink.is_full()
     }
 
     fn finish(self) -> RcDom {
@@ -237,6 +238,8 @@ struct Filter {
     has_token: Cell<bool>,
     /// As many elements are open at most, but for those that the tree builder adds.
     depth: Cell<usize>,
+    most_nodes: usize,
+    /// How many elements and texts the page has so far.
     nodes: Cell<usize>,
     /// How many elements of a name are left out, so that their end tags are too.
     left_out: RefCell<HashMap<LocalName, usize>>,
@@ -256,6 +259,7 @@ impl TokenSink for Filter {
         self.has_token.set(true);
         match token {
             Token::CommentToken(_) => TokenSinkResult::Continue,
+            _ if self.is_full() => TokenSinkResult::Continue,
             Token::CharacterTokens(_) if self.is_silent.get() || self.is_option.get() => {
                 TokenSinkResult::Continue
             }
@@ -281,6 +285,11 @@ impl TokenSink for Filter {
 }
 
 impl Filter {
+    /// Whether the page has more elements and texts than it may have: the rest is left out.
+    fn is_full(&self) -> bool {
+        self.nodes.get().max(self.builder.sink.elements()) > self.most_nodes
+    }
+
     /// Whether a tag goes into the tree.
     fn takes(&self, tag: &mut Tag) -> bool {
         let name = &*tag.name;

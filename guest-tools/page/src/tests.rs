@@ -51,6 +51,13 @@ fn end_tags_of_nothing_do_not_make_a_page_deep() {
 }
 
 #[test]
+fn elements_that_the_tree_builder_adds_are_counted() {
+    let styles: String = (0..100).map(|number| format!("<b title={number}>")).collect();
+    let page = format!("<p>{styles}</p>{}", "<p>a</p>".repeat(20_000));
+    assert_eq!(Page::parse(page).err(), Some(crate::parse::too_many()));
+}
+
+#[test]
 fn what_may_not_lie_in_a_table_is_put_before_it() {
     let page = format!("<table>{}<tr><th>b<th>c", "a<hr>".repeat(300_000));
     let before = "a\n\n- - -\n\n".repeat(300_000);

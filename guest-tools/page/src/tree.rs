@@ -6,6 +6,7 @@
 //! on, near which the tree builder works. It keeps no errors either.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode};
@@ -16,7 +17,18 @@ use markup5ever_rcdom::{Handle, Node, NodeData, RcDom};
 
 /// A tree that is being built.
 #[derive(Default)]
-pub(crate) struct Tree(RcDom);
+pub(crate) struct Tree {
+    tree: RcDom,
+    elements: Cell<usize>,
+}
+
+impl Tree {
+    /// How many elements were made, also by the tree builder itself: where a paragraph begins
+    /// it makes those of its style anew.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements.get()
+    }
+}
 
 impl TreeSink for Tree {
     type Handle = Handle;
@@ -66,59 +78,60 @@ impl TreeSink for Tree {
     fn parse_error(&self, _: Cow<'static, str>) {}
 
     fn finish(self) -> RcDom {
-        self.0
+        self.tree
     }
 
     fn get_document(&self) -> Handle {
-        self.0.get_document()
+        self.tree.get_document()
     }
 
     fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
-        self.0.elem_name(target)
+        self.tree.elem_name(target)
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, flags: ElementFlags) -> Handle {
-        self.0.create_element(name, attrs, flags)
+        self.elements.set(self.elements.get() + 1);
+        self.tree.create_element(name, attrs, flags)
     }
 
     fn create_comment(&self, text: StrTendril) -> Handle {
-        self.0.create_comment(text)
+        self.tree.create_comment(text)
     }
 
     fn create_pi(&self, target: StrTendril, data: StrTendril) -> Handle {
-        self.0.create_pi(target, data)
+        self.tree.create_pi(target, data)
     }
 
     fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
-        self.0.append(parent, child);
+        self.tree.append(parent, child);
     }
 
     fn append_doctype_to_document(&self, name: StrTendril, public: StrTendril, system: StrTendril) {
-        self.0.append_doctype_to_document(name, public, system);
+        self.tree.append_doctype_to_document(name, public, system);
     }
 
     fn get_template_contents(&self, target: &Handle) -> Handle {
-        self.0.get_template_contents(target)
+        self.tree.get_template_contents(target)
     }
 
     fn same_node(&self, one: &Handle, other: &Handle) -> bool {
-        self.0.same_node(one, other)
+        self.tree.same_node(one, other)
     }
 
     fn set_quirks_mode(&self, mode: QuirksMode) {
-        self.0.set_quirks_mode(mode);
+        self.tree.set_quirks_mode(mode);
     }
 
     fn add_attrs_if_missing(&self, target: &Handle, attrs: Vec<Attribute>) {
-        self.0.add_attrs_if_missing(target, attrs);
+        self.tree.add_attrs_if_missing(target, attrs);
     }
 
     fn reparent_children(&self, node: &Handle, parent: &Handle) {
-        self.0.reparent_children(node, parent);
+        self.tree.reparent_children(node, parent);
     }
 
     fn is_mathml_annotation_xml_integration_point(&self, target: &Handle) -> bool {
-        self.0.is_mathml_annotation_xml_integration_point(target)
+        self.tree.is_mathml_annotation_xml_integration_point(target)
     }
 }
 
