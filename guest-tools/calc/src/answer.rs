@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::budget::{Budget, MOST_BYTES, MOST_DIGITS, MOST_INEXACT_DIGITS, power_of_ten};
 use crate::evaluate::Evaluation;
+use crate::fail::Fail;
 use crate::interval::{Interval, Precise};
-use crate::number::{Context, Fail, Number};
+use crate::number::{Context, Number};
 
 /// How many digits of an exact result are written, where the caller asks for fewer.
 const EXACT_DIGITS: usize = 1_000;

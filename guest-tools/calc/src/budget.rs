@@ -4,7 +4,7 @@ use dashu_base::BitTest;
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
-use crate::number::{Fail, error};
+use crate::fail::{Fail, error};
 
 /// The most decimal digits of a whole number, of a numerator or of a denominator.
 pub(crate) const MOST_DIGITS: usize = 100_000;

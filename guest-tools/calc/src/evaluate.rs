@@ -4,9 +4,10 @@
 //! `* / // mod of`; `+ -`. So `-2^2` is -4 and `2^3^2` is 512.
 
 use crate::budget::MOST_DEPTH;
+use crate::fail::{Fail, error};
 use crate::functions;
 use crate::lexer::{Lexer, Token, quoted};
-use crate::number::{Context, Fail, Number, error};
+use crate::number::{Context, Number};
 
 /// A number, and whether it is written as a percentage alone: `10%`.
 struct Operand {

@@ -5,9 +5,10 @@ use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
 use crate::budget::{self, too_large};
+use crate::fail::{Fail, error, undecided};
 use crate::interval::Interval;
 use crate::lexer::quoted;
-use crate::number::{Context, Fail, Number, error, exact_root, undecided};
+use crate::number::{Context, Number, exact_root};
 
 /// Functions, with how many arguments they take.
 const FUNCTIONS: &[(&str, usize, usize)] = &[

@@ -9,7 +9,7 @@ use dashu_float::{ConstCache, DBig, Repr};
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
-use crate::number::{Fail, error, undecided};
+use crate::fail::{Fail, error, undecided};
 
 /// Numbers from `low` to `high`.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
 use crate::budget::{MOST_DIGITS, power_of_ten};
-use crate::number::{Fail, error};
+use crate::fail::{Fail, error};
 
 /// A word of an expression.
 #[derive(Clone, Debug, PartialEq)]

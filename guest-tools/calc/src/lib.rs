@@ -10,6 +10,7 @@
 mod answer;
 mod budget;
 mod evaluate;
+mod fail;
 mod functions;
 mod interval;
 mod lexer;

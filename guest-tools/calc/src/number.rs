@@ -5,24 +5,8 @@ use dashu_int::IBig;
 use dashu_ratio::RBig;
 
 use crate::budget::{self, Budget, MOST_BITS, MOST_DIGITS, checked};
+use crate::fail::{Fail, error, undecided};
 use crate::interval::{Interval, Precise};
-
-/// Why there is no result.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Fail {
-    /// The expression has none; the message says why.
-    Error(String),
-    /// More digits may decide it; the message is for when there are no more.
-    Undecided(String),
-}
-
-pub(crate) fn error<T>(message: impl Into<String>) -> Result<T, Fail> {
-    Err(Fail::Error(message.into()))
-}
-
-pub(crate) fn undecided<T>(message: impl Into<String>) -> Result<T, Fail> {
-    Err(Fail::Undecided(message.into()))
-}
 
 /// A number.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::host::{Content, Media, emit};
 use kitbag_workspace::{cut, decode, looks_binary, quoted};
 
+use crate::arguments::{Arguments, Format, Method};
 use crate::request::Request;
 use crate::response::{Body, Response};
-use crate::{Arguments, Format, Method};
 
 /// How many elements and texts of a page are read: a call has 64 MiB of memory.
 const MOST_NODES: usize = 200_000;

@@ -1,11 +1,12 @@
 //! The tool `fetch`: one request, GET or HEAD, and its response as a model reads it.
 //!
-//! `request` is what is asked, `response` what came back, and `content` makes text or an
+//! `arguments` are those of a call, `request` is what is asked, `response` what came back, and `content` makes text or an
 //! image of it. `network` sends the request over `wasi:http`; where it may go is the host's to
 //! decide.
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod content;
 #[cfg(target_family = "wasm")]
 mod network;
@@ -15,8 +16,8 @@ mod response;
 mod tests;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
-use serde::Deserialize;
 
+use crate::arguments::{Arguments, max_bytes};
 use crate::request::Request;
 use crate::response::Response;
 
@@ -24,55 +25,6 @@ use crate::response::Response;
 struct Fetch;
 
 kitbag_sdk::export!(Fetch);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    url: String,
-    #[serde(default)]
-    method: Method,
-    #[serde(default)]
-    format: Format,
-    #[serde(default = "max_bytes")]
-    max_bytes: usize,
-    #[serde(default)]
-    offset: usize,
-}
-
-/// The methods that read.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "UPPERCASE")]
-enum Method {
-    #[default]
-    Get,
-    Head,
-}
-
-/// What is made of an HTML page.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Format {
-    /// Its main content as Markdown.
-    #[default]
-    Markdown,
-    /// All of it as Markdown.
-    Full,
-    /// Nothing: the page as it came.
-    Raw,
-}
-
-fn max_bytes() -> usize {
-    kitbag_page::MAX_BYTES
-}
-
-impl Method {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-        }
-    }
-}
 
 impl Tool for Fetch {
     type Arguments = Arguments;

@@ -3,7 +3,7 @@
 use kitbag_sdk::ErrorInfo;
 use url::Url;
 
-use crate::{Format, Method};
+use crate::arguments::{Format, Method};
 
 /// A request.
 #[derive(Debug)]

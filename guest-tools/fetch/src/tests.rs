@@ -9,9 +9,10 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use kitbag_sdk::{Call, ErrorInfo, Tool, json};
 use proptest::prelude::*;
 
+use crate::Fetch;
+use crate::arguments::{Format, Method};
 use crate::request::Request;
 use crate::response::Response;
-use crate::{Fetch, Format, Method};
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")

@@ -9,12 +9,13 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_sdk::serde_json::json;
 
 use crate::arguments::Topic;
-use crate::catalog::{Catalog, Subject, is_within};
+use crate::catalog::{Catalog, is_within};
 use crate::document::{self, Document, SUBJECT_BYTES};
 use crate::files::Files;
 use crate::fold::{UNFOLDED, folded};
 use crate::notes::{Notes, one_line, quoted};
 use crate::select::Selection;
+use crate::subject::Subject;
 
 const LEFT_OUT: &str =
     "Left out, since the answer has a limit; load them by name, or give `max_bytes`";

@@ -12,8 +12,8 @@ use kitbag_sdk::ErrorInfo;
 use crate::arguments::Topic;
 use crate::files::{Fault, Files, Identity, Kind};
 use crate::include::Filter;
-use crate::select::Pattern;
-use crate::{missing, unreadable};
+use crate::pattern::Pattern;
+use crate::subject::{Subject, is_hidden, slug_of, without_dots};
 
 /// How many entries a topic may have: files and directories, each as often as
 /// links lead to it. With [`PATH_BYTES`] it bounds the memory for all of them to
@@ -38,24 +38,6 @@ pub(crate) struct Catalog {
     disabled_files: BTreeSet<Identity>,
     /// Whether there may be more of those, in a directory that could not be listed.
     has_more_disabled: bool,
-}
-
-/// A document of a topic.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    /// The file, relative to the topic's directory.
-    pub(crate) path: String,
-    /// The name under which it is loaded.
-    pub(crate) slug: String,
-    /// The slug that it would have, were there no other file that would have
-    /// the same one; `None` where there is none.
-    shared: Option<String>,
-    /// A component of the path starts with a dot. The slug has lost that dot.
-    pub(crate) hidden: bool,
-    /// It can never be loaded.
-    pub(crate) disabled: bool,
-    /// It is in the system prompt.
-    pub(crate) learned: bool,
 }
 
 impl Catalog {
@@ -205,19 +187,6 @@ impl Catalog {
         unreadable.sort_unstable();
         let leaving = walk.leaving;
         Ok(Self { subjects, leaving, unreadable, disabled, disabled_files, has_more_disabled })
-    }
-}
-
-impl Subject {
-    fn new(path: String) -> Self {
-        let (slug, hidden) = (slug_of(&path), is_hidden(&path));
-        Self { path, slug, shared: None, hidden, disabled: false, learned: false }
-    }
-
-    /// The extension of the file's name, or "".
-    pub(crate) fn extension(&self) -> &str {
-        let name = self.path.rsplit('/').next().unwrap_or_default();
-        split_extension(without_dot(name)).1
     }
 }
 
@@ -453,40 +422,15 @@ fn resolve_shared(subjects: &mut [Subject]) {
     }
 }
 
-/// The name under which a file is loaded: its path without the extension, and
-/// without the leading dot of any component.
-fn slug_of(path: &str) -> String {
-    let mut slug = without_dots(path);
-    let name = slug.rfind('/').map_or(0, |slash| slash + 1);
-    let end = name + split_extension(&slug[name..]).0.len();
-    slug.truncate(end);
-    slug
+/// The topic's directory is not there.
+pub(crate) fn missing(topic: &Topic) -> ErrorInfo {
+    ErrorInfo::new(format!(
+        "the directory of topic `{}` is missing: nothing stands at `/subjects`",
+        topic.id
+    ))
 }
 
-fn without_dots(path: &str) -> String {
-    if !is_hidden(path) {
-        return path.to_owned();
-    }
-    let components: Vec<&str> = path.split('/').map(without_dot).collect();
-    components.join("/")
-}
-
-/// A component without its leading dot. The file system has no component that
-/// is nothing but a dot, so something is left.
-fn without_dot(component: &str) -> &str {
-    component.strip_prefix('.').unwrap_or(component)
-}
-
-/// Splits a name without leading dot into stem and extension. The stem is never
-/// empty.
-fn split_extension(name: &str) -> (&str, &str) {
-    match name.rsplit_once('.') {
-        Some((stem, extension)) if !stem.is_empty() => (stem, extension),
-        _ => (name, ""),
-    }
-}
-
-fn is_hidden(path: &str) -> bool {
-    let path = path.as_bytes();
-    path.starts_with(b".") || path.windows(2).any(|pair| pair[0] == b'/' && pair[1] == b'.')
+/// The topic's directory is there, but cannot be listed.
+fn unreadable(topic: &Topic, fault: Fault) -> ErrorInfo {
+    ErrorInfo::new(format!("the directory of topic `{}` cannot be read ({fault})", topic.id))
 }

@@ -6,8 +6,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::catalog::{Catalog, Subject};
+use crate::catalog::Catalog;
 use crate::files::{Fault, Files};
+use crate::subject::Subject;
 
 /// How much of a subject is delivered.
 pub(crate) const SUBJECT_BYTES: usize = 1 << 20;

@@ -5,9 +5,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::catalog::{Catalog, Subject};
+use crate::catalog::Catalog;
 use crate::files::Files;
 use crate::notes::{one_line, size};
+use crate::subject::Subject;
 
 /// Up to how many subjects each has a line of its own.
 pub(crate) const UNFOLDED: usize = 100;

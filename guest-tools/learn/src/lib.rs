@@ -30,8 +30,10 @@ mod fold;
 mod include;
 mod nearest;
 mod notes;
+mod pattern;
 mod query;
 mod select;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod wasi;
@@ -43,8 +45,8 @@ use alloc::string::String;
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool, json};
 
 use crate::arguments::{Arguments, Topic, View};
-use crate::catalog::Catalog;
-use crate::files::{Fault, Files};
+use crate::catalog::{Catalog, missing};
+use crate::files::Files;
 use crate::wasi::Preopen;
 
 /// The tool.
@@ -141,17 +143,4 @@ fn run(
         }
         selection => Ok(answer::listing(name, topic, files, &catalog, selection, budget)),
     }
-}
-
-/// The topic's directory is not there.
-fn missing(topic: &Topic) -> ErrorInfo {
-    ErrorInfo::new(format!(
-        "the directory of topic `{}` is missing: nothing stands at `/subjects`",
-        topic.id
-    ))
-}
-
-/// The topic's directory is there, but cannot be listed.
-fn unreadable(topic: &Topic, fault: Fault) -> ErrorInfo {
-    ErrorInfo::new(format!("the directory of topic `{}` cannot be read ({fault})", topic.id))
 }

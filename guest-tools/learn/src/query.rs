@@ -9,11 +9,12 @@ use core::cmp::Reverse;
 use kitbag_sdk::ErrorInfo;
 
 use crate::arguments::Topic;
-use crate::catalog::{Catalog, Subject, is_within};
+use crate::catalog::{Catalog, is_within};
 use crate::document::{Document, SUBJECT_BYTES};
 use crate::files::Files;
 use crate::notes::{one_line, shortened};
 use crate::select::Selection;
+use crate::subject::Subject;
 
 /// How many words a query has at most: each is looked for in every subject.
 const WORDS: usize = 32;

@@ -1,22 +1,9 @@
-//! Parts of answers and errors.
+//! Parts of answers.
 
 use crate::entry::Stored;
 
 /// How much of a line is shown, in characters.
 const LINE_CHARS: usize = 160;
-
-/// How much of a wrong value an error repeats, in characters.
-const WRONG_CHARS: usize = 60;
-
-/// A value of the caller's for an error: on one line, and not long.
-pub(crate) fn shortened(text: &str) -> String {
-    let mut characters = text.chars().map(|it| if it.is_control() { '�' } else { it });
-    let mut shown: String = characters.by_ref().take(WRONG_CHARS).collect();
-    if characters.next().is_some() {
-        shown.push('…');
-    }
-    shown
-}
 
 /// A memory on one line: its id, day and tags, and `line` of its text.
 pub(crate) fn line_of(id: &str, stored: &Stored<'_>, line: &str) -> String {

@@ -6,6 +6,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+use crate::shortened::shortened;
+
 /// A point in time, in whole milliseconds since 1970 (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(Timestamp);
@@ -59,7 +61,7 @@ impl Moment {
             format!(
                 "`{}` is no date from 1970 on; write it as `2026-11-24` or \
                  `2026-11-24T10:00:00Z`",
-                crate::answer::shortened(text)
+                shortened(text)
             )
         })
     }

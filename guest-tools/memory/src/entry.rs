@@ -5,8 +5,8 @@
 
 use kitbag_sdk::ErrorInfo;
 
-use crate::answer::shortened;
 use crate::date::Moment;
+use crate::shortened::shortened;
 use crate::store::{AT_ONCE, Clock, Store};
 
 /// The longest text of a memory. As many as are read at once have less than 16 MiB.

@@ -16,6 +16,7 @@ mod describe;
 mod entry;
 mod memories;
 mod rank;
+mod shortened;
 mod store;
 #[cfg(test)]
 mod tests;

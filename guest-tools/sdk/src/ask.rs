@@ -8,7 +8,8 @@ use core::marker::PhantomData;
 
 use serde_json::{Map, Value, json};
 
-use crate::{ErrorInfo, Question, Stop};
+use crate::bindings::kitbag::tool::types::{ErrorInfo, Question};
+use crate::stop::Stop;
 
 /// A question to a person whose answer is a `T`. [`Call::ask`](crate::Call::ask)
 /// asks it.

@@ -72,12 +72,12 @@ mod ask;
 pub mod bindings;
 mod description;
 pub mod host;
+mod stop;
 pub mod tools;
 
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -85,6 +85,7 @@ use serde_json::{Map, Value};
 pub use crate::ask::{Answer, Ask, Choice};
 pub use crate::bindings::kitbag::tool::types::{Action, Context, ErrorInfo, Outcome, Question};
 pub use crate::description::Description;
+pub use crate::stop::Stop;
 pub use serde_json::{self, json};
 
 /// Exports a [`Tool`] as the component's own `run` and `describe`.
@@ -190,16 +191,6 @@ pub enum Target<'a> {
     Resource,
 }
 
-/// What ends a call before there is a result. `?` makes one of an [`ErrorInfo`]
-/// or a [`Question`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The tool could not do what was asked.
-    Error(ErrorInfo),
-    /// The tool needs an answer first, and has changed nothing yet.
-    Question(Question),
-}
-
 impl Call {
     /// Makes a call by hand, to test a tool without a host. `arguments` and
     /// `answers` are JSON objects.
@@ -280,51 +271,6 @@ impl Call {
         serde_json::from_str(&self.arguments).map_err(|error| {
             ErrorInfo::new(format!("invalid arguments: {}", without_position(&error)))
         })
-    }
-}
-
-impl ErrorInfo {
-    /// An error that the model can act on. It is shown as it is, so name the
-    /// value that was wrong and what would be right.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), trace: Vec::new(), transient: false }
-    }
-
-    /// Adds a cause, for the person who looks after the tool. The outermost
-    /// comes first; the model does not see them.
-    #[must_use]
-    pub fn caused_by(mut self, cause: impl ToString) -> Self {
-        self.trace.push(cause.to_string());
-        self
-    }
-
-    /// Says that the same call may succeed when it is made again later.
-    #[must_use]
-    pub fn transient(mut self) -> Self {
-        self.transient = true;
-        self
-    }
-}
-
-impl From<ErrorInfo> for Stop {
-    fn from(error: ErrorInfo) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<Question> for Stop {
-    fn from(question: Question) -> Self {
-        Self::Question(question)
-    }
-}
-
-impl From<Result<String, Stop>> for Outcome {
-    fn from(result: Result<String, Stop>) -> Self {
-        match result {
-            Ok(content) => Self::Success(content),
-            Err(Stop::Error(error)) => Self::Error(error),
-            Err(Stop::Question(question)) => Self::NeedsInput(question),
-        }
     }
 }
 

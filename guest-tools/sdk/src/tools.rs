@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
-use crate::ErrorInfo;
 use crate::bindings::kitbag::tool::tools;
+use crate::bindings::kitbag::tool::types::ErrorInfo;
 use crate::bindings::wasi::io::poll;
 
 pub use crate::bindings::kitbag::tool::tools::{Answer, ToolInfo};

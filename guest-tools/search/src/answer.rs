@@ -1,6 +1,5 @@
 //! What both tools say below what they found.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::walk::PassedOver;
@@ -10,18 +9,6 @@ pub(crate) const ANSWER_BYTES: usize = 256 << 10;
 
 /// How much is counted that an answer has no room for, until the search stops.
 pub(crate) const COUNTED: u64 = 10_000;
-
-/// A path on one line: what would end the line or is no character of a text is escaped.
-pub(crate) fn shown(path: &str) -> Cow<'_, str> {
-    if !path.contains(char::is_control) {
-        return path.into();
-    }
-    let spell = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    path.chars().map(spell).collect::<String>().into()
-}
 
 /// A number and its noun.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
@@ -50,16 +37,5 @@ pub(crate) fn add_passed_over(answer: &mut String, passed: &PassedOver) {
         let more = passed.failures - passed.named_failures.len() as u64;
         let more = if more > 0 { format!("; {more} more") } else { String::new() };
         note(format!("not read: {}{more}", passed.named_failures.join("; ")));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_one_line() {
-        assert_eq!(shown("a b/ä.rs"), "a b/ä.rs");
-        assert_eq!(shown("a\nb\u{1b}[1m"), "a\\nb\\u{1b}[1m");
     }
 }

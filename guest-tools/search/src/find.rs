@@ -8,9 +8,9 @@ use std::time::Duration;
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::Kind;
 
-use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count, shown};
+use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count};
 use crate::arguments::{FindFiles, Wanted};
-use crate::place::{Place, in_words};
+use crate::place::{Place, in_words, shown};
 use crate::walk::{Found, walk};
 
 /// The state of one listing.

@@ -1,5 +1,6 @@
 //! Where a search begins: a path of the arguments as a granted directory and a path in it.
 
+use std::borrow::Cow;
 use std::io;
 
 use kitbag_sdk::{Call, ErrorInfo};
@@ -71,6 +72,18 @@ fn without_dots(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// A path on one line: what would end the line or is no character of a text is escaped.
+pub(crate) fn shown(path: &str) -> Cow<'_, str> {
+    if !path.contains(char::is_control) {
+        return path.into();
+    }
+    let spell = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    path.chars().map(spell).collect::<String>().into()
+}
+
 /// What an error of the operating system means, after the path.
 pub(crate) fn in_words(error: &io::Error) -> String {
     match error.kind() {
@@ -101,5 +114,11 @@ mod tests {
         check("a/..", Some(""));
         check("a/../..", None);
         check("../a", None);
+    }
+
+    #[test]
+    fn a_path_is_one_line() {
+        assert_eq!(shown("a b/ä.rs"), "a b/ä.rs");
+        assert_eq!(shown("a\nb\u{1b}[1m"), "a\\nb\\u{1b}[1m");
     }
 }

@@ -12,10 +12,10 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::Kind;
 
-use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count, shown};
+use crate::answer::{ANSWER_BYTES, COUNTED, add_passed_over, count};
 use crate::arguments::{Case, SearchFiles, Show};
 use crate::hits::{Collector, Hits};
-use crate::place::{Place, in_words};
+use crate::place::{Place, in_words, shown};
 use crate::text::{Sniffed, read_text};
 use crate::walk::{Found, PassedOver, walk};
 

@@ -16,7 +16,7 @@ use kitbag_workspace::{Kind, Listed};
 use crate::entry::Entry;
 use crate::files::Directory;
 use crate::ignored::Level;
-use crate::place::{Place, in_words};
+use crate::place::{Place, in_words, shown};
 
 /// How many paths are named that could not be read.
 const NAMED_FAILURES: usize = 3;
@@ -106,7 +106,7 @@ impl PassedOver {
         }
         self.failures += 1;
         if self.named_failures.len() < NAMED_FAILURES {
-            self.named_failures.push(format!("{} {}", crate::answer::shown(path), in_words(error)));
+            self.named_failures.push(format!("{} {}", shown(path), in_words(error)));
         }
     }
 }

@@ -3,8 +3,8 @@
 use jiff::civil::Weekday;
 use jiff::{Span, ToSpan, Zoned};
 
-use crate::input::quoted;
 use crate::local::{self, Disambiguation};
+use crate::quoted::quoted;
 
 /// The longest text of a duration that is read, in bytes.
 const LONGEST: usize = 200;

@@ -6,14 +6,11 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
 use crate::local::{self, Disambiguation};
-use crate::words;
+use crate::quoted::quoted;
+use crate::words::{self, FORMS};
 
 /// The longest text that is read, in bytes: no form of a time has more.
 const LONGEST: usize = 200;
-
-/// The forms that are understood, for errors.
-pub(crate) const FORMS: &str = "write it as ISO 8601 (`2026-03-05T14:30:00+01:00`, or with a zone, `2026-03-05 14:30 \
-     Europe/Paris`), `March 5, 2026 2:30 PM`, or `@` and Unix seconds";
 
 /// How a text is read.
 pub(crate) struct Reader {
@@ -265,14 +262,4 @@ fn week_or_day_of_year(text: &str) -> Result<Option<DateTime>, String> {
         })?,
     };
     Ok(Some(date.to_datetime(time)))
-}
-
-/// A value of a caller in an error: short, on one line.
-pub(crate) fn quoted(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    format!("`{}`", shown.replace("\\'", "'").replace("\\\"", "\""))
 }

@@ -12,6 +12,7 @@ mod describe;
 mod duration;
 mod input;
 mod local;
+mod quoted;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -3,8 +3,12 @@
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 
-use crate::input::{FORMS, quoted};
+use crate::quoted::quoted;
 use crate::zone;
+
+/// The forms that are understood, for errors.
+pub(crate) const FORMS: &str = "write it as ISO 8601 (`2026-03-05T14:30:00+01:00`, or with a zone, `2026-03-05 14:30 \
+     Europe/Paris`), `March 5, 2026 2:30 PM`, or `@` and Unix seconds";
 
 /// What a text says.
 pub(crate) struct Words {

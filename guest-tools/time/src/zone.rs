@@ -2,7 +2,7 @@
 
 use jiff::tz::{Offset, TimeZone};
 
-use crate::input::quoted;
+use crate::quoted::quoted;
 
 /// The zone that a text names: an IANA name in any case, with spaces for underscores, an
 /// offset such as `+02:00` or `UTC-5`, or `UTC`.

@@ -1,9 +1,9 @@
 //! The Markdown form: a section of memories, each below a heading with its date, id and tags
 //! and with its text as a quotation, and a section of tasks, which are a list to check off.
 
-use crate::answer::shortened;
 use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Kind};
+use crate::shortened::shortened;
 use crate::transfer::{Draft, Problems};
 
 const MEMORIES: &str = "# Memories";

@@ -1,0 +1,11 @@
+//! What an error repeats of a value of the caller's.
+
+/// A value of a caller in an error: short, on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    format!("`{}`", shown.replace("\\'", "'").replace("\\\"", "\""))
+}
