@@ -2,16 +2,10 @@
 
 use std::borrow::Cow;
 
-use kitbag_sdk::ErrorInfo;
 use serde_json::Value;
 
-use crate::format::Format;
 use crate::pointer;
 use crate::read::{toml, yaml};
-
-/// How deep the values of a document may lie inside each other, which `serde_json` has for
-/// JSON.
-pub(crate) const DEPTH: usize = 127;
 
 /// A document and what it is called in errors.
 pub(crate) struct Document<'a> {
@@ -42,17 +36,6 @@ pub(crate) enum Place<'a> {
     },
 }
 
-/// What is wrong with a text, and where. Line and column begin with 1; a column is a
-/// character.
-pub(crate) struct Mistake {
-    /// Follows the name of the document.
-    pub(crate) what: String,
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-    /// The pointer of the value that it is in, where that is known.
-    pub(crate) pointer: Option<String>,
-}
-
 impl<'a> Document<'a> {
     /// The line and the column at which a value begins; of one that an alias or a merge of
     /// YAML has put there, those of the alias.
@@ -75,25 +58,5 @@ impl<'a> Document<'a> {
             Place::Json { text, .. } => Cow::Borrowed(text),
             _ => Cow::Owned(self.value.to_string()),
         }
-    }
-}
-
-impl Mistake {
-    /// A text that is not of its format.
-    pub(crate) fn syntax(format: Format, what: &str, (line, column): (usize, usize)) -> Self {
-        Self { what: format!("is not {format}: {what}"), line, column, pointer: None }
-    }
-
-    /// A value that JSON has not.
-    pub(crate) fn unfit(what: &str, (line, column): (usize, usize), pointer: String) -> Self {
-        let what = format!("has what JSON cannot hold: {what}");
-        Self { what, line, column, pointer: Some(pointer) }
-    }
-
-    /// The error of the document that is called so.
-    pub(crate) fn error(self, name: &str) -> ErrorInfo {
-        let Self { what, line, column, pointer } = self;
-        let at = pointer.map_or_else(String::new, |pointer| format!(", in `{pointer}`"));
-        ErrorInfo::new(format!("{name} {what} (line {line}, column {column}{at})"))
     }
 }

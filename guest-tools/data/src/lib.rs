@@ -12,6 +12,7 @@ mod describe;
 mod document;
 mod equal;
 mod format;
+mod mistake;
 mod patch;
 mod pointer;
 mod query;

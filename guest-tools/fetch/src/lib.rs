@@ -1,8 +1,8 @@
 //! The tool `fetch`: one request, GET or HEAD, and its response as a model reads it.
 //!
-//! `arguments` are those of a call, `request` is what is asked, `response` what came back, and `content` makes text or an
-//! image of it. `network` sends the request over `wasi:http`; where it may go is the host's to
-//! decide.
+//! `arguments` are those of a call, `request` is what is asked, `response` what came back, and
+//! `content` makes text or an image of it. `network` sends the request over `wasi:http`; where it
+//! may go is the host's to decide.
 
 #![forbid(unsafe_code)]
 

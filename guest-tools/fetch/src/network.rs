@@ -10,6 +10,7 @@ use wasip2::http::types::{
 };
 use wasip2::io::streams::{InputStream, StreamError};
 
+use crate::arguments;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -35,8 +36,8 @@ fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
         .map_err(|_| ErrorCode::InternalError(Some("the header fields are refused".into())))?;
     let outgoing = OutgoingRequest::new(headers);
     let method = match request.method {
-        crate::Method::Get => Method::Get,
-        crate::Method::Head => Method::Head,
+        arguments::Method::Get => Method::Get,
+        arguments::Method::Head => Method::Head,
     };
     let scheme = match request.url.scheme() {
         "https" => Scheme::Https,

@@ -68,3 +68,11 @@ fn answered<const N: usize>(call: &Call, questions: [Question; N]) -> Result<(),
         None => Ok(()),
     }
 }
+
+/// Ends the instance. The interface tells success from failure and no more; the
+/// function that takes a number is not stable, and hosts need not offer it.
+pub(crate) fn exit(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
+    let is_success = arguments.number_or("code", 0) == 0;
+    wasip2::cli::exit::exit(if is_success { Ok(()) } else { Err(()) });
+    Ok("exit: still here".into())
+}

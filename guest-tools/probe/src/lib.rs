@@ -143,7 +143,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("environment", process::environment),
     ("argv", process::argv),
     ("cwd", process::cwd),
-    ("exit", process::exit),
+    ("exit", dialogue::exit),
     ("spin", resources::spin),
     ("spin-hostcall", resources::spin_hostcall),
     ("sleep", resources::sleep),

@@ -71,14 +71,6 @@ pub(crate) fn cwd(_: &Call, _: &Arguments) -> Result<String, Stop> {
     Ok(format!("cwd: {}", directory.as_deref().map_or_else(|| "none".to_owned(), shown)))
 }
 
-/// Ends the instance. The interface tells success from failure and no more; the
-/// function that takes a number is not stable, and hosts need not offer it.
-pub(crate) fn exit(_: &Call, arguments: &Arguments) -> Result<String, Stop> {
-    let is_success = arguments.number_or("code", 0) == 0;
-    cli::exit::exit(if is_success { Ok(()) } else { Err(()) });
-    Ok("exit: still here".into())
-}
-
 /// Writes a text as often as it is wanted, in pieces as large as can be.
 fn write(
     stream: &OutputStream,

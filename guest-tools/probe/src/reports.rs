@@ -5,7 +5,7 @@ use kitbag_sdk::{Call, ErrorInfo, Stop};
 
 use crate::arguments::Arguments;
 use crate::sentence::count;
-use crate::{dialogue, process, resources};
+use crate::{dialogue, resources};
 
 const LEVELS: [(&str, Level); 8] = [
     ("debug", Level::Debug),
@@ -117,7 +117,7 @@ pub(crate) fn end(call: &Call, arguments: &Arguments, sentence: String) -> Resul
         "panic" => dialogue::panic(call, arguments),
         "fail" => dialogue::fail(call, arguments),
         "ask" => dialogue::ask(call, arguments).map(|_| sentence),
-        "exit" => process::exit(call, arguments),
+        "exit" => dialogue::exit(call, arguments),
         "recurse" => resources::recurse(call, arguments),
         #[cfg(target_arch = "wasm32")]
         "unreachable" => std::arch::wasm32::unreachable(),

@@ -8,10 +8,29 @@ use kitbag_sdk::host::{self, Level};
 use kitbag_workspace::cut;
 use monty_types::{ExcType, MontyException, MontyObject, PrintWriterCallback};
 
-use crate::MODULES;
 use crate::awaited::Awaited;
 use crate::tools::{Spent, Tools};
 use crate::value::to_text;
+
+/// The modules that there are.
+pub(crate) const MODULES: [&str; 16] = [
+    "asyncio",
+    "base64",
+    "binascii",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "functools",
+    "itertools",
+    "json",
+    "math",
+    "os",
+    "pathlib",
+    "re",
+    "sys",
+    "typing",
+    "unicodedata",
+];
 
 /// How much of what a script prints is in the answer, and how much of its value, in bytes.
 pub(crate) const SHOWN_BYTES: usize = 32 << 10;

@@ -38,26 +38,6 @@ const SCRIPT: &str = "script.py";
 /// as a rule; what is larger than a vector can be would end it as a panic.
 const VALUE_BYTES: usize = 1 << 30;
 
-/// The modules that there are.
-const MODULES: [&str; 16] = [
-    "asyncio",
-    "base64",
-    "binascii",
-    "collections",
-    "dataclasses",
-    "datetime",
-    "functools",
-    "itertools",
-    "json",
-    "math",
-    "os",
-    "pathlib",
-    "re",
-    "sys",
-    "typing",
-    "unicodedata",
-];
-
 /// The component.
 struct Python;
 

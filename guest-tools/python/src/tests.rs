@@ -4,8 +4,8 @@ use std::fs;
 
 use kitbag_sdk::{Call, Stop, Tool, json, serde_json::Value};
 
-use crate::answer::SHOWN_BYTES;
-use crate::{MODULES, Python};
+use crate::Python;
+use crate::answer::{MODULES, SHOWN_BYTES};
 
 /// Runs a script in `root`.
 fn run_in(root: &str, code: &str, inputs: &Value) -> Result<String, String> {

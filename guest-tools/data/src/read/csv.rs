@@ -8,8 +8,8 @@ use std::rc::Rc;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use serde_json::{Map, Number, Value};
 
-use crate::document::Mistake;
 use crate::format::Format;
+use crate::mistake::Mistake;
 
 /// The delimiters that are guessed, and the one that counts where no other stands in the
 /// header.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::document::Mistake;
 use crate::format::Format;
+use crate::mistake::Mistake;
 use crate::pointer;
 
 /// Reads a text that begins at a line of its file, from 1.

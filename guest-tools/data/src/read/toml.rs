@@ -6,8 +6,8 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::{DEPTH, Mistake};
 use crate::format::Format;
+use crate::mistake::{DEPTH, Mistake};
 use crate::pointer;
 
 /// Reads a document.

@@ -7,8 +7,8 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Value};
 
 use super::scalar;
-use crate::document::{DEPTH, Mistake};
 use crate::format::Format;
+use crate::mistake::{DEPTH, Mistake};
 use crate::pointer;
 
 /// How many values aliases and anchors may copy in a stream.

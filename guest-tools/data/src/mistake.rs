@@ -1,0 +1,40 @@
+//! What is wrong with the text of a document.
+
+use kitbag_sdk::ErrorInfo;
+
+use crate::format::Format;
+
+/// How deep the values of a document may lie inside each other, which `serde_json` has for
+/// JSON.
+pub(crate) const DEPTH: usize = 127;
+
+/// What is wrong with a text, and where. Line and column begin with 1; a column is a
+/// character.
+pub(crate) struct Mistake {
+    /// Follows the name of the document.
+    pub(crate) what: String,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    /// The pointer of the value that it is in, where that is known.
+    pub(crate) pointer: Option<String>,
+}
+
+impl Mistake {
+    /// A text that is not of its format.
+    pub(crate) fn syntax(format: Format, what: &str, (line, column): (usize, usize)) -> Self {
+        Self { what: format!("is not {format}: {what}"), line, column, pointer: None }
+    }
+
+    /// A value that JSON has not.
+    pub(crate) fn unfit(what: &str, (line, column): (usize, usize), pointer: String) -> Self {
+        let what = format!("has what JSON cannot hold: {what}");
+        Self { what, line, column, pointer: Some(pointer) }
+    }
+
+    /// The error of the document that is called so.
+    pub(crate) fn error(self, name: &str) -> ErrorInfo {
+        let Self { what, line, column, pointer } = self;
+        let at = pointer.map_or_else(String::new, |pointer| format!(", in `{pointer}`"));
+        ErrorInfo::new(format!("{name} {what} (line {line}, column {column}{at})"))
+    }
+}
