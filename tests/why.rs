@@ -18,7 +18,7 @@ fn workspace() -> Workspace {
         "deny = [\"https://api.example/admin\"]\n\
          [tools.learn.grants]\nhttp = [\n\"https://api.example/**\",\n\
          { url = \"http://10.0.0.1:8080/*\", methods = [\"POST\"] },\n]\n\
-         secrets = { github = {} }\n\
+         secrets = { github = {} }\ndeny = [\"https://api.example/internal/**\"]\n\
          [secrets.github]\nto = [\"https://api.example/**\"]\n",
     );
     workspace
@@ -33,6 +33,7 @@ fn it_says_what_allows_a_request_or_what_would() {
         (&["learn", "https://api.example/repos?q=secret"], 0),
         (&["learn", "POST", "https://api.example/repos"], 6),
         (&["learn", "https://api.example/%61dmin"], 6),
+        (&["learn", "https://api.example/internal/x"], 6),
         (&["learn", "https://api.example/../etc"], 6),
         (&["learn", "http://api.example/repos"], 6),
         (&["learn", "https://api.example:8443/repos"], 6),

@@ -1,16 +1,17 @@
 //! `kitbag why`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use kitbag::config::{Config, Disabled, Origin, PathRefusal, Tool, ToolSource};
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
-use kitbag::policy::http::Host;
+use kitbag::policy::http::{Deny, Host};
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, GuestPath, HttpRequest, MissingGrant, PathRequest, Request, SecretName,
-    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
-    VariableRequest, WantedTool, decide,
+    Access, Decision, GuestPath, HttpGrants, HttpRequest, MissingGrant, PathRequest, Request,
+    SecretName, SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, UrlPattern,
+    VariableName, VariableRequest, WantedTool, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -214,7 +215,7 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
                 }
                 None if request.key() == ToolGrants::KEY => {}
                 None => {
-                    let origin = &config.deny.origin;
+                    let origin = denied_at(config, tool, request);
                     text.push_str(&format!("\n  what is denied stands in {origin}"));
                     json["origin"] = origin.to_string().into();
                 }
@@ -222,6 +223,25 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             Answer { is_allowed: false, text, json }
         }
     }
+}
+
+/// Where the pattern stands that denies a request: in the tool's own list, or in that for all
+/// tools.
+fn denied_at<'a>(config: &'a Config, tool: &'a Tool, request: &Request) -> &'a Origin {
+    let http = &tool.grants.value.http;
+    let pattern = match request {
+        Request::Http(request) => {
+            let reason = |http: &HttpGrants| http.decide(request).err().map(|error| error.reason);
+            let by = |pattern: &UrlPattern| {
+                let deny = Arc::new(Deny::new(vec![pattern.clone()]));
+                reason(&HttpGrants { deny, ..http.clone() })
+            };
+            let refused = reason(http);
+            http.deny.patterns().iter().find(|pattern| by(pattern) == refused)
+        }
+        _ => None,
+    };
+    pattern.and_then(|it| tool.grants.denied_at(it)).unwrap_or(&config.deny.origin)
 }
 
 /// What a tool does not get although a directory that holds it is granted.

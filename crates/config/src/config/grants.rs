@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, UrlPattern};
 
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
+
+/// The key of what a tool is denied.
+const DENY: &str = "deny";
 
 /// What a tool may reach, and where each kind of it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +42,21 @@ impl ToolGrants {
         self.places.insert((kind, line), origin);
     }
 
+    /// Says where a pattern stands by which the tool alone is denied requests.
+    pub(crate) fn place_denied(&mut self, pattern: &UrlPattern, origin: Origin) {
+        self.place(DENY, pattern.to_string(), origin);
+    }
+
     /// Where a single grant stands, by the key of its kind and its line in
     /// [`Kind::lines`]; where the list stands if that is all that is known.
     pub fn place_of(&self, kind: &'static str, line: &str) -> &Origin {
         self.places.get(&(kind, line.to_owned())).unwrap_or_else(|| self.origin_of(kind))
+    }
+
+    /// Where a pattern stands by which the tool alone is denied requests. `None`: it is in
+    /// [`Config::deny`](super::Config::deny), which is for all tools.
+    pub fn denied_at(&self, pattern: &UrlPattern) -> Option<&Origin> {
+        self.places.get(&(DENY, pattern.to_string()))
     }
 
     /// Whether something says what is granted of a kind.

@@ -107,7 +107,10 @@ impl Resolver<'_> {
         let mut patterns = Vec::new();
         for entry in layers.iter().flat_map(|list| list.value.iter().map(|it| it.at(list.file))) {
             match UrlPattern::parse_denied(entry.value) {
-                Ok(pattern) => patterns.push(pattern),
+                Ok(pattern) => {
+                    tool.place_denied(&pattern, entry.origin());
+                    patterns.push(pattern);
+                }
                 Err(error) => self.report.at(entry, HttpProblem::from(error)),
             }
         }
