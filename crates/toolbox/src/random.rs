@@ -1,8 +1,8 @@
-//! Numbers that nobody can guess.
+//! Numbers that cannot be guessed.
 
 use crate::error::ToolboxError;
 
-/// A number that nobody can guess, in hexadecimal.
+/// A number that cannot be guessed, in hexadecimal.
 ///
 /// # Errors
 ///

@@ -65,10 +65,7 @@ impl Attributes {
             self.step(bytes[at], at, &mut piece);
             at += 1;
         }
-        match self.skips {
-            true => {}
-            false => self.is_over |= piece.give_to(bytes.len()),
-        }
+        self.is_none(bytes.len(), &mut piece);
     }
 
     fn step(&mut self, byte: u8, at: usize, piece: &mut Piece<impl Fn(StrTendril) -> bool>) {
@@ -106,11 +103,10 @@ impl Attributes {
                 Text
             }
             (Equals, b'"' | b'\'') => Quoted(byte),
-            (Equals, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => Equals,
+            (Equals, byte) if byte.is_ascii_whitespace() => Equals,
             (Equals, _) => Unquoted,
-            (Attribute, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => AfterAttribute,
-            (AfterAttribute, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => AfterAttribute,
-            (_, b'\t' | b'\n' | b'\r' | b'\x0c' | b' ') => Between,
+            (Attribute | AfterAttribute, byte) if byte.is_ascii_whitespace() => AfterAttribute,
+            (_, byte) if byte.is_ascii_whitespace() => Between,
             (Unquoted, _) => Unquoted,
             (_, b'/') => Between,
             (Attribute | AfterAttribute, b'=') => Equals,

@@ -31,7 +31,7 @@ pub(crate) struct ApproveTable {
 pub(crate) enum ClassConfig {
     /// A person is asked, and no preset answers for them.
     Ask,
-    /// The call ends, and nobody is asked.
+    /// The call ends without a question.
     Deny,
 }
 

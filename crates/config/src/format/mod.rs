@@ -158,7 +158,8 @@ pub(crate) struct OutputConfig {
     /// that say so.
     #[schemars(extend("default" = false))]
     pub(crate) fence: Option<Written<bool>>,
-    /// What becomes of answers that look like instructions to a model. Default: nobody looks.
+    /// What becomes of answers that look like instructions to a model. Default: they are not
+    /// looked for.
     pub(crate) screen: Option<ScreenConfig>,
 }
 

@@ -13,7 +13,7 @@ const TICKET: &str = "kitbag/ticket";
 /// How far a call is with its approval.
 #[derive(Default)]
 pub(crate) enum Approval {
-    /// Nobody is asked about such a call: it renders another one, or is the host's own.
+    /// Such a call needs no approval: it renders another one, or is the host's own.
     Exempt,
     /// It was not looked at.
     #[default]
