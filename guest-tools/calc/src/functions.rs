@@ -11,7 +11,7 @@ use crate::lexer::quoted;
 use crate::number::{Context, Number, exact_root};
 
 /// Functions, with how many arguments they take.
-const FUNCTIONS: &[(&str, usize, usize)] = &[
+pub(crate) const FUNCTIONS: &[(&str, usize, usize)] = &[
     ("abs", 1, 1),
     ("acos", 1, 1),
     ("asin", 1, 1),
@@ -50,7 +50,7 @@ const FUNCTIONS: &[(&str, usize, usize)] = &[
     ("trunc", 1, 1),
 ];
 
-const CONSTANTS: &[&str] = &["pi", "π", "e", "tau", "τ"];
+pub(crate) const CONSTANTS: &[&str] = &["pi", "π", "e", "tau", "τ"];
 
 const LOG_OF_ZERO: &str = "the logarithm of 0, or to the base 0, is not defined";
 

@@ -120,9 +120,10 @@ impl Precise {
             true => DBig::ZERO,
             false => end.ulp() * DBig::from(2),
         };
-        let (below, above) = (margin(&low), margin(&high));
+        // A function's exact value, such as that of exp(0), comes without a precision.
         let fixed = |end: DBig| end.with_precision(self.digits).value();
         let (low, high) = (fixed(low), fixed(high));
+        let (below, above) = (margin(&low), margin(&high));
         Interval { low: fixed(&low - below), high: fixed(&high + above) }
     }
 

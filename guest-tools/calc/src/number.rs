@@ -129,6 +129,10 @@ impl Number {
     }
 
     pub(crate) fn power(self, exponent: Self, context: &mut Context) -> Result<Self, Fail> {
+        // Anything to the power of zero is one.
+        if matches!(&exponent, Exact(zero) if zero.is_zero()) {
+            return Ok(Self::integer(1));
+        }
         if let Exact(base) = &self {
             if let Some(exponent) = exponent.as_integer() {
                 if let Some(power) = exact_power(base, exponent, context)? {
@@ -180,22 +184,17 @@ fn zero_power(exponent: &Number, context: &mut Context) -> Result<Number, Fail> 
     }
 }
 
-/// A whole power; `None` where it has too many digits to be exact, and still is a number
-/// that can be written.
+/// A whole power; `None` where it has too many digits to be exact, and still is a number that
+/// can be written. The exponent is not zero.
 fn exact_power(base: &RBig, exponent: &IBig, context: &mut Context) -> Result<Option<RBig>, Fail> {
     let is_negative = exponent.sign() == Sign::Negative;
     if base.is_zero() && is_negative {
         return error("division by zero: 0 to a negative power");
     }
     let is_one = base.denominator().is_one() && base.numerator().clone().abs() == IBig::ONE;
-    if base.is_zero() || is_one || exponent.is_zero() {
-        let is_odd = exponent.bit(0);
-        return Ok(Some(match (exponent.is_zero(), base.is_zero()) {
-            (true, _) => RBig::ONE,
-            (_, true) => RBig::ZERO,
-            _ if is_odd => base.clone(),
-            _ => RBig::ONE,
-        }));
+    if base.is_zero() || is_one {
+        let is_itself = base.is_zero() || exponent.bit(0);
+        return Ok(Some(if is_itself { base.clone() } else { RBig::ONE }));
     }
     let bits = base.numerator().bit_len().max(base.denominator().bit_len());
     let times = exponent.clone().abs();

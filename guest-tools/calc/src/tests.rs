@@ -10,6 +10,7 @@ use num_rational::BigRational;
 use proptest::prelude::*;
 
 use crate::Calculate;
+use crate::functions::{CONSTANTS, FUNCTIONS};
 
 fn call(tool: &str, arguments: &str) -> Result<String, String> {
     assert_eq!(tool, "calculate");
@@ -118,6 +119,26 @@ fn expressions() -> impl Strategy<Value = (String, Option<BigRational>)> {
     })
 }
 
+/// Expressions of all functions and constants, and of the numbers that they treat apart.
+fn expressions_of_functions() -> impl Strategy<Value = String> {
+    let number = prop::sample::select(vec!["0", "1", "2", "0.5", "1e-40", "1e9", "(1/3)"]);
+    let constant = prop::sample::select(CONSTANTS);
+    let leaf = prop_oneof![number, constant].prop_map(str::to_owned);
+    leaf.prop_recursive(5, 24, 3, |inner| {
+        let operator = prop::sample::select(vec!["+", "-", "*", "/", "//", "%", "mod", "^"]);
+        let function = prop::sample::select(FUNCTIONS);
+        prop_oneof![
+            (inner.clone(), operator, inner.clone())
+                .prop_map(|(one, operator, two)| format!("({one} {operator} {two})")),
+            inner.clone().prop_map(|of| format!("(-{of})")),
+            inner.clone().prop_map(|of| format!("({of}!)")),
+            (function, prop::array::uniform3(inner)).prop_map(|((name, _, most), arguments)| {
+                format!("{name}({})", arguments[..most.min(3)].join(", "))
+            }),
+        ]
+    })
+}
+
 /// A function of the machine's numbers, and what it is called.
 type Named = (&'static str, fn(f64) -> f64);
 
@@ -200,6 +221,11 @@ proptest! {
     fn no_text_breaks_the_calculation(
         text in "\\PC{0,30}|[0-9+*/^!%(),. e-]{0,20}|(sin|ln|round|gcd|pi|mod|[0-9]{1,3}|[-+*/^%(),!]){1,12}",
     ) {
+        let _ = calculate(&text, 20);
+    }
+
+    #[test]
+    fn no_expression_breaks_the_calculation(text in expressions_of_functions()) {
         let _ = calculate(&text, 20);
     }
 }
