@@ -49,8 +49,8 @@ pub struct Guard {
     /// What is kitbag's own, with the usual places of the account; as written, and its
     /// canonical form.
     own: OnceLock<[Vec<PathBuf>; 2]>,
-    /// The same of what no tool reads.
-    private: OnceLock<[Vec<PathBuf>; 2]>,
+    /// What no tool reads, with the usual places of the account, as written.
+    private: OnceLock<Vec<PathBuf>>,
     /// What the last call met of what no tool reads.
     private_table: Mutex<Arc<GuardTable>>,
     /// The links with sealed names below a directory that some tool may write; found once.
@@ -173,23 +173,28 @@ impl Guard {
     /// What a file or directory is or lies in that no tool reads, if so; by its canonical path
     /// alone.
     pub fn private_above(&self, path: &Path) -> Option<PathBuf> {
-        let [_, private] = self.private_paths();
-        private.iter().find(|private| path.starts_with(private)).cloned()
+        let table = self.private_table(|last| last.known.is_empty());
+        table.kept.places.iter().find(|private| path.starts_with(private)).cloned()
     }
 
     /// Looks up what no call reads. Where all is as the last call met it, that is not put
     /// together again.
     pub fn private(&self) -> PrivateTable {
+        let names = self.private_table(|last| !last.is_current());
+        let kept = Kept { places: Arc::clone(&names.kept.places), files: OnceLock::new() };
+        PrivateTable { names, kept }
+    }
+
+    /// The names of what no tool reads, as the last call met them, or looked up anew.
+    fn private_table(&self, is_looked_up: impl FnOnce(&GuardTable) -> bool) -> Arc<GuardTable> {
         let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
-        if !last.is_current() {
-            let [private, canonical_private] = self.private_paths();
+        if is_looked_up(&last) {
             let mut table = GuardTable::default();
-            private.iter().for_each(|path| table.name(path, true));
-            table.kept.places = canonical_private.as_slice().into();
+            let places = self.private_paths().iter().map(|path| table.name(path, true)).collect();
+            table.kept.places = places;
             *last = Arc::new(table);
         }
-        let kept = Kept { places: Arc::clone(&last.kept.places), files: OnceLock::new() };
-        PrivateTable { names: Arc::clone(&last), kept }
+        Arc::clone(&last)
     }
 
     /// The first of these links that a tool could have made, since it lies in
@@ -208,16 +213,18 @@ impl Guard {
     pub fn table(&self, writable: &[Writable]) -> GuardTable {
         let mut table = GuardTable::default();
         let GuardedPaths { own: _, private: _, files, topics, granted, writable: _ } = &self.paths;
-        let [own, canonical_own] = self.own();
-        let [private, canonical_private] = self.private_paths();
+        let [own, _] = self.own();
+        let kept = own.iter().chain(self.private_paths());
+        table.kept.places = kept.map(|path| table.name(path, true)).collect::<Vec<_>>().into();
         let (program, program_id) = program();
-        for path in own.iter().chain(private).chain(files).chain(&program) {
+        for path in files.iter().chain(&program) {
             table.name(path, true);
         }
-        table.kept.places = canonical_own.iter().chain(canonical_private).cloned().collect();
         table.sealed.extend(program_id);
         for top in writable {
-            self.links(top).iter().for_each(|link| table.name(link, true));
+            for link in &*self.links(top) {
+                table.name(link, true);
+            }
         }
         for topic in topics {
             let is_granted = || {
@@ -241,12 +248,16 @@ impl Guard {
 
     /// What is kitbag's own: as written, and its canonical form.
     fn own(&self) -> &[Vec<PathBuf>; 2] {
-        self.own.get_or_init(|| with_canonical(&self.paths.own, places_of_account()))
+        self.own.get_or_init(|| {
+            let own = with_those_of_account(&self.paths.own, places_of_account());
+            let canonical = own.iter().map(|path| canonical(path)).collect();
+            [own, canonical]
+        })
     }
 
-    /// The same of what no tool reads.
-    fn private_paths(&self) -> &[Vec<PathBuf>; 2] {
-        let private = || with_canonical(&self.paths.private, private_places_of_account());
+    /// What no tool reads, as written.
+    fn private_paths(&self) -> &[PathBuf] {
+        let private = || with_those_of_account(&self.paths.private, private_places_of_account());
         self.private.get_or_init(private)
     }
 
@@ -259,14 +270,13 @@ impl Guard {
     }
 }
 
-/// Paths of a configuration and of the account: as written, and in their canonical form.
-fn with_canonical(paths: &[PathBuf], of_account: Vec<PathBuf>) -> [Vec<PathBuf>; 2] {
+/// Paths of a configuration and of the account.
+fn with_those_of_account(paths: &[PathBuf], of_account: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut paths: Vec<_> = paths.iter().cloned().chain(of_account).collect();
     // The account's are those of the configuration as a rule.
     paths.sort_unstable();
     paths.dedup();
-    let canonical = paths.iter().map(|path| canonical(path)).collect();
-    [paths, canonical]
+    paths
 }
 
 impl PrivateTable {
@@ -351,15 +361,17 @@ impl GuardTable {
     }
 
     /// Notes a path: every entry that it leads through is pinned, be it a directory or a
-    /// link, and where it leads is sealed, also where nothing is there yet.
-    fn name(&mut self, path: &Path, is_sealed: bool) {
+    /// link, and where it leads is sealed, also where nothing is there yet. Returns its
+    /// canonical form.
+    fn name(&mut self, path: &Path, is_sealed: bool) -> PathBuf {
         // What is known has no link above it: it is not gone through again.
         let is_known = |outer: &&Path| matches!(self.known.get(*outer), Some(Known::There(_)));
         let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
         let end = resolve(start, path, |entry, is_last| self.pin(entry, is_last, is_sealed));
-        if let (true, Some(end)) = (is_sealed, self.there(&end)) {
-            self.sealed.insert(end);
+        if let (true, Some(id)) = (is_sealed, self.there(&end)) {
+            self.sealed.insert(id);
         }
+        end
     }
 
     /// Pins an entry, and where it is the last one of a path that is sealed, its name too.
