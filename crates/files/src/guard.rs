@@ -86,7 +86,8 @@ pub struct GuardTable {
     /// Directories on the way to what is not changed that were not there. What lies
     /// in them has no entry here yet.
     missing: HashSet<PathBuf>,
-    /// Paths that were looked at, without links in what is above them.
+    /// Paths that were looked at, without links in what is above them. When the table is made,
+    /// those that tell whether it is still true.
     known: HashMap<PathBuf, Known>,
     kept: Kept,
 }
@@ -190,8 +191,14 @@ impl Guard {
         let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
         if is_looked_up(&last) {
             let mut table = GuardTable::default();
-            let places = self.private_paths().iter().map(|path| table.name(path, true)).collect();
-            table.kept.places = places;
+            let named = self.private_paths().iter().map(|path| table.name(path, true));
+            let named: Vec<_> = named.collect();
+            // What lies in another one is hidden with it.
+            let is_outer = |path: &&PathBuf| {
+                !named.iter().any(|outer| outer != *path && path.starts_with(outer))
+            };
+            table.kept.places = named.iter().filter(is_outer).cloned().collect();
+            table.keep_ends();
             *last = Arc::new(table);
         }
         Arc::clone(&last)
@@ -215,7 +222,7 @@ impl Guard {
         let GuardedPaths { own: _, private: _, files, topics, granted, writable: _ } = &self.paths;
         let [own, _] = self.own();
         let kept = own.iter().chain(self.private_paths());
-        table.kept.places = kept.map(|path| table.name(path, true)).collect::<Vec<_>>().into();
+        table.kept.places = kept.map(|path| table.name(path, true)).collect();
         let (program, program_id) = program();
         for path in files.iter().chain(&program) {
             table.name(path, true);
@@ -358,6 +365,22 @@ impl GuardTable {
             } else {
                 is_there(head)
             }
+    }
+
+    /// Keeps of what was looked at what tells whether the places are still there: links, the
+    /// places, and the directories that they lie in. Where anything else on the way is another
+    /// one, these are too.
+    fn keep_ends(&mut self) {
+        let mut ends = HashSet::new();
+        for place in &*self.kept.places {
+            let parent = place.parent().unwrap_or(place);
+            ends.insert(parent.to_owned());
+            // In nothing there is nothing.
+            if self.known.get(parent) != Some(&Known::Missing) {
+                ends.insert(place.clone());
+            }
+        }
+        self.known.retain(|path, known| matches!(known, Known::Link(_)) || ends.contains(path));
     }
 
     /// Notes a path: every entry that it leads through is pinned, be it a directory or a

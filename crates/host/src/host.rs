@@ -1,6 +1,6 @@
 //! The sandbox as a whole: what it was given, and what is made when it is first needed.
 
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -150,9 +150,9 @@ impl Host {
         self.0.components.retain(sources);
     }
 
-    /// What a component says of itself, if it is in memory or known from the cache, also
-    /// where its native code is not, or stands in its own section `kitbag:describe`. Nothing is
-    /// compiled, and no engine is started.
+    /// What a component says of itself, if it is in memory, or stands in its own section
+    /// `kitbag:describe`, or is known from the cache, also where its native code is not. Nothing
+    /// is compiled, and no engine is started.
     ///
     /// # Errors
     ///
@@ -166,24 +166,19 @@ impl Host {
         if let Some(component) = self.0.components.loaded(source, metering) {
             return Ok(Some(component.described().clone()));
         }
-        if let Some(cache) = &self.0.options.cache
-            && let Some(component) = digest(source)
-        {
-            check(source, component)?;
-            let cached = match cache.load(Key::of(component, metering)) {
-                Ok(Some(entry)) => Some(entry.described),
-                Ok(None) | Err(_) => cache.remembered(component),
-            };
-            if cached.is_some() {
-                return Ok(cached);
-            }
-        }
         let Some(content) = content(source) else { return Ok(None) };
+        let digest = LazyCell::new(|| digest_of_bytes(&content));
         if is_pinned(source) {
-            // Of what is read here: the file may have been written since.
-            check(source, digest_of_bytes(&content))?;
+            check(source, *digest)?;
         }
-        Ok(section::described(&content))
+        if let Some(described) = section::described(&content) {
+            return Ok(Some(described));
+        }
+        let Some(cache) = &self.0.options.cache else { return Ok(None) };
+        Ok(match cache.load(Key::of(*digest, metering)) {
+            Ok(Some(entry)) => Some(entry.described),
+            Ok(None) | Err(_) => cache.remembered(*digest),
+        })
     }
 
     /// What the component of a digest said of itself, where the cache remembers that.

@@ -1,6 +1,6 @@
 //! What a component says of itself in a custom section, which is read without running it.
 
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{Chunk, Encoding, Parser, Payload};
 
 use crate::described::Described;
 
@@ -14,25 +14,21 @@ const NAME: &str = "kitbag:describe";
 /// linker leaves those of Rust. A component within belongs to another tool, out of which
 /// this one was composed.
 pub(crate) fn described(component: &[u8]) -> Option<Described> {
-    let (mut open, mut found) = (Vec::new(), None);
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.ok()? {
-            Payload::Version { encoding, .. } => open.push(encoding),
-            Payload::End(_) => drop(open.pop()),
-            Payload::CustomSection(section) if section.name() == NAME => {
-                use Encoding::{Component, Module};
-                if !matches!(open[..], [Component] | [Component, Module]) {
-                    continue;
-                }
-                if found.replace(section.data()).is_some() {
-                    let problem = format!("it has two sections `{NAME}`, and may have one");
-                    return Some(Described::Unusable(problem));
-                }
-            }
-            _ => {}
+    let mut found = Vec::new();
+    custom_sections(component, |within, name, data| {
+        use Encoding::{Component, Module};
+        if name == NAME && matches!(within, [Component] | [Component, Module]) {
+            found.push(data);
         }
-    }
-    let described = Described::read(found?);
+    })?;
+    let described = match found[..] {
+        [] => return None,
+        [section] => Described::read(section),
+        _ => {
+            let problem = format!("it has two sections `{NAME}`, and may have one");
+            return Some(Described::Unusable(problem));
+        }
+    };
     Some(match described {
         Described::Unusable(problem) => {
             Described::Unusable(format!("its section `{NAME}`: {problem}"))
@@ -45,21 +41,52 @@ pub(crate) fn described(component: &[u8]) -> Option<Described> {
 /// `wasm-tools metadata add` write.
 pub(crate) fn version(component: &[u8]) -> Option<String> {
     const MOST_BYTES: usize = 64;
-    let mut depth = 0;
-    for payload in Parser::new(0).parse_all(component) {
-        match payload.ok()? {
-            Payload::Version { .. } => depth += 1,
-            Payload::End(_) => depth -= 1,
-            Payload::CustomSection(section) if depth == 1 && section.name() == "version" => {
-                let text = str::from_utf8(section.data()).ok()?.trim();
-                let fits = |c: char| c.is_ascii_graphic();
-                return (text.len() <= MOST_BYTES && !text.is_empty() && text.chars().all(fits))
-                    .then(|| text.to_owned());
+    let mut found = None;
+    custom_sections(component, |within, name, data| {
+        if within.len() == 1 && name == "version" {
+            found.get_or_insert(data);
+        }
+    })?;
+    let text = str::from_utf8(found?).ok()?.trim();
+    let fits = |c: char| c.is_ascii_graphic();
+    (text.len() <= MOST_BYTES && !text.is_empty() && text.chars().all(fits))
+        .then(|| text.to_owned())
+}
+
+/// Gives `visit` the name and the data of each custom section, and what it lies in, the
+/// outermost first. Functions are not looked at. `None` where something is malformed.
+fn custom_sections<'a>(
+    component: &'a [u8],
+    mut visit: impl FnMut(&[Encoding], &'a str, &'a [u8]),
+) -> Option<()> {
+    let (mut within, mut outer) = (Vec::new(), Vec::new());
+    let (mut parser, mut rest) = (Parser::new(0), component);
+    loop {
+        let Chunk::Parsed { consumed, payload } = parser.parse(rest, true).ok()? else {
+            return None;
+        };
+        rest = &rest[consumed..];
+        match payload {
+            Payload::Version { encoding, .. } => within.push(encoding),
+            Payload::CustomSection(section) => visit(&within, section.name(), section.data()),
+            Payload::CodeSectionStart { size, .. } => {
+                parser.skip_section();
+                rest = rest.get(size as usize..)?;
+            }
+            Payload::ModuleSection { parser: inner, .. }
+            | Payload::ComponentSection { parser: inner, .. } => {
+                outer.push(std::mem::replace(&mut parser, inner));
+            }
+            Payload::End(_) => {
+                within.pop();
+                match outer.pop() {
+                    Some(next) => parser = next,
+                    None => return Some(()),
+                }
             }
             _ => {}
         }
     }
-    None
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::script;
 use crate::tool::{Summary, Tool, unavailable};
 
 /// Sums a tool up without loading it.
-pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
+pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Known) -> Summary {
     let mut refused = None;
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
@@ -51,19 +51,17 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool) -> Summary {
                 _ => "bytes".to_owned(),
             };
             let leaves_open = leaves_open(tool);
-            let known = match leaves_open || is_pinned(tool) && tool.is_enabled() {
-                false => Ok(None),
-                true => match inner.component_source(&tool.source.value) {
-                    Ok(source) => {
-                        let metering = Metering::of(&tool.limits.limits());
-                        inner.host.known_description(&source, metering)
+            let source = (leaves_open || is_pinned(tool) && tool.is_enabled())
+                .then(|| inner.component_source(&tool.source.value).ok())
+                .flatten();
+            let says = source.and_then(|source| {
+                match known.description(inner, source, Metering::of(&tool.limits.limits())) {
+                    Ok(says) => says,
+                    Err(error) => {
+                        refused = Some(error.to_string());
+                        None
                     }
-                    Err(_) => Ok(None),
-                },
-            };
-            let says = known.unwrap_or_else(|error| {
-                refused = Some(error.to_string());
-                None
+                }
             });
             let says = says.filter(|says| {
                 refused = refused.take().or_else(|| recorded::refused(tool, says));

@@ -24,12 +24,14 @@ impl Toolbox {
     /// Every enabled tool, by name, in one line each. Nothing is compiled and
     /// nothing runs.
     pub fn summaries(&self) -> impl Iterator<Item = Summary> {
-        self.enabled().map(|(_, tool)| resolve::summary(&self.0, tool))
+        let mut known = resolve::Known::default();
+        self.enabled().map(move |(_, tool)| resolve::summary(&self.0, tool, &mut known))
     }
 
     /// As [`summaries`](Self::summaries), with the tools that are not enabled.
     pub fn all_summaries(&self) -> impl Iterator<Item = Summary> {
-        self.0.config.tools.values().map(|tool| resolve::summary(&self.0, tool))
+        let mut known = resolve::Known::default();
+        self.0.config.tools.values().map(move |tool| resolve::summary(&self.0, tool, &mut known))
     }
 
     /// The toolsets that this binary holds, each once.

@@ -200,6 +200,38 @@ fn what_is_private_is_known_by_its_place_by_what_it_is_and_by_every_name_of_its_
 }
 
 #[test]
+fn what_is_private_is_looked_up_anew_when_the_way_to_it_is_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    for place in ["first/deep", "second/deep", "outer/inner/deep", "new/inner/deep"] {
+        fs::create_dir_all(root.join(place)).unwrap();
+        fs::write(root.join(place).join("key"), "").unwrap();
+    }
+    symlink("first", root.join("way")).unwrap();
+    let private = vec![root.join("way/deep/key"), root.join("outer/inner/deep/key")];
+    let guard = Guard::new(GuardedPaths { private, ..GuardedPaths::default() });
+    let check = |place: &str, expected: bool| {
+        let table = guard.private();
+        let found = Stat::of_path(&root.join(place).join("key")).unwrap();
+        assert_eq!(table.hides(id_at(&root.join(place)), "key", None), expected, "{place}");
+        assert_eq!(table.has(&found), expected, "{place}");
+        let above = guard.private_above(&root.join(place).join("key"));
+        assert_eq!(above.is_some(), expected, "{place}");
+    };
+    check("first/deep", true);
+    check("second/deep", false);
+    check("outer/inner/deep", true);
+    fs::remove_file(root.join("way")).unwrap();
+    symlink("second", root.join("way")).unwrap();
+    check("first/deep", false);
+    check("second/deep", true);
+    fs::rename(root.join("outer"), root.join("old")).unwrap();
+    fs::rename(root.join("new"), root.join("outer")).unwrap();
+    check("outer/inner/deep", true);
+    check("old/inner/deep", false);
+}
+
+#[test]
 fn what_the_account_keeps_is_private_whatever_a_configuration_names() {
     let account = private_places_of_account();
     let state = account.iter().find(|path| path.ends_with(".local/state/kitbag")).unwrap();
