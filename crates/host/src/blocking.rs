@@ -62,6 +62,8 @@ async fn inside<T>(runtime: Option<Handle>, work: impl Future<Output = T>) -> T 
 }
 
 fn drive<T>(future: impl Future<Output = T>) -> Result<T, CallError> {
+    // A call is large, and each function of the runtime would move it once more.
+    let future = pin!(future);
     RUNTIME.with(|slot| {
         let runtime = match slot.get() {
             Some(runtime) => runtime,
