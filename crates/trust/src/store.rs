@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn record(workspace: &str) -> TrustRecord {
-        let mut record = TrustRecord::new(workspace);
+        let mut record = TrustRecord { seconds: 1, ..TrustRecord::new(workspace) };
         record.files.insert("a".into(), digest_of(b"a"));
         record
     }
