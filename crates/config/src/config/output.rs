@@ -12,7 +12,8 @@ pub struct Output {
     /// Whether answers of tools that reach the network or run foreign code stand between marks.
     /// Default: no.
     pub fence: Sourced<bool>,
-    /// What becomes of answers that look like instructions to a model. `None`: they are not looked for.
+    /// What becomes of answers that look like instructions to a model. `None`: they are not
+    /// looked for.
     pub screen: Option<Screening>,
 }
 
