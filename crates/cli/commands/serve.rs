@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use kitbag::config::{Origin, Sourced};
@@ -30,6 +31,9 @@ use crate::exit::Exit;
 use crate::log::{FlushOnDrop, Log};
 use crate::output;
 use crate::sys::bound_allocator;
+
+/// How long calls that were cancelled may take to remove what they had for themselves.
+const ENDING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -167,7 +171,8 @@ impl Args {
             tracing::warn!("{untrusted}");
         }
         let host = toolbox.host().clone();
-        let load: Load = Box::new(move || match begin().host(host.clone()).build() {
+        let of_host = host.clone();
+        let load: Load = Box::new(move || match begin().host(of_host.clone()).build() {
             Ok(kitbag) => Ok(kitbag.toolbox().clone()),
             Err(errors) => Err(CliError::from(errors).report()),
         });
@@ -190,6 +195,8 @@ impl Args {
             }
             None => runtime.block_on(serve_stdio(&server)),
         };
+        // What calls had for themselves is removed by now, but for one that does not return.
+        let _ = runtime.block_on(async { tokio::time::timeout(ENDING, host.idle()).await });
         // A compilation ahead of calls does not delay the end.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)

@@ -352,6 +352,12 @@ impl Host {
         done.await.map_err(|_| CallError::internal("the work panicked"))
     }
 
+    /// Waits until no call runs, also none that was cancelled and still removes what it had
+    /// for itself. Any executor will do.
+    pub async fn idle(&self) {
+        self.0.queue.idle().await;
+    }
+
     /// Compiles a component for a binary that it is part of, and asks it what it says of
     /// itself where this machine runs code of that target.
     ///

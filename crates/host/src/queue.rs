@@ -76,12 +76,16 @@ impl Default for Concurrency {
     }
 }
 
+fn permits(concurrency: Concurrency) -> u32 {
+    let permits = concurrency.calls.get().min(Semaphore::MAX_PERMITS);
+    u32::try_from(permits).unwrap_or(u32::MAX)
+}
+
 impl Queue {
     pub(crate) fn new(concurrency: Concurrency) -> Arc<Self> {
-        let permits = Semaphore::new(concurrency.calls.get().min(Semaphore::MAX_PERMITS));
         Arc::new(Self {
             concurrency,
-            permits: Arc::new(permits),
+            permits: Arc::new(Semaphore::new(permits(concurrency) as usize)),
             shares: Shares::of(concurrency.calls.get()),
             waiting_shares: Shares::of(concurrency.waiting),
             inner: std::array::from_fn(|_| Semaphore::new(inner_calls(concurrency))),
@@ -104,6 +108,11 @@ impl Queue {
         let share = self.shares.take(tool, 1).await.ok_or_else(closed)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         Ok(self.permit_of(permit.map_err(CallError::internal)?, share))
+    }
+
+    /// Waits until no call runs.
+    pub(crate) async fn idle(&self) {
+        let _ = self.permits.acquire_many(permits(self.concurrency)).await;
     }
 
     /// Waits for a place at this depth, which is 1 for a call inside one that is in no other.

@@ -59,6 +59,8 @@ impl Server {
     /// [`StdioError`] where no session came about.
     pub async fn serve_stdio(&self, input: Handle, output: Handle) -> Result<(), StdioError> {
         let closing = self.closing().clone();
+        // No call goes on without its client.
+        let _closed = closing.clone().drop_guard();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
         let session = Session::with_output(self.clone(), "stdio", Arc::clone(&output));
