@@ -6,7 +6,7 @@ use kitbag_test_servers::{Answer, Authority, Behaviour, Server};
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;
-use crate::support::{Workspace, guest, snapshot};
+use crate::support::{Workspace, guest, probe, snapshot};
 
 /// A tool of the user's and one of the workspace's.
 fn workspace() -> Workspace {
@@ -83,8 +83,9 @@ fn the_line_that_it_names_allows_the_request() {
     let denied = workspace.run(&request).json();
     let (missing, kind) = (&denied["missing"], &denied["kind"]);
     assert_eq!(kind, "host");
-    assert_eq!(missing["keys"], serde_json::json!(["tools.learn.grants.http"]));
-    let entry = missing["entry"].as_str().unwrap();
+    let line = &missing["lines"][0];
+    assert_eq!(line["key"], "tools.learn.grants.http");
+    let entry = line["entry"].as_str().unwrap();
     workspace.own_config(&format!("[tools.learn.grants]\nhttp = [{entry}]\n"));
     assert_eq!(workspace.run(&request).json()["allowed"], true);
     workspace.own_config("");
@@ -92,6 +93,113 @@ fn the_line_that_it_names_allows_the_request() {
     let flag = flag.strip_suffix('\'').unwrap();
     let granted = workspace.run(&[&request[..], &["--grant", flag]].concat()).json();
     assert_eq!((&granted["allowed"], &granted["origin"]), (&true.into(), &"flag --grant".into()));
+}
+
+/// A configuration with one more entry at a place, as `why --json` names it.
+fn with(text: &str, line: &Value) -> String {
+    let mut config: toml::Table = text.parse().unwrap();
+    let (key, entry) = (line["key"].as_str().unwrap(), line["entry"].as_str().unwrap());
+    let mut keys: Vec<_> = key.split('.').collect();
+    let last = keys.pop().unwrap();
+    let mut table = &mut config;
+    for key in keys {
+        let inner = table.entry(key).or_insert_with(|| toml::Table::new().into());
+        table = inner.as_table_mut().unwrap();
+    }
+    if let Ok(entries) = format!("x = [{entry}]").parse::<toml::Table>() {
+        let list = table.entry(last).or_insert_with(|| toml::Value::Array(Vec::new()));
+        list.as_array_mut().unwrap().extend(entries["x"].as_array().unwrap().clone());
+    } else {
+        // A key and its value, of a table or a setting.
+        let inner = table.entry(last).or_insert_with(|| toml::Table::new().into());
+        inner.as_table_mut().unwrap().extend(entry.parse::<toml::Table>().unwrap());
+    }
+    config.to_string()
+}
+
+#[test]
+fn what_it_says_counts_wherever_the_grants_of_a_tool_stand() {
+    let secret = "[secrets.mail]\nto = [\"https://b.example/**\"]\n";
+    let grants = |tool: &str, kinds: &str| format!("[tools.{tool}.grants]\n{kinds}\n");
+    let kinds = "http = [\"https://a.example/**\"]\nenv = [\"A\"]\ntools = { file_info = \"file_info\" }\n\
+                 secrets = {}\nstorage = { keys = 5 }\n";
+    let ceilings = "http = [\"https://a.example/**\"]\nenv = [\"A\"]\ntools = [\"file_info\"]\n\
+                    secrets = []\nstorage = { keys = 5 }";
+    let mut report = String::new();
+    let free = secret.to_owned();
+    let bound = format!("{secret}[ceiling.grants]\n{ceilings}\n");
+    for (case, tool, own, of_workspace) in [
+        ("no grants", "learn", &free, String::new()),
+        ("grants of the workspace", "learn", &free, grants("learn", kinds)),
+        ("grants of an untrusted workspace", "learn", &free, grants("learn", kinds)),
+        (
+            "own grants, ceiling",
+            "learn",
+            &format!("{bound}{}", grants("learn", kinds)),
+            String::new(),
+        ),
+        ("grants of the workspace, ceiling", "learn", &bound, grants("learn", kinds)),
+        ("no grants", "probe", &free, String::new()),
+        ("grants of the workspace", "probe", &free, grants("probe", kinds)),
+        ("no grants, ceiling", "probe", &bound, String::new()),
+        ("grants of the workspace, ceiling", "probe", &bound, grants("probe", kinds)),
+    ] {
+        let of_workspace = format!("{of_workspace}{}", probe(""));
+        report.push_str(&format!("# {tool}: {case}\n"));
+        for request in [
+            &["https://b.example/x"][..],
+            &["env", "LANG"],
+            &["secret", "mail"],
+            &["storage", "32MiB"],
+            &["tool", "list_dir"],
+        ] {
+            let workspace = Workspace::new();
+            let workspace = match case.contains("untrusted") {
+                true => workspace.untrusted(),
+                false => workspace,
+            };
+            workspace.own_config(own);
+            workspace.config(&of_workspace);
+            let why = [&["why", tool], request].concat();
+            let run = workspace.run(&why).shown();
+            let advice = run.lines().find(|line| line.starts_with("  to allow it, "));
+            report.push_str(&format!("{}\n", advice.unwrap_or(&run)));
+            let denied = workspace.run(&[&why[..], &["--json"]].concat()).json();
+            let mut texts = [own.clone(), of_workspace.clone()];
+            let lines = denied["missing"]["lines"].as_array();
+            for line in lines.unwrap_or_else(|| panic!("{case}: {denied:#}")) {
+                let file = line["file"].as_str().unwrap();
+                let is_own = file == "<home>/.config/kitbag/config.toml";
+                assert!(is_own || file == ".kitbag/config.toml", "{file}");
+                let text = &mut texts[usize::from(!is_own)];
+                *text = with(text, line);
+            }
+            workspace.own_config(&texts[0]);
+            workspace.config(&texts[1]);
+            let run = workspace.run(&why);
+            assert_eq!(run.code, 0, "{texts:#?}\n{denied:#}\n{}", run.shown());
+        }
+    }
+    snapshot!("places", &report);
+}
+
+#[test]
+fn what_a_manifest_grants_is_added_to_there() {
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.path(".kitbag/tools")).unwrap();
+    fs::copy(guest("probe"), workspace.path(".kitbag/tools/mine.wasm")).unwrap();
+    let grants = "[grants]\nhttp = [\"https://a.example/**\"]\n";
+    workspace.file(".kitbag/tools/mine.toml", grants);
+    let why = ["why", "mine", "https://b.example/x"];
+    let denied = workspace.run(&[&why[..], &["--json"]].concat()).json();
+    let lines = denied["missing"]["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 1, "{denied:#}");
+    assert_eq!(
+        (&lines[0]["key"], &lines[0]["file"]),
+        (&"grants.http".into(), &".kitbag/tools/mine.toml".into())
+    );
+    workspace.file(".kitbag/tools/mine.toml", with(grants, &lines[0]));
+    assert_eq!(workspace.run(&why).code, 0);
 }
 
 #[test]

@@ -312,7 +312,8 @@ fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
         "/workspace/.env",
         &format!(
             "`/workspace/.env` {why} `{{ host = \".\", guest = \"/workspace\", mode = \"ro\", \
-             include = [\".env\"] }}` to `tools.probe.grants.filesystem`"
+             include = [\".env\"] }}` to `tools.probe.grants.filesystem` of your own \
+             `<home>/.config/kitbag/config.toml`"
         ),
     );
     check(
@@ -320,7 +321,7 @@ fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
         "/all/a[1]/b.pem",
         &format!(
             "`/all/a[1]/b.pem` {why} `\"a[[]1]/b.pem\"` to `include` of `/all` in \
-             `tools.probe.grants.filesystem`"
+             `tools.probe.grants.filesystem` of `.kitbag/config.toml`"
         ),
     );
 }

@@ -87,13 +87,13 @@ impl Args {
                         let tool = name.to_string();
                         return Err(ToolboxError::NotAsRecorded { tool, reason });
                     }
-                    if tool.unavailable().is_some() {
+                    if tool.unavailable(toolbox.config()).is_some() {
                         warnings.push(format!(
                             "the tool `{name}` is unavailable until it is granted what it asks for"
                         ));
                     }
                     warnings.extend(tool.grant_warnings());
-                    warnings.extend(tool.missing_grants());
+                    warnings.extend(tool.missing_grants(toolbox.config()));
                     tool.check_schemas()
                 });
                 problems.extend(checked.err().map(|error| Problem::of_tool(name, error)));

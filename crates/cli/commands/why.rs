@@ -1,17 +1,16 @@
 //! `kitbag why`.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use kitbag::config::{Config, Disabled, Origin, PathRefusal, Tool, ToolSource};
+use kitbag::config::{Config, Disabled, GrantPlace, PathRefusal, Tool};
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
-use kitbag::policy::http::{Deny, Host};
+use kitbag::policy::http::Host;
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, GuestPath, HttpGrants, HttpRequest, MissingGrant, PathRequest, Request,
-    SecretName, SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, UrlPattern,
-    VariableName, VariableRequest, WantedTool, decide,
+    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretName,
+    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
+    VariableRequest, WantedTool, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -76,7 +75,7 @@ impl Args {
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
-        let answer = answer(config, tool, &asked, &global);
+        let answer = answer(config, tool, &asked);
         match global.json {
             true => output::json(&answer.json)?,
             false => output::data(&format!("{}\n", printable(&answer.text)))?,
@@ -143,7 +142,7 @@ struct Answer {
     json: Value,
 }
 
-fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answer {
+fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
     let request = match asked {
         Asked::Request(request) => request,
         Asked::Refused { request, kind, reason } => {
@@ -161,7 +160,7 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
     if let Request::Path(path) = request
         && let Some(refusal) = config.path_refusal(tool, path)
     {
-        return refused_path(tool, request, &refusal);
+        return refused_path(config, tool, request, &refusal);
     }
     match decide(&tool.grants.value, request) {
         Decision::Allowed { by } => {
@@ -189,11 +188,12 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             Answer { is_allowed: true, text, json }
         }
         Decision::Denied { reason, missing } => {
+            let refusal = match request {
+                Request::Http(request) => tool.grants.value.http.decide(request).err(),
+                _ => None,
+            };
             let kind = match request {
-                Request::Http(request) => {
-                    let refusal = tool.grants.value.http.decide(request).err();
-                    refusal.map(|refusal| refusal.kind.as_str())
-                }
+                Request::Http(_) => refusal.as_ref().map(|refusal| refusal.kind.as_str()),
                 Request::Tool(WantedTool::Alias { alias, arguments }) => {
                     let (alias, none) = (alias.as_str(), Map::new());
                     let arguments = arguments.as_ref().unwrap_or(&none);
@@ -209,13 +209,28 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
             });
             match missing {
                 Some(missing) => {
-                    let places = Places::of(config, tool, &missing, global);
-                    text.push_str(&places.text());
-                    json["missing"] = places.json();
+                    let advice = config.advice(&tool.name, &tool.grants, &missing);
+                    let flag = config.grant_flag(&missing);
+                    text.push_str(&format!("\n  to allow it, {advice}"));
+                    if let Request::Secret(SecretRequest { name }) = request
+                        && !config.secrets.contains_key(name)
+                    {
+                        text.push_str(&format!(
+                            "\n  there is no such secret yet: kitbag secret set {name} --to \
+                             'https://HOST/**'"
+                        ));
+                    }
+                    if let Some(flag) = &flag {
+                        text.push_str(&format!("\n  for one call: {flag}"));
+                    }
+                    let lines = advice.lines.iter().map(|line| (&*line.missing.entry, &line.place));
+                    json["missing"] = missing_json(&lines.collect::<Vec<_>>(), flag);
                 }
                 None if request.key() == ToolGrants::KEY => {}
                 None => {
-                    let origin = denied_at(config, tool, request);
+                    let pattern = refusal.and_then(|refusal| refusal.denied_by);
+                    let own = pattern.and_then(|pattern| tool.grants.denied_at(&pattern));
+                    let origin = own.unwrap_or(&config.deny.origin);
                     text.push_str(&format!("\n  what is denied stands in {origin}"));
                     json["origin"] = origin.to_string().into();
                 }
@@ -225,33 +240,14 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked, global: &Global) -> Answe
     }
 }
 
-/// Where the pattern stands that denies a request: in the tool's own list, or in that for all
-/// tools.
-fn denied_at<'a>(config: &'a Config, tool: &'a Tool, request: &Request) -> &'a Origin {
-    let http = &tool.grants.value.http;
-    let pattern = match request {
-        Request::Http(request) => {
-            let reason = |http: &HttpGrants| http.decide(request).err().map(|error| error.reason);
-            let by = |pattern: &UrlPattern| {
-                let deny = Arc::new(Deny::new(vec![pattern.clone()]));
-                reason(&HttpGrants { deny, ..http.clone() })
-            };
-            let refused = reason(http);
-            http.deny.patterns().iter().find(|pattern| by(pattern) == refused)
-        }
-        _ => None,
-    };
-    pattern.and_then(|it| tool.grants.denied_at(it)).unwrap_or(&config.deny.origin)
-}
-
 /// What a tool does not get although a directory that holds it is granted.
-fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer {
+fn refused_path(config: &Config, tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer {
     let mut text = format!("denied: {request}\n  {refusal}");
     let mut json = json!({
         "allowed": false, "request": request.to_string(), "kind": null,
         "reason": refusal.to_string(),
     });
-    let list = format!("tools.{}.grants.filesystem", tool.name);
+    let place = config.place_of_grants(&tool.name, &tool.grants, DirectoryGrant::KEY);
     let missing = match refusal {
         PathRefusal::Secret { secret } => {
             let include = secret.as_include();
@@ -265,8 +261,8 @@ fn refused_path(tool: &Tool, request: &Request, refusal: &PathRefusal) -> Answer
         PathRefusal::Private { .. } | PathRefusal::Guarded { .. } => None,
     };
     if let Some((advice, entry)) = missing {
-        text.push_str(&format!("\n  to allow it, {advice} in `{list}`"));
-        json["missing"] = json!({ "entry": entry, "keys": [list], "flag": null });
+        text.push_str(&format!("\n  to allow it, {advice} in {place}"));
+        json["missing"] = missing_json(&[(&entry, &place)], None);
     }
     Answer { is_allowed: false, text, json }
 }
@@ -300,71 +296,12 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Where what is missing would be written.
-struct Places {
-    missing: MissingGrant,
-    /// The list in the user's own file, and that of the ceiling, where that binds the tool.
-    lists: Vec<String>,
-    file: String,
-    flag: Option<String>,
-}
-
-impl Places {
-    fn of(config: &Config, tool: &Tool, missing: &MissingGrant, global: &Global) -> Self {
-        let own = global.own_file();
-        let is_of_workspace = match &tool.source.value {
-            ToolSource::Script(script) => matches!(script.path.origin, Origin::Found { .. }),
-            ToolSource::Local(local) => match &local.wasm.origin {
-                Origin::Found { .. } => true,
-                Origin::File { path, .. } => own.as_deref() != Some(&**path),
-                _ => false,
-            },
-            _ => false,
-        };
-        let has_ceiling = match missing.key {
-            "http" | "env" | "tools" => is_of_workspace,
-            // Without a ceiling of the user's own there is that of the default.
-            "storage" => is_of_workspace && missing.entry != StorageGrant::default().as_setting(),
-            _ => false,
-        };
-        let list = missing.place(&format!("tools.{}.grants", tool.name));
-        let ceiling = has_ceiling.then(|| missing.place("ceiling.grants"));
-        Self {
-            missing: missing.clone(),
-            lists: [list].into_iter().chain(ceiling).collect(),
-            file: match own {
-                Some(path) => format!("your own `{}`", shown(&path.to_string_lossy())),
-                None => "your own `config.toml`".into(),
-            },
-            flag: config.grant_flag(missing),
-        }
-    }
-
-    /// What to do, without the file.
-    fn advice(&self) -> String {
-        let lists: Vec<_> = self.lists.iter().map(String::as_str).collect();
-        match *lists {
-            // A ceiling has other tools by their names, whatever the aliases.
-            [list, ceiling]
-                if self.missing.key == ToolGrants::KEY && !self.missing.is_setting() =>
-            {
-                format!("{} and the name of the tool to `{ceiling}`", self.missing.advice(&[list]))
-            }
-            _ => self.missing.advice(&lists),
-        }
-    }
-
-    fn text(&self) -> String {
-        let Self { missing: _, lists: _, file, flag } = self;
-        let mut text = format!("\n  to allow it, {} in {file}", self.advice());
-        if let Some(flag) = flag {
-            text.push_str(&format!("\n  for one call: {flag}"));
-        }
-        text
-    }
-
-    fn json(&self) -> Value {
-        let Self { missing, lists, file: _, flag } = self;
-        json!({ "entry": missing.entry, "keys": lists, "flag": flag })
-    }
+/// What would allow a request, for a program: all entries and where they belong, and the option
+/// that grants it for one call.
+fn missing_json(lines: &[(&str, &GrantPlace)], flag: Option<String>) -> Value {
+    let lines = lines.iter().map(|(entry, place)| {
+        let file = place.file().map(|file| file.to_string_lossy());
+        json!({ "entry": entry, "key": place.key, "file": file })
+    });
+    json!({ "lines": lines.collect::<Vec<_>>(), "flag": flag })
 }

@@ -1,5 +1,7 @@
 //! What comes of a request.
 
+use kitbag_contract::text::shown;
+
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -29,10 +31,13 @@ pub struct MissingGrant {
 }
 
 /// What stands under the key of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     List,
-    Table,
+    Table {
+        /// What the entry names.
+        names: String,
+    },
     /// One value.
     Setting,
 }
@@ -43,9 +48,10 @@ impl MissingGrant {
         Self { key, entry, form: Form::List }
     }
 
-    /// One of a kind whose grants are a table: `entry` is a key and its value.
-    pub const fn of_table(key: &'static str, entry: String) -> Self {
-        Self { key, entry, form: Form::Table }
+    /// One of a kind whose grants are a table: `entry` is a key and its value, and `names` what
+    /// it names, a tool or a secret.
+    pub fn of_table(key: &'static str, entry: String, names: &str) -> Self {
+        Self { key, entry, form: Form::Table { names: names.to_owned() } }
     }
 
     /// One that is all of its kind: `setting` is the key of the kind and its value.
@@ -55,9 +61,9 @@ impl MissingGrant {
 
     /// It as a line under `grants` of its own: `env = ["LANG"]`.
     pub fn as_setting(&self) -> String {
-        match self.form {
+        match &self.form {
             Form::Setting => self.entry.clone(),
-            Form::Table => format!("{} = {{ {} }}", self.key, self.entry),
+            Form::Table { .. } => format!("{} = {{ {} }}", self.key, self.entry),
             Form::List => format!("{} = [{}]", self.key, self.entry),
         }
     }
@@ -72,20 +78,21 @@ impl MissingGrant {
     }
 
     /// What to do with the entry at such places: ``add `"LANG"` to `tools.a.grants.env` ``.
-    pub fn advice(&self, places: &[&str]) -> String {
-        let (verb, preposition) = match self.is_setting() {
+    pub fn advice(&self, places: &str) -> String {
+        let entry = shown(&self.entry);
+        match self.is_setting() {
             // There may be one already.
-            true => ("set", "in"),
-            false => ("add", "to"),
-        };
-        let place = |place: &&str| format!("{preposition} `{place}`");
-        let places: Vec<_> = places.iter().map(place).collect();
-        format!("{verb} `{}` {}", self.entry, places.join(" and "))
+            true => format!("set `{entry}` in {places}"),
+            false => format!("add `{entry}` to {places}"),
+        }
     }
 
-    /// The same for a tool, where no place is bound by a ceiling.
-    pub fn advice_for(&self, tool: &str) -> String {
-        self.advice(&[&self.place(&format!("tools.{tool}.grants"))])
+    /// The same under `[ceiling.grants]`, where what is a table elsewhere is a list of names.
+    pub fn of_ceiling(&self) -> Self {
+        match &self.form {
+            Form::Table { names } => Self::of_list(self.key, format!("\"{names}\"")),
+            Form::List | Form::Setting => self.clone(),
+        }
     }
 
     /// Whether the entry is the whole setting.
@@ -102,11 +109,12 @@ mod tests {
     fn a_missing_grant_reads_as_it_is_written() {
         let check = |missing: MissingGrant, setting: &str, advice: &str| {
             assert_eq!(missing.as_setting(), setting);
-            assert_eq!(missing.advice(&[&missing.place("g")]), advice);
+            assert_eq!(missing.advice(&format!("`{}`", missing.place("g"))), advice);
         };
         let list = MissingGrant::of_list("env", "\"A\"".to_owned());
         check(list, "env = [\"A\"]", "add `\"A\"` to `g.env`");
-        let table = MissingGrant::of_table("secrets", "a = {}".to_owned());
+        let table = MissingGrant::of_table("secrets", "a = {}".to_owned(), "a");
+        assert_eq!(table.of_ceiling(), MissingGrant::of_list("secrets", "\"a\"".to_owned()));
         check(table, "secrets = { a = {} }", "add `a = {}` to `g.secrets`");
         let caller = "tools = \"caller\"";
         let setting = MissingGrant::setting("tools", caller.to_owned());

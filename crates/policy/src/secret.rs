@@ -211,7 +211,11 @@ pub(crate) fn decide(grants: &[SecretGrant], request: &SecretRequest) -> Decisio
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
             reason: format!("no grant of `{}` names it", SecretGrant::KEY),
-            missing: Some(MissingGrant::of_table(SecretGrant::KEY, format!("{name} = {{}}"))),
+            missing: Some(MissingGrant::of_table(
+                SecretGrant::KEY,
+                format!("{name} = {{}}"),
+                name.as_str(),
+            )),
         },
     }
 }

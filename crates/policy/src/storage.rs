@@ -264,8 +264,6 @@ mod tests {
                 panic!("{wanted} is allowed")
             };
             assert_eq!((&*missing.entry, &*missing.as_setting()), (expected, expected));
-            let advice = format!("set `{expected}` in `tools.notes.grants`");
-            assert_eq!(missing.advice_for("notes"), advice);
         };
         check(None, StorageGrant::default(), "storage = true");
         check(None, grant(32, 10_000), "storage = { quota = \"32 MiB\" }");

@@ -170,7 +170,7 @@ impl ToolRefusal {
 
 fn missing(alias: &Alias, grant: &ToolGrant) -> MissingGrant {
     let entry = format!("{alias} = {}", grant.as_entry());
-    MissingGrant::of_table(ToolGrants::KEY, entry)
+    MissingGrant::of_table(ToolGrants::KEY, entry, grant.tool.as_str())
 }
 
 impl ToolGrants {

@@ -297,7 +297,7 @@ pub(crate) async fn run(
                 )));
             }
             let arguments = read(&arguments)?;
-            let (tool, via) = callable.resolve(&alias)?;
+            let (tool, via) = callable.resolve(toolbox.config(), &alias)?;
             Ok(Invocation::tool(tool, arguments).via(via).structured())
         })?;
         let (sender, receiver) = oneshot::channel();

@@ -96,7 +96,7 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Kno
     let requested = says.as_ref().and_then(|says| says.grants.as_ref());
     let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
     let unavailable = requested.and_then(|requested| {
-        unavailable(&tool.name, &tool.source.value, &tool.grants, &requested)
+        unavailable(&inner.config, &tool.name, &tool.source.value, &tool.grants, &requested)
     });
     let unavailable = refused.or(unavailable).filter(|_| tool.is_enabled());
     let description = configured.or_else(|| says.and_then(|says| says.description));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_config::Config;
+use kitbag_config::{Config, Tool};
 use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_policy::{Rates, ToolGrants, ToolRefusal, ToolRequest};
 use serde_json::{Map, Value};
@@ -61,17 +61,18 @@ impl Callable {
     /// Says that there is none, and which there are.
     pub(crate) fn resolve<'a>(
         &'a self,
+        config: &Config,
         alias: &'a str,
     ) -> Result<(&'a str, Option<Via>), ErrorInfo> {
         match (&self.grants, &self.scope) {
-            (ToolGrants::None, _) => Err(self.refused(alias)),
+            (ToolGrants::None, _) => Err(self.refused(config, alias)),
             (ToolGrants::Aliases(aliases), _) => {
-                let grant = aliases.get(alias).ok_or_else(|| self.refused(alias))?;
+                let grant = aliases.get(alias).ok_or_else(|| self.refused(config, alias))?;
                 let (caller, alias) = (self.tool.clone(), alias.to_owned());
                 let via = Via { caller, alias, grants: self.grants.clone() };
                 Ok((grant.tool.as_str(), Some(via)))
             }
-            (ToolGrants::Caller, Scope::Granted(callable)) => callable.resolve(alias),
+            (ToolGrants::Caller, Scope::Granted(callable)) => callable.resolve(config, alias),
             (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => Ok((alias, None)),
             (ToolGrants::Caller, Scope::All) => {
                 Err(ErrorInfo::new(format!("`{alias}` does not call itself")))
@@ -110,11 +111,11 @@ impl Callable {
     }
 
     /// Why no grant has this alias.
-    fn refused(&self, alias: &str) -> ErrorInfo {
+    fn refused(&self, config: &Config, alias: &str) -> ErrorInfo {
         let nothing = Map::new();
         let refusal = self.grants.decide(&ToolRequest { alias, arguments: &nothing }).err();
         let refusal = refusal.unwrap_or(ToolRefusal::NoGrant { alias: alias.to_owned() });
-        ErrorInfo::new(explained(&self.tool, &refusal))
+        ErrorInfo::new(explained(config, &self.tool, &refusal))
     }
 }
 
@@ -126,6 +127,7 @@ impl Via {
     /// [`ToolboxError::NotGranted`].
     pub(crate) fn check(
         &self,
+        config: &Config,
         arguments: &Map<String, Value>,
     ) -> Result<Option<Rates>, ToolboxError> {
         let Self { caller, alias, grants } = self;
@@ -134,17 +136,17 @@ impl Via {
             Err(refusal) => Err(ToolboxError::NotGranted {
                 caller: caller.to_string(),
                 alias: alias.clone(),
-                reason: explained(caller, &refusal),
+                reason: explained(config, caller, &refusal),
             }),
         }
     }
 }
 
 /// A refusal, and what would allow the call.
-fn explained(tool: &ToolName, refusal: &ToolRefusal) -> String {
-    match refusal.missing() {
-        Some(missing) => {
-            format!("{refusal}; to allow it, {}", missing.advice_for(tool.as_str()))
+fn explained(config: &Config, tool: &ToolName, refusal: &ToolRefusal) -> String {
+    match refusal.missing().zip(config.tools.get(tool)) {
+        Some((missing, Tool { grants, .. })) => {
+            format!("{refusal}; to allow it, {}", config.advice(tool, grants, &missing))
         }
         None => refusal.to_string(),
     }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use kitbag_config::{
-    Disabled, EffectiveLimits, Origin, Problem, Sourced, ToolApproval, ToolGrants, ToolRate,
-    ToolSource,
+    Config, Disabled, EffectiveLimits, Origin, Problem, Sourced, ToolApproval, ToolGrants,
+    ToolRate, ToolSource,
 };
 use kitbag_contract::json::{self, JsonBudget};
-use kitbag_contract::text::shown;
+use kitbag_contract::text::{printable, shown};
 use kitbag_contract::{Annotations, ToolName};
-use kitbag_policy::{MissingGrant, RefusedFile, Request, RequestedGrants, WhyRefused};
+use kitbag_policy::{
+    DirectoryGrant, MissingGrant, RefusedFile, Request, RequestedGrants, WhyRefused,
+};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::Value;
 
@@ -125,7 +127,7 @@ impl Tool {
 
     /// What it says it would like and is not granted, each with what would grant it. A
     /// tool may do without; where it fails, this may be why.
-    pub fn missing_grants(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn missing_grants<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = String> + 'a {
         let is_builtin = matches!(self.source, ToolSource::Builtin { .. });
         let has_http = !self.grants.value.http.grants.is_empty();
         let missing = self.requested_grants.missing(&self.grants.value);
@@ -134,18 +136,15 @@ impl Tool {
             Request::HttpPattern(_) => !has_http,
             request => !(is_builtin && request.is_given_by_call()),
         });
-        missing.map(|(_, missing)| missing_line(&self.name, &self.grants, &missing))
+        missing.map(|(_, missing)| missing_line(config, &self.name, &self.grants, &missing))
     }
 
     /// Why it cannot work: its component is another one than it must be, or it is not granted
     /// what it cannot do without, with the line that would grant that.
-    pub fn unavailable(&self) -> Option<String> {
-        let refused = self.refused.clone();
-        refused.or_else(|| self.lacks_required())
-    }
-
-    fn lacks_required(&self) -> Option<String> {
-        unavailable(&self.name, &self.source, &self.grants, &self.requested_grants)
+    pub fn unavailable(&self, config: &Config) -> Option<String> {
+        let lacks_required =
+            || unavailable(config, &self.name, &self.source, &self.grants, &self.requested_grants);
+        self.refused.clone().or_else(lacks_required)
     }
 
     /// What is most likely not as it was meant of its grants: one that does not count, or
@@ -157,9 +156,9 @@ impl Tool {
 
     /// What is said where the tool looked for directories in a call that had none. A built-in
     /// says it itself.
-    pub(crate) fn no_directories(&self) -> Option<String> {
+    pub(crate) fn no_directories(&self, config: &Config) -> Option<String> {
         let name = &self.name;
-        let origin = match self.grants.origin_of("filesystem") {
+        let origin = match self.grants.origin_of(DirectoryGrant::KEY) {
             Origin::Default => String::new(),
             origin => format!(" ({origin})"),
         };
@@ -167,14 +166,15 @@ impl Tool {
             format!(
                 "this call of `{name}` is granted no directory{origin}, so that it finds no file; to \
                  grant the workspace, add `{{ host = \".\", guest = \"/workspace\", mode = \"ro\" }}` to \
-                 `tools.{name}.grants.filesystem`"
+                 {}",
+                config.place_of_grants(name, &self.grants, DirectoryGrant::KEY)
             )
         })
     }
 
     /// What is said of a file in its directories that the tool was refused, with the line that
     /// would allow it.
-    pub(crate) fn refused_file(&self, refused: &RefusedFile) -> String {
+    pub(crate) fn refused_file(&self, config: &Config, refused: &RefusedFile) -> String {
         let guest = refused.guest();
         let (rule, key, entry) = match refused.why {
             WhyRefused::Private => {
@@ -192,7 +192,7 @@ impl Tool {
                 (rule, "protected", String::new())
             }
         };
-        let name = &self.name;
+        let place = config.place_of_grants(&self.name, &self.grants, DirectoryGrant::KEY);
         let mut own = self.grants.value.directories.iter();
         let advice = match own.find(|grant| grant.guest == refused.directory) {
             Some(grant)
@@ -204,29 +204,31 @@ impl Tool {
                 let (guest, mode) = (&grant.guest, grant.access);
                 format!(
                     "add `{{ host = \".\", guest = \"{guest}\", mode = \"{mode}\", {key} = [{entry}] }}` \
-                     to `tools.{name}.grants.filesystem`"
+                     to {place}"
                 )
             }
             Some(grant) if refused.why == WhyRefused::Protected => {
                 let guest = &grant.guest;
-                format!("write `protected = []` for `{guest}` in `tools.{name}.grants.filesystem`")
+                format!("write `protected = []` for `{guest}` in {place}")
             }
-            Some(grant) => format!(
-                "add `{entry}` to `include` of `{}` in `tools.{name}.grants.filesystem`",
-                grant.guest
-            ),
+            Some(grant) => format!("add `{entry}` to `include` of `{}` in {place}", grant.guest),
             None => format!("add `{entry}` to `include` of the topic"),
         };
-        let message = format!("`{guest}` {rule}; to allow it, {advice}");
-        shown(&message).to_string()
+        format!("{}; to allow it, {}", shown(&format!("`{guest}` {rule}")), printable(&advice))
     }
 
     /// What is said of a request over HTTP or a use of storage that the tool was refused, with
     /// the line that would allow it.
-    pub(crate) fn refused(&self, reason: &str, missing: Option<&MissingGrant>) -> String {
-        let advice = missing
-            .map(|missing| format!("; to allow it, {}", missing.advice_for(self.name.as_str())));
-        shown(&format!("{reason}{}", advice.unwrap_or_default())).to_string()
+    pub(crate) fn refused(
+        &self,
+        config: &Config,
+        reason: &str,
+        missing: Option<&MissingGrant>,
+    ) -> String {
+        let advice = missing.map(|missing| {
+            format!("; to allow it, {}", config.advice(&self.name, &self.grants, missing))
+        });
+        format!("{}{}", shown(reason), advice.unwrap_or_default())
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,
@@ -266,6 +268,7 @@ impl Tool {
 
 /// As [`Tool::unavailable`], of what it is not granted.
 pub(crate) fn unavailable(
+    config: &Config,
     name: &ToolName,
     source: &ToolSource,
     grants: &ToolGrants,
@@ -282,12 +285,17 @@ pub(crate) fn unavailable(
     };
     Some(match grants.warnings.iter().find(is_it) {
         Some(Sourced { value, origin }) => format!("tool `{name}`, {origin}: {value}"),
-        None => missing_line(name, grants, &missing),
+        None => missing_line(config, name, grants, &missing),
     })
 }
 
 /// What is said of a grant that a tool asks for, with the line that would give it.
-fn missing_line(tool: &ToolName, grants: &ToolGrants, missing: &MissingGrant) -> String {
+fn missing_line(
+    config: &Config,
+    tool: &ToolName,
+    grants: &ToolGrants,
+    missing: &MissingGrant,
+) -> String {
     let key = missing.key;
     // A list replaces the default, which a tool would lose by it.
     let kept = grants.value.kinds().into_iter().find(|kind| kind.key() == key);
@@ -296,6 +304,6 @@ fn missing_line(tool: &ToolName, grants: &ToolGrants, missing: &MissingGrant) ->
     let besides = if replaces { ", which replaces the default" } else { "" };
     format!(
         "tool `{tool}` asks for a grant that it does not have; to give it, {}{besides}",
-        missing.advice_for(tool.as_str())
+        config.advice(tool, grants, missing)
     )
 }

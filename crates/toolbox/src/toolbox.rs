@@ -106,7 +106,8 @@ impl Toolbox {
         {
             description.value.push_str(&resolve::directories_line(&tool.grants.value));
         }
-        let unavailable = tool.unavailable().map(|reason| format!("Unavailable: {reason}"));
+        let unavailable = tool.unavailable(&self.0.config);
+        let unavailable = unavailable.map(|reason| format!("Unavailable: {reason}"));
         let grants = &tool.grants.value;
         // What a script does stands in its header, whichever tools do it.
         let names_tools = adapter.is_some_and(Adapter::names_tools)

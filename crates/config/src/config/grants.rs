@@ -17,6 +17,8 @@ const DENY: &str = "deny";
 pub struct ToolGrants {
     /// The grants.
     pub value: Grants,
+    /// Whether the workspace decides what the tool does.
+    pub(crate) is_of_workspace: bool,
     /// By the key of the kind.
     origins: BTreeMap<&'static str, Origin>,
     /// The place of a single grant, by the key of its kind and its line.
@@ -27,6 +29,11 @@ pub struct ToolGrants {
 }
 
 impl ToolGrants {
+    /// None of any kind.
+    pub(crate) fn none(is_of_workspace: bool) -> Self {
+        Self { is_of_workspace, ..Self::default() }
+    }
+
     /// Sets the grants of a kind.
     pub(crate) fn set<T: Kind>(
         &mut self,

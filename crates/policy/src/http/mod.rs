@@ -100,7 +100,7 @@ impl HttpGrants {
         let (_, kind, what) = nearest.unwrap_or((0, RefusalKind::Host, "host"));
         let reason = format!("no grant of `http` has `{request}`: its {what} is not granted");
         let missing = Some(missing(&HttpGrant::allowing(request)));
-        HttpRefusal { kind, reason, missing }
+        HttpRefusal { missing, ..HttpRefusal::new(kind, reason) }
     }
 
     /// The first of these grants that `own` does not hold, and the field of it that reaches
@@ -183,7 +183,7 @@ impl AllowedRequest {
             return Ok(());
         }
         let missing = widened(self.by().clone()).as_ref().map(missing);
-        Err(HttpRefusal { kind, reason: reason(self), missing })
+        Err(HttpRefusal { missing, ..HttpRefusal::new(kind, reason(self)) })
     }
 
     /// Decides by all addresses that the host has: one that is not open refuses the name.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::MissingGrant;
+use crate::http::pattern::UrlPattern;
 
 /// What of a request is refused: what programs act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,12 +41,19 @@ pub struct HttpRefusal {
     pub reason: String,
     /// What would allow it. `None`: no grant can.
     pub missing: Option<MissingGrant>,
+    /// The pattern that denies it, where one does.
+    pub denied_by: Option<Box<UrlPattern>>,
 }
 
 impl HttpRefusal {
     /// A refusal that no grant changes.
     pub fn new(kind: RefusalKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), missing: None }
+        Self { kind, reason: reason.into(), missing: None, denied_by: None }
+    }
+
+    /// A refusal by what is denied.
+    pub(crate) fn denied(kind: RefusalKind, reason: String, pattern: &UrlPattern) -> Self {
+        Self { denied_by: Some(Box::new(pattern.clone())), ..Self::new(kind, reason) }
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) fn prepare(
         resolved.component = None;
     }
     let mut arguments = check(&resolved, arguments, limits.time, context)?;
-    let alias_rate = via.as_ref().map(|via| via.check(&arguments)).transpose()?.flatten();
+    let alias_rate =
+        via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
     let mut grants = match grants {
         Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
         None => resolved.tool.grants.value.clone(),

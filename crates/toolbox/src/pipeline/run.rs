@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_config::{Config, Origin, Sourced, ToolSource};
 use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome, Question, format_duration};
 use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
-use kitbag_policy::{ClassRule, StorageRefusal};
+use kitbag_policy::{ClassRule, MissingGrant, StorageRefusal};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -96,7 +96,7 @@ pub(super) async fn run(
             completion.result = Err(ended(&call, context));
         }
         let Some(mut question) = question(&completion) else {
-            add_missing_grants(&call, &mut completion);
+            add_missing_grants(toolbox.config(), &call, &mut completion);
             let cut = cut(&call, &completion);
             let structured = match &cut {
                 Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
@@ -242,7 +242,7 @@ async fn run_native(
 /// Adds to the error of a run what the tool asks for and is not granted, which of its grants
 /// give nothing, and the secrets and requests that it was refused, since that is often why
 /// it failed.
-fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
+fn add_missing_grants(config: &Config, call: &Prepared, completion: &mut Completion) {
     let message = match &mut completion.result {
         Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
         Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
@@ -250,20 +250,22 @@ fn add_missing_grants(call: &Prepared, completion: &mut Completion) {
     if call.call.action != Action::Run {
         return;
     }
-    let mut lines: Vec<_> = call.tool.missing_grants().collect();
+    let mut lines: Vec<_> = call.tool.missing_grants(config).collect();
     if lines.is_empty() && completion.misses_directories {
-        lines.extend(call.tool.no_directories());
+        lines.extend(call.tool.no_directories(config));
     }
     lines.extend(call.tool.grant_warnings());
-    lines.extend(completion.refused_files.iter().map(|it| call.tool.refused_file(it)));
+    lines.extend(completion.refused_files.iter().map(|it| call.tool.refused_file(config, it)));
     let requests = completion.refused_requests.iter();
-    lines.extend(requests.map(|it| call.tool.refused(&it.reason, it.missing.as_ref())));
+    lines.extend(requests.map(|it| call.tool.refused(config, &it.reason, it.missing.as_ref())));
     for StorageRefusal { reason, missing } in &completion.refused_storage {
         // Where the tool asks for it, that has been said.
-        let advice = missing.as_ref().map(|missing| missing.advice_for(call.tool.name.as_str()));
-        let is_said = |advice: String| lines.iter().any(|line| line.contains(&advice));
-        if !advice.is_some_and(is_said) {
-            lines.push(call.tool.refused(reason, missing.as_ref()));
+        let is_said = |missing: &MissingGrant| {
+            let advice = config.advice(&call.tool.name, &call.tool.grants, missing).to_string();
+            lines.iter().any(|line| line.contains(&advice))
+        };
+        if !missing.as_ref().is_some_and(is_said) {
+            lines.push(call.tool.refused(config, reason, missing.as_ref()));
         }
     }
     for line in lines {

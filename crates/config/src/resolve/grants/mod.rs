@@ -43,7 +43,7 @@ impl Resolver<'_> {
         builtin: Option<&BuiltinTool<'_>>,
         code: Code,
     ) -> ToolGrants {
-        let mut grants = ToolGrants::default();
+        let mut grants = ToolGrants::none(code == Code::Workspace);
         let directories = of_kind(&layers, |grants| grants.filesystem.as_ref());
         let directories = self.directories(directories, is_enabled, builtin);
         grants.set(|grants| &mut grants.directories, directories);

@@ -1,0 +1,182 @@
+//! Where a grant that a tool lacks would be written so that it counts.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_contract::ToolName;
+use kitbag_policy::{DirectoryGrant, MissingGrant, StorageGrant};
+
+use super::directory::{DIRECTORY, FILE};
+use super::{Config, ToolGrants};
+use crate::file::Layer;
+use crate::origin::Origin;
+use crate::text::{own_file, shown_path};
+
+/// The table of a tool's grants, or a list in it, in a file.
+///
+/// Reads as `` `tools.fetch.grants.http` of your own `/home/a/.config/kitbag/config.toml` ``.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantPlace {
+    /// The dotted key.
+    pub key: String,
+    file: GrantFile,
+}
+
+/// A file in which grants count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum GrantFile {
+    /// The user's own, where it is known.
+    Own(Option<Arc<Path>>),
+    /// One of the workspace, as it is shown.
+    Workspace(Arc<Path>),
+}
+
+/// What would give a tool a grant that it lacks.
+///
+/// Reads as ``add `"LANG"` to `tools.a.grants.env` of your own `config.toml` ``.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantAdvice {
+    /// What is to be written, all of it.
+    pub lines: Vec<GrantLine>,
+}
+
+/// An entry and the list, the table or the setting that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantLine {
+    /// The entry.
+    pub missing: MissingGrant,
+    /// Where it is written.
+    pub place: GrantPlace,
+}
+
+impl GrantPlace {
+    /// The path of the file; relative to the workspace where it lies inside. `None`: the
+    /// user's own, which is not known.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.file {
+            GrantFile::Own(path) => path.as_deref(),
+            GrantFile::Workspace(path) => Some(path),
+        }
+    }
+}
+
+impl Config {
+    /// Where the grants of a kind stand that a tool has, by the key of the kind; in the
+    /// user's own file where no file says any.
+    pub fn place_of_grants(&self, tool: &ToolName, grants: &ToolGrants, kind: &str) -> GrantPlace {
+        let mut place = self.grants_table(tool, grants, kind);
+        place.key = format!("{}.{kind}", place.key);
+        place
+    }
+
+    /// Where to write what a tool lacks so that it counts: where the grants of its kind stand,
+    /// since the strongest file counts alone, and in the user's own file, where that bounds them.
+    pub fn advice(
+        &self,
+        tool: &ToolName,
+        grants: &ToolGrants,
+        missing: &MissingGrant,
+    ) -> GrantAdvice {
+        let key = missing.key;
+        let has_ceiling = self.grant_ceiling.has(key);
+        // Without a ceiling of the user's own there is that of the default.
+        let is_default = key == StorageGrant::KEY
+            && !has_ceiling
+            && missing.entry == StorageGrant::default().as_setting();
+        let is_bound = key != DirectoryGrant::KEY && !is_default;
+        let is_free = self.workspace_trust.is_trusted() && !has_ceiling;
+        let list = self.grants_table(tool, grants, key);
+        let line = |missing: &MissingGrant, table: GrantPlace| GrantLine {
+            place: GrantPlace { key: missing.place(&table.key), ..table },
+            missing: missing.clone(),
+        };
+        let own = |missing: &MissingGrant, key: String| {
+            line(missing, GrantPlace { key, file: self.own_grant_file() })
+        };
+        let lines = match (&list.file, grants.is_of_workspace) {
+            _ if !is_bound => vec![line(missing, list)],
+            (GrantFile::Own(_), false) => vec![line(missing, list)],
+            (GrantFile::Workspace(_), _) if is_free => vec![line(missing, list)],
+            // A ceiling that is written for this would bind what was free.
+            (GrantFile::Own(_), true) if is_free => {
+                let file = Path::new(DIRECTORY).join(FILE);
+                vec![line(missing, GrantPlace { file: GrantFile::Workspace(file.into()), ..list })]
+            }
+            (_, true) => {
+                vec![line(missing, list), own(&missing.of_ceiling(), "ceiling.grants".into())]
+            }
+            (GrantFile::Workspace(_), false) => {
+                vec![line(missing, list), own(missing, own_table(tool))]
+            }
+        };
+        GrantAdvice { lines }
+    }
+
+    /// The table of a tool's grants in the file that says which of a kind it has.
+    fn grants_table(&self, tool: &ToolName, grants: &ToolGrants, kind: &str) -> GrantPlace {
+        let own = GrantPlace { key: own_table(tool), file: self.own_grant_file() };
+        let Origin::File { path, .. } = grants.origin_of(kind) else { return own };
+        match self.files.iter().find(|file| file.shown() == path).map(|file| file.layer()) {
+            None | Some(Layer::User) => own,
+            Some(Layer::Workspace) => {
+                GrantPlace { file: GrantFile::Workspace(path.clone()), ..own }
+            }
+            Some(Layer::Manifest) => {
+                GrantPlace { key: "grants".into(), file: GrantFile::Workspace(path.clone()) }
+            }
+        }
+    }
+
+    fn own_grant_file(&self) -> GrantFile {
+        GrantFile::Own(self.own_file.as_deref().map(Arc::from))
+    }
+}
+
+fn own_table(tool: &ToolName) -> String {
+    format!("tools.{tool}.grants")
+}
+
+impl fmt::Display for GrantFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(path) => f.write_str(&own_file(path)),
+            Self::Workspace(path) => write!(f, "`{}`", shown_path(path)),
+        }
+    }
+}
+
+impl fmt::Display for GrantPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, file } = self;
+        write!(f, "`{key}` of {file}")
+    }
+}
+
+impl fmt::Display for GrantLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.missing.advice(&self.place.to_string()))
+    }
+}
+
+impl fmt::Display for GrantAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.lines[..] {
+            [one, other] if one.missing == other.missing => {
+                let (one_place, other_place) = (&one.place, &other.place);
+                let places = match one_place.file == other_place.file {
+                    true => format!("`{}` and {other_place}", one_place.key),
+                    false if one_place.key == other_place.key => {
+                        format!("{one_place} and of {}", other_place.file)
+                    }
+                    false => format!("{one_place} and {other_place}"),
+                };
+                f.write_str(&one.missing.advice(&places))
+            }
+            lines => {
+                let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+                f.write_str(&lines.join(" and "))
+            }
+        }
+    }
+}
