@@ -10,11 +10,11 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag::contract::{Action, Limits};
 use kitbag::host::{Call, ComponentSource, RunContext};
-use kitbag::policy::Grants;
 use kitbag::{Kitbag, Outcome};
 use kitbag_contract::bindings::{RunParameters, RunResult, types};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn main() {
             action: Action::Run,
             arguments: arguments.to_string(),
             answers: "{}".into(),
-            grants: Grants::default(),
+            grants: Arc::default(),
             guard: std::sync::Arc::default(),
             secrets: Default::default(),
             storage: None,

@@ -5,13 +5,13 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag::contract::json::{self, JsonBudget};
 use kitbag::contract::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, ByteSize, Limits};
 use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
-use kitbag::policy::Grants;
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -138,8 +138,8 @@ pub(crate) fn component(data: &[u8]) {
             action: Action::Run,
             arguments: "{}".into(),
             answers: "{}".into(),
-            grants: Grants::default(),
-            guard: std::sync::Arc::default(),
+            grants: Arc::default(),
+            guard: Arc::default(),
             secrets: Default::default(),
             storage: None,
             tools: None,

@@ -43,7 +43,7 @@ fn request_within(limits: Limits, grants: Vec<HttpGrant>, arguments: Value) -> V
         action: Action::Run,
         arguments: arguments.to_string(),
         answers: "{}".into(),
-        grants: Grants { http: grants.into(), ..Grants::default() },
+        grants: Grants { http: grants.into(), ..Grants::default() }.into(),
         guard: Default::default(),
         secrets: Default::default(),
         limits,

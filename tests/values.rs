@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use kitbag::config::Sourced;
 use kitbag::{Invocation, Places, ToolboxError};
@@ -145,7 +146,7 @@ fn a_program_hands_variables_over_and_a_call_gets_fewer() {
     let kitbag =
         kitbag::Kitbag::builder().workspace(workspace.root()).places(places).trust_workspace(true);
     let kitbag = kitbag.build().unwrap();
-    let own = kitbag.toolbox().tool("settings").unwrap().grants.value;
+    let own = Arc::unwrap_or_clone(kitbag.toolbox().tool("settings").unwrap().grants.value);
     let call = |grants: &kitbag::policy::Grants| {
         let invocation = Invocation::tool("settings", json!({})).with_grants(grants.clone());
         block_on(kitbag.invoke(invocation)).map(|completion| completion.result.unwrap())

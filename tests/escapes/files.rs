@@ -393,10 +393,10 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
     let workspace = Workspace::new();
     let own = vec![workspace.home()];
     let guard = Arc::new(Guard::new(GuardedPaths { own, ..GuardedPaths::default() }));
-    let call = |host: &std::path::Path, access: Access| {
+    let call = |host: &std::path::Path, access: Access, arguments: &str| {
         let sandbox = Host::new(HostOptions::default());
         let alone = RunContext::default();
-        let source = ComponentSource::File(guest("stranger").into());
+        let source = ComponentSource::File(guest("probe").into());
         let component = sandbox.component(&source, &Limits::default(), &alone);
         let guest = "/data".parse().unwrap();
         let directories = vec![DirectoryGrant {
@@ -408,11 +408,11 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
             identity: None,
         }];
         let call = Call {
-            name: "count".into(),
+            name: "probe".into(),
             action: Action::Run,
-            arguments: r#"{"text":"a"}"#.into(),
+            arguments: arguments.into(),
             answers: "{}".into(),
-            grants: Grants::from(directories),
+            grants: Grants::from(directories).into(),
             guard: Arc::clone(&guard),
             secrets: Default::default(),
             storage: None,
@@ -433,10 +433,13 @@ fn the_host_itself_refuses_what_the_configuration_let_through() {
         text.push_str(&format!(
             "{access} {}\n  {}\n",
             workspace.redact(&path.display().to_string()),
-            call(&path, access)
+            call(&path, access, r#"{ "do": "list", "path": "/data/a" }"#)
         ));
     }
     snapshot!("the host's own check", &text);
+    // What opens no file is not held up by a directory that it does not see.
+    let printed = call(&workspace.path("nowhere"), Access::ReadOnly, r#"{ "do": "print" }"#);
+    assert!(printed.starts_with("Ok(Success("), "{printed}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct Call {
     /// A JSON object with the answers so far, by question.
     pub answers: String,
     /// What the tool may reach.
-    pub grants: Grants,
+    pub grants: Arc<Grants>,
     /// What it does not change, whatever it was granted.
     pub guard: Arc<Guard>,
     /// Where the values of its secrets come from.
@@ -134,10 +134,11 @@ pub(crate) async fn run(
     if call.arguments.len().max(call.answers.len()) > ARGUMENTS_BYTES {
         return Err(exceeded(LimitKind::Arguments, &call.limits));
     }
+    let none = Arc::default();
     let (grants, reports) = match call.action {
         Action::Run => (&call.grants, Reports::new(context.events.clone(), call.limits.output)),
         // Rendering a call reports nothing.
-        Action::FormatArguments => (&Grants::default(), Reports::default()),
+        Action::FormatArguments => (&none, Reports::default()),
     };
     let stdio = Stdio::default();
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
@@ -222,7 +223,7 @@ pub(crate) async fn describe(
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
     let stdio = Stdio::default();
-    let (grants, guard) = (&Grants::default(), &Arc::default());
+    let (grants, guard) = (&Arc::default(), &Arc::default());
     let (client, secrets) = (&Client::default(), &Arc::default());
     let (storage, tools) = (None, None);
     let granting = Granting { tool: "", grants, guard, client, secrets, storage, tools };

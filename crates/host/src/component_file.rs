@@ -1,6 +1,7 @@
 //! The file of a component: opened once, checked on the descriptor, and read.
 
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io::{Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
 /// The file of a component, and who may have written it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentFile {
     /// An absolute path with no symbolic link on the way.
     pub path: PathBuf,
@@ -23,6 +24,13 @@ pub struct ComponentFile {
     pub owners: Option<Arc<Owners>>,
     /// The digests that its content must have, all of them. Default: any will do.
     pub pins: Arc<[Pin]>,
+}
+
+/// By the path alone, since a call looks its component up and files differ by it.
+impl Hash for ComponentFile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.path.hash(state);
+    }
 }
 
 impl From<PathBuf> for ComponentFile {

@@ -1,6 +1,6 @@
 //! Files, with what wasmtime-wasi's own do not give.
 //!
-//! A granted directory is opened once, without links, and checked: that
+//! A granted directory is opened once, when the guest asks for it, without links, and checked: that
 //! descriptor is the preopen. wasmtime-wasi enforces read-only ones. On top of
 //! that a path is walked here, one component after the other (`resolve`), so that
 //! nothing of the kernel's own file systems is reached wherever they are mounted,

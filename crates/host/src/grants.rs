@@ -59,8 +59,8 @@ impl HeldGrants {
     ) -> Result<Self, CallError> {
         let Granting { grants, guard, secrets, .. } = granting;
         // The toolbox decides on calls of other tools, since it makes them.
-        let Grants { directories, http: _, variables, config, secrets: _, storage: _, tools: _ } =
-            grants;
+        let Grants { directories: _, http: _, variables, config, secrets: _, storage: _, tools: _ } =
+            &**grants;
         // No kind of grant gives a socket.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         for VariableGrant { name, value } in variables {
@@ -69,7 +69,7 @@ impl HeldGrants {
             }
         }
         let config = WasiConfigVariables::from_iter(config.iter());
-        let directories = Granted::open(directories, guard)?;
+        let directories = Granted::new(grants, guard);
         let secrets = HeldSecrets::open(grants, secrets, wasi)?;
         let http = HeldHttp::new(granting, limits, &secrets);
         #[cfg(feature = "storage")]

@@ -47,7 +47,11 @@ impl GuestExit {
         let error = match self {
             Self::Stopped(Reason::Cancelled) => return CallError::Cancelled,
             Self::Stopped(Reason::Deadline) => return exceeded(LimitKind::Time, limits),
-            Self::Failed(error) => error,
+            // Of a host function that has to end the call.
+            Self::Failed(error) => match error.downcast::<CallError>() {
+                Ok(error) => return error,
+                Err(error) => error,
+            },
         };
         if let Some(Refused(kind)) = error.downcast_ref() {
             return exceeded(*kind, limits);

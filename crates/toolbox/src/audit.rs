@@ -49,7 +49,7 @@ impl Audited {
     }
 
     /// Notes the grants in force.
-    pub(crate) fn prepared(&self, digests: &GrantDigests, tool: &Tool, grants: &Grants) {
+    pub(crate) fn prepared(&self, digests: &GrantDigests, tool: &Tool, grants: &Arc<Grants>) {
         let digest = || -> Arc<str> {
             let lines = grants.lines(&[]).join("\n");
             blake3::hash(lines.as_bytes()).to_hex().as_str().into()

@@ -1,18 +1,19 @@
 //! Directories that a run has for itself: made empty, and gone after it.
 
 use std::io;
+use std::sync::Arc;
 
 use kitbag_files::locate;
 use kitbag_files::sys::private_directory_permissions;
 use kitbag_host::CallError;
-use kitbag_policy::DirectoryGrant;
+use kitbag_policy::{DirectoryGrant, Grants};
 use tempfile::TempDir;
 
 /// The directories of one run, which are removed with this.
 pub(crate) struct Temporary {
     _directories: Vec<TempDir>,
     /// The grants as they were.
-    grants: Vec<DirectoryGrant>,
+    grants: Arc<Grants>,
 }
 
 impl Temporary {
@@ -22,12 +23,13 @@ impl Temporary {
     /// # Errors
     ///
     /// [`CallError::Denied`] where one cannot be made.
-    pub(crate) fn make(grants: &mut [DirectoryGrant]) -> Result<Option<Self>, CallError> {
-        if !grants.iter().any(DirectoryGrant::is_temporary) {
+    pub(crate) fn make(grants: &mut Arc<Grants>) -> Result<Option<Self>, CallError> {
+        if !grants.directories.iter().any(DirectoryGrant::is_temporary) {
             return Ok(None);
         }
-        let (kept, mut directories) = (grants.to_vec(), Vec::new());
-        for grant in grants.iter_mut().filter(|grant| grant.is_temporary()) {
+        let (kept, mut directories) = (Arc::clone(grants), Vec::new());
+        let of_call = Arc::make_mut(grants).directories.iter_mut();
+        for grant in of_call.filter(|grant| grant.is_temporary()) {
             // Whatever the process lets others read of what it makes.
             let private = private_directory_permissions();
             let made = tempfile::Builder::new().prefix("kitbag-").permissions(private).tempdir();
@@ -48,7 +50,7 @@ impl Temporary {
     }
 
     /// Removes the directories, and puts the grants back.
-    pub(crate) fn remove(self, grants: &mut Vec<DirectoryGrant>) {
+    pub(crate) fn remove(self, grants: &mut Arc<Grants>) {
         *grants = self.grants;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
 use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, UrlPattern};
@@ -15,8 +16,8 @@ const DENY: &str = "deny";
 /// What a tool may reach, and where each kind of it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolGrants {
-    /// The grants.
-    pub value: Grants,
+    /// The grants. Calls share them.
+    pub value: Arc<Grants>,
     /// Whether the workspace decides what the tool does.
     pub(crate) is_of_workspace: bool,
     /// By the key of the kind.
@@ -41,7 +42,12 @@ impl ToolGrants {
         grants: Sourced<T>,
     ) {
         self.origins.insert(grants.value.key(), grants.origin);
-        *kind(&mut self.value) = grants.value;
+        *kind(self.value_mut()) = grants.value;
+    }
+
+    /// The grants, to be changed.
+    pub(crate) fn value_mut(&mut self) -> &mut Grants {
+        Arc::make_mut(&mut self.value)
     }
 
     /// Says where a single grant stands, by the line that its kind writes of it.

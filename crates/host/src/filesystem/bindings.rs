@@ -90,12 +90,12 @@ fn is_ordinary(kind: FileKind) -> bool {
 
 impl preopens::Host for Guarded<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        self.granted.is_missed |= self.granted.preopens.is_empty();
-        let mut directories = Vec::with_capacity(self.granted.preopens.len());
-        for index in 0..self.granted.preopens.len() {
-            let preopen = &self.granted.preopens[index];
-            let name = preopen.guest.to_string();
-            let fd = self.wasi.table.push(Descriptor::Dir(preopen.directory.clone()))?;
+        let preopens = self.granted.preopens()?.iter();
+        let preopens = preopens.map(|it| (it.directory.clone(), it.guest.to_string()));
+        let preopens: Vec<_> = preopens.collect();
+        let mut directories = Vec::with_capacity(preopens.len());
+        for (index, (directory, name)) in preopens.into_iter().enumerate() {
+            let fd = self.wasi.table.push(Descriptor::Dir(directory))?;
             self.granted.opened(&fd, Place::granted(index));
             directories.push((fd, name));
         }

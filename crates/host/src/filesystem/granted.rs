@@ -1,5 +1,5 @@
-//! The directories of a call: opened once, without links, and checked. What in them looks
-//! like a secret is opened and changed only where a grant names it.
+//! The directories of a call: opened once, when the guest first asks for them, without links,
+//! and checked. What in them looks like a secret is opened and changed only where a grant names it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use kitbag_files::{
     Writable, canonical, open,
 };
 use kitbag_glob::Include;
-use kitbag_policy::{Access, DirectoryGrant, GuestPath, RefusedFile, WhyRefused};
+use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, RefusedFile, WhyRefused};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
@@ -29,13 +29,16 @@ const REFUSED: usize = 5;
 /// What a call may reach of the file system.
 #[derive(Default)]
 pub(crate) struct Granted {
-    pub(super) preopens: Vec<Preopen>,
+    grants: Arc<Grants>,
+    /// The directories, once they are open.
+    preopens: Vec<Preopen>,
+    is_open: bool,
     /// Where the directories lie that the guest has open, by its handles.
     open: HashMap<u32, Place>,
     /// The files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
     /// Whether the guest asked for its directories and there are none.
-    pub(super) is_missed: bool,
+    is_missed: bool,
     /// The files that were made in this call.
     made: HashSet<FileId>,
     /// Those of the granted directories that it may write.
@@ -113,22 +116,37 @@ impl Place {
 }
 
 impl Granted {
-    /// Opens the directories of a call.
+    /// What a call with these grants may reach. Nothing is opened yet.
+    pub(crate) fn new(grants: &Arc<Grants>, guard: &Arc<Guard>) -> Self {
+        Self { grants: Arc::clone(grants), guard: Arc::clone(guard), ..Self::default() }
+    }
+
+    /// The directories of the call, opened if they were not.
     ///
     /// # Errors
     ///
     /// [`CallError::Denied`] for one that is not there, not the one that was
     /// granted, or none to be granted.
-    pub(crate) fn open(grants: &[DirectoryGrant], guard: &Arc<Guard>) -> Result<Self, CallError> {
-        let mut granted = Self { guard: Arc::clone(guard), ..Self::default() };
+    pub(super) fn preopens(&mut self) -> Result<&[Preopen], CallError> {
+        let grants = Arc::clone(&self.grants);
+        self.is_missed |= grants.directories.is_empty();
+        if !self.is_open {
+            self.open(&grants.directories)?;
+            self.is_open = true;
+        }
+        Ok(&self.preopens)
+    }
+
+    fn open(&mut self, grants: &[DirectoryGrant]) -> Result<(), CallError> {
+        let guard = Arc::clone(&self.guard);
         if !grants.is_empty() {
-            granted.private = guard.private();
+            self.private = guard.private();
         }
         for grant in grants {
             let (perms, open_mode) = match grant.access {
                 Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),
                 Access::ReadWrite => {
-                    deny_guarded(grant, guard)?;
+                    deny_guarded(grant, &guard)?;
                     (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE)
                 }
             };
@@ -140,7 +158,7 @@ impl Granted {
                 denied(grant, &format!("cannot be opened: {error}{advice}"))
             })?;
             let private = guard.private_above(&without_dots(&grant.host));
-            if private.is_some() || granted.private.has(&stat) {
+            if private.is_some() || self.private.has(&stat) {
                 let private = private.unwrap_or_else(|| grant.host.clone());
                 return Err(denied(
                     grant,
@@ -165,12 +183,12 @@ impl Granted {
             })?;
             if grant.access == Access::ReadWrite {
                 let protected = protected.clone();
-                granted.writable.push(Writable { path: grant.host.clone(), id, protected });
+                self.writable.push(Writable { path: grant.host.clone(), id, protected });
             }
             let include = Include::new(&grant.include).map_err(|(glob, reason)| {
                 denied(grant, &format!("includes `{}`, which is not a glob: {reason}", shown(glob)))
             })?;
-            granted.preopens.push(Preopen {
+            self.preopens.push(Preopen {
                 directory: Dir::new(directory, perms, open_mode, true),
                 guest: grant.guest.clone(),
                 host: grant.host.clone(),
@@ -178,7 +196,7 @@ impl Granted {
                 protected,
             });
         }
-        Ok(granted)
+        Ok(())
     }
 
     /// Notes where a directory lies that the guest has open now.

@@ -29,7 +29,7 @@ pub enum ToolStorage {}
 pub(crate) struct Granting<'a> {
     /// The name under which the tool was called.
     pub(crate) tool: &'a str,
-    pub(crate) grants: &'a Grants,
+    pub(crate) grants: &'a Arc<Grants>,
     pub(crate) guard: &'a Arc<Guard>,
     pub(crate) client: &'a Client,
     pub(crate) secrets: &'a Arc<Secrets>,

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_config::{Origin, ToolSource};
@@ -81,7 +82,7 @@ pub(super) async fn call(
             previewed.insert("preview".into(), true.into());
             let rendering = Call {
                 arguments: json::text(&previewed),
-                grants: call.grants.read_only(),
+                grants: call.grants.read_only().into(),
                 ..rendering(call, Action::Run)
             };
             match run(toolbox, component, &rendering, context).await {
@@ -131,7 +132,7 @@ fn rendering(call: &Call, action: Action) -> Call {
     Call {
         action,
         answers: "{}".into(),
-        grants: kitbag_policy::Grants::default(),
+        grants: Arc::default(),
         storage: None,
         limits,
         tools: None,

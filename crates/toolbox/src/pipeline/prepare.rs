@@ -9,7 +9,7 @@ use kitbag_config::{ToolRate, ToolSource};
 use kitbag_contract::{Action, Answer, ErrorInfo, Limits};
 use kitbag_files::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
-use kitbag_policy::{Grants, Rates, UsedUp};
+use kitbag_policy::{DirectoryGrant, Grants, Rates, UsedUp};
 use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
@@ -70,10 +70,10 @@ pub(super) fn prepare(
     let alias_rate =
         via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
     let mut grants = match grants {
-        Some(grants) => narrow::grants(inner, &resolved.tool, grants)?,
-        None => resolved.tool.grants.value.clone(),
+        Some(grants) => Arc::new(narrow::grants(inner, &resolved.tool, grants)?),
+        None => Arc::clone(&resolved.tool.grants.value),
     };
-    grants.directories.extend(directories);
+    add_directories(&mut grants, directories);
     let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
         Err(refusal) => return Ok(Err(refusal)),
@@ -282,7 +282,7 @@ pub(crate) fn check_arguments(
 
 /// What a call may do.
 struct Authority {
-    grants: Grants,
+    grants: Arc<Grants>,
     guard: Arc<Guard>,
     limits: Limits,
     /// What the host tells the tool besides what the caller does.
@@ -300,18 +300,25 @@ fn authorise(
     resolved: &Resolved,
     arguments: &Map<String, Value>,
     action: Action,
-    grants: Grants,
+    grants: Arc<Grants>,
     limits: Limits,
 ) -> Result<Authority, ErrorInfo> {
-    let mut grants = if resolved.is_granted { grants } else { Grants::default() };
+    let mut grants = if resolved.is_granted { grants } else { Arc::default() };
     let additions = match (resolved.adapter, action) {
         (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
         // A call is rendered without any grants.
         (None, _) | (_, Action::FormatArguments) => Additions::default(),
     };
-    grants.directories.extend(additions.directories);
+    add_directories(&mut grants, additions.directories);
     let guard = Arc::clone(inner.guard());
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
+}
+
+/// Grants a call directories besides.
+fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
+    if !directories.is_empty() {
+        Arc::make_mut(grants).directories.extend(directories);
+    }
 }
 
 /// Counts the call where its tool has a rate, for its caller, and as a call of each other name

@@ -69,7 +69,7 @@ pub(super) async fn run(
         return Ok(Stretch::Asks(Box::new(suspended)));
     }
     loop {
-        let temporary = Temporary::make(&mut call.call.grants.directories)?;
+        let temporary = Temporary::make(&mut call.call.grants)?;
         let mut completion = match &runner {
             Runner::Component(component) => match &call.callable {
                 None => {
@@ -86,7 +86,7 @@ pub(super) async fn run(
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
         if let Some(temporary) = temporary {
-            temporary.remove(&mut call.call.grants.directories);
+            temporary.remove(&mut call.call.grants);
         }
         if let Some(audited) = &outer.audited {
             audited.ran(&mut completion);

@@ -61,7 +61,7 @@ impl Resolver<'_> {
                 })
                 .map_err(alone)?;
                 grants.place(HttpGrant::KEY, grant.to_string(), Origin::flag(FLAG));
-                grants.value.http.grants.push(grant);
+                grants.value_mut().http.grants.push(grant);
                 Ok(())
             }
             VariableGrant::KEY => {
@@ -81,12 +81,12 @@ impl Resolver<'_> {
                     }
                     None => return Err(alone(Problem::UnsetVariable { name: name.to_string() })),
                 };
-                grants.value.variables.retain(|variable| variable.name != name);
+                grants.value_mut().variables.retain(|variable| variable.name != name);
                 let grant = VariableGrant { name, value };
                 for line in vec![grant.clone()].lines() {
                     grants.place(VariableGrant::KEY, line, Origin::flag(FLAG));
                 }
-                grants.value.variables.push(grant);
+                grants.value_mut().variables.push(grant);
                 Ok(())
             }
             StorageGrant::KEY => {
@@ -105,7 +105,7 @@ impl Resolver<'_> {
                 let is_within = || self.grant_ceiling.value.tools.contains(&one);
                 self.check_call_ceiling(CallableTools::KEY, is_within, || grant.setting())
                     .map_err(alone)?;
-                grant.add_to(name, &mut grants.value.tools).map_err(alone)?;
+                grant.add_to(name, &mut grants.value_mut().tools).map_err(alone)?;
                 for line in one.lines() {
                     grants.place(CallableTools::KEY, line, Origin::flag(FLAG));
                 }

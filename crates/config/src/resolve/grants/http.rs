@@ -116,7 +116,7 @@ impl Resolver<'_> {
         }
         if !patterns.is_empty() {
             let all = self.deny.value.patterns().iter().cloned().chain(patterns);
-            tool.value.http.deny = Arc::new(Deny::new(all.collect()));
+            tool.value_mut().http.deny = Arc::new(Deny::new(all.collect()));
         }
     }
 
@@ -129,7 +129,7 @@ impl Resolver<'_> {
         code: Code,
         tool: &mut ToolGrants,
     ) {
-        tool.value.http.deny = Arc::clone(&self.deny.value);
+        tool.value_mut().http.deny = Arc::clone(&self.deny.value);
         let Some(effective) = layers.pop() else { return };
         let own = own_of(&layers, code);
         let mut bound = self.workspace_ceiling.value.http.grants.clone();
