@@ -1,7 +1,8 @@
 //! What a toolbox holds, and finding a tool, its component and its code in that.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_audit::Auditor;
@@ -92,7 +93,7 @@ pub(crate) struct Inner {
     #[cfg(feature = "storage")]
     pub(crate) storage: Option<Storage>,
     /// Paths of components on which no link was found. The host follows none.
-    pub(crate) plain: Mutex<HashSet<PathBuf>>,
+    pub(crate) plain: Mutex<HashSet<OsString>>,
 }
 
 /// The tools that the embedding program brings, by name.
@@ -319,12 +320,12 @@ impl Inner {
             ComponentSource::File(ComponentFile { path, owners, pins })
         };
         let plain = || self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        if plain().contains(path) {
+        if plain().contains(path.as_os_str()) {
             return Ok(file(path.to_owned()));
         }
         match locate(path) {
             Ok(located) if located.links.is_empty() && located.path == path => {
-                plain().insert(located.path.clone());
+                plain().insert(located.path.clone().into());
                 Ok(file(located.path))
             }
             Ok(located) => {

@@ -27,7 +27,6 @@ use crate::error::CallError;
 const REFUSED: usize = 5;
 
 /// What a call may reach of the file system.
-#[derive(Default)]
 pub(crate) struct Granted {
     grants: Arc<Grants>,
     /// The directories, once they are open.
@@ -118,7 +117,19 @@ impl Place {
 impl Granted {
     /// What a call with these grants may reach. Nothing is opened yet.
     pub(crate) fn new(grants: &Arc<Grants>, guard: &Arc<Guard>) -> Self {
-        Self { grants: Arc::clone(grants), guard: Arc::clone(guard), ..Self::default() }
+        Self {
+            grants: Arc::clone(grants),
+            preopens: Vec::new(),
+            is_open: false,
+            open: HashMap::new(),
+            refused: Vec::new(),
+            is_missed: false,
+            made: HashSet::new(),
+            writable: Vec::new(),
+            guard: Arc::clone(guard),
+            table: None,
+            private: PrivateTable::default(),
+        }
     }
 
     /// The directories of the call, opened if they were not.

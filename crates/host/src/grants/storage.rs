@@ -5,6 +5,7 @@
 //! of that is one transaction of [`kitbag_storage`]. It blocks the thread of the call, as file
 //! operations do, and waits for other writers no longer than the call has time.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::ByteSize;
@@ -15,7 +16,7 @@ use kitbag_storage::{Namespace, StorageError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
-use super::granting::{Granting, ToolStorage};
+use super::granting::Granting;
 
 /// The most bytes that one use gives a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
@@ -42,8 +43,9 @@ mod bindings {
 
 /// The storage of one call.
 pub(crate) struct HeldStorage {
-    /// `Err`: what a guest that opens it is refused with.
-    namespace: Result<Namespace, StorageRefusal>,
+    grants: Arc<Grants>,
+    /// `None`: a guest that opens it is refused.
+    namespace: Option<Namespace>,
     refused: Vec<StorageRefusal>,
 }
 
@@ -69,7 +71,11 @@ type Answer<T> = Result<T, BucketError>;
 
 impl HeldStorage {
     pub(crate) fn new(granting: Granting<'_>, until: Option<Instant>) -> Self {
-        Self { namespace: namespace(granting, until), refused: Vec::new() }
+        let Granting { grants, storage, .. } = granting;
+        let namespace = grants.storage.zip(storage).map(|(grant, place)| {
+            place.storage.namespace(&place.namespace, grant, ANSWER_BYTES, until)
+        });
+        Self { grants: Arc::clone(grants), namespace, refused: Vec::new() }
     }
 
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> StorageView<'a> {
@@ -90,7 +96,7 @@ impl HeldStorage {
     /// Uses the namespace, and notes what a person has to do something about.
     fn using<T>(&mut self, work: impl FnOnce(&Namespace) -> Result<T, StorageError>) -> Answer<T> {
         // A guest has no bucket where there is none.
-        let namespace = self.namespace.as_ref().map_err(|_| BucketError::AccessDenied)?;
+        let namespace = self.namespace.as_ref().ok_or(BucketError::AccessDenied)?;
         work(namespace).map_err(|error| {
             if error.needs_person() {
                 let (reason, missing) = (error.to_string(), error.missing());
@@ -101,28 +107,19 @@ impl HeldStorage {
     }
 }
 
-/// What a call may use, or why it may not.
-fn namespace(granting: Granting<'_>, until: Option<Instant>) -> Result<Namespace, StorageRefusal> {
-    let Granting { grants, storage, .. } = granting;
-    let Some(grant) = grants.storage else { return Err(not_granted(grants)) };
-    match storage {
-        Some(ToolStorage { storage, namespace }) => {
-            Ok(storage.namespace(namespace, grant, ANSWER_BYTES, until))
+/// Why a call with these grants may use no storage.
+fn refusal(grants: &Grants) -> StorageRefusal {
+    let request = Request::Storage(StorageRequest(StorageGrant::default()));
+    match decide(grants, &request) {
+        Decision::Denied { reason, missing } if grants.storage.is_none() => {
+            StorageRefusal { reason, missing }
         }
-        None => Err(StorageRefusal {
+        Decision::Denied { .. } | Decision::Allowed { .. } => StorageRefusal {
             reason: "what tools keep has no place: no state directory is known; name one by \
                      `KITBAG_STATE_DIR`"
                 .into(),
             missing: None,
-        }),
-    }
-}
-
-fn not_granted(grants: &Grants) -> StorageRefusal {
-    let request = Request::Storage(StorageRequest(StorageGrant::default()));
-    match decide(grants, &request) {
-        Decision::Denied { reason, missing } => StorageRefusal { reason, missing },
-        Decision::Allowed { by } => StorageRefusal { reason: by, missing: None },
+        },
     }
 }
 
@@ -179,8 +176,8 @@ impl store::Host for StorageView<'_> {
         if !NAMES.contains(&&*identifier) {
             return Err(BucketError::NoSuchStore);
         }
-        if let Err(refusal) = &self.held.namespace {
-            let refusal = refusal.clone();
+        if self.held.namespace.is_none() {
+            let refusal = refusal(&self.held.grants);
             self.held.note(refusal);
             return Err(BucketError::AccessDenied);
         }
