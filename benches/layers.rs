@@ -50,7 +50,7 @@ fn main() {
             arguments: arguments.to_string(),
             answers: "{}".into(),
             grants: Arc::default(),
-            guard: std::sync::Arc::default(),
+            guard: Arc::default(),
             secrets: Default::default(),
             storage: None,
             tools: None,
