@@ -55,17 +55,23 @@ pub(crate) fn next<B>(
     if location.bytes().any(|byte| byte <= b' ' || byte == b'\\') {
         return Err(invalid());
     }
+    let (location, _) = location.split_once('#').unwrap_or((location, ""));
     let base = Url::parse(&url_of(from)).map_err(|_| invalid())?;
-    let mut to = base.join(location).map_err(|_| invalid())?;
-    to.set_fragment(None);
-    if to.origin() != base.origin() {
+    let to = match location.find([':', '/', '?']).map(|at| location.split_at(at)) {
+        // As it is written, to be looked at like the URL of any request.
+        Some((scheme, rest)) if !scheme.is_empty() && rest.starts_with(':') => location.to_owned(),
+        Some(("", rest)) if rest.starts_with("//") => format!("{}:{rest}", base.scheme()),
+        Some(("", rest)) if rest.starts_with('/') => format!("{}{rest}", from.origin_url()),
+        _ => base.join(location).map_err(|_| invalid())?.into(),
+    };
+    if Url::parse(&to).map_err(|_| invalid())?.origin() != base.origin() {
         outgoing.headers = headers::for_another_origin(&outgoing.headers);
     }
     if becomes_get(response.status(), &outgoing.method) {
         outgoing.method = Method::GET;
         outgoing.drop_body();
     }
-    Ok(to.into())
+    Ok(to)
 }
 
 /// The URL of a request, with its query.

@@ -1,6 +1,6 @@
 //! Places that no tool reaches, whatever it is granted.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::addresses::{Block, LOOPBACK, is_within};
 use crate::http::host::{Host, HostPattern};
@@ -15,6 +15,15 @@ use crate::http::request::HttpRequest;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deny {
     patterns: Vec<UrlPattern>,
+}
+
+/// The addresses that are reached by one: a connection to none in particular, such as `0.0.0.0`,
+/// is one to this machine.
+fn reached(address: IpAddr) -> [IpAddr; 3] {
+    match address.to_canonical().is_unspecified() {
+        true => [address, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        false => [address; 3],
+    }
 }
 
 impl Deny {
@@ -52,7 +61,9 @@ impl Deny {
                 HostPattern::One(Host::Name(name)) if name == "localhost" => &LOOPBACK,
                 HostPattern::One(_) | HostPattern::Any | HostPattern::Below(_) => continue,
             };
-            let denied = addresses.iter().find(|address| is_within(**address, block));
+            let denied = addresses.iter().find(|address| {
+                reached(**address).iter().any(|reached| is_within(*reached, block))
+            });
             if let Some(address) = denied
                 && pattern.matches_port_and_path_widely(request)
             {

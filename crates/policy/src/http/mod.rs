@@ -99,7 +99,15 @@ impl HttpGrants {
             self.grants.iter().map(|grant| nearness(grant, request)).max_by_key(|at| at.0);
         let (_, kind, what) = nearest.unwrap_or((0, RefusalKind::Host, "host"));
         let reason = format!("no grant of `http` has `{request}`: its {what} is not granted");
-        let missing = Some(missing(&HttpGrant::allowing(request)));
+        let mut wanted = HttpGrant::allowing(request);
+        // Where a grant says which addresses the server may have, they are those.
+        let of_server = |grant: &&Arc<HttpGrant>| {
+            grant.url.host().matches(request.host()) && grant.url.port() == request.port()
+        };
+        if let Some(grant) = self.grants.iter().find(of_server) {
+            wanted.addresses.clone_from(&grant.addresses);
+        }
+        let missing = Some(missing(&wanted));
         HttpRefusal { missing, ..HttpRefusal::new(kind, reason) }
     }
 
