@@ -170,6 +170,26 @@ fn what_looks_like_a_key_does_not_leave_and_is_masked_in_answers() {
 }
 
 #[test]
+fn what_is_said_of_a_refused_request_does_not_hold_the_value() {
+    let server = echoing();
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    let place = all(&server);
+    workspace.own_config(&format!(
+        "[secrets.github]\nvariable = \"OF_THE_HOST\"\nto = [{place:?}]\n\
+         [tools.fetch.grants]\nsecrets = {{ github = {{}} }}\n\
+         http = [{{ url = {place:?}, encoded_slash = true }}]\n"
+    ));
+    for spelling in spellings().into_iter().filter(|it| !it.contains(['/', '+', '='])) {
+        let url = format!("url={}/{spelling}/x", server.url());
+        let run = workspace.run_with(&["run", "fetch", "--verbose", &url], "", &ENV);
+        let shown = run.shown();
+        assert!(shown.contains("the path holds the value of a secret"), "{shown}");
+        check_hidden(&shown);
+    }
+    assert!(server.seen().requests.is_empty());
+}
+
+#[test]
 fn a_secret_that_cannot_be_read_is_said_without_a_request() {
     let server = echoing();
     let grants = format!("http = {:?}\nsecrets = {{ github = {{}} }}", [all(&server)]);

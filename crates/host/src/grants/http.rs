@@ -82,7 +82,16 @@ impl HeldHttp {
 
     /// The requests that were refused, at most five of them.
     pub(crate) fn take_refused(&mut self) -> Vec<HttpRefusal> {
-        self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default()
+        let mut refused =
+            self.sending.requests.as_ref().map(Requests::take_refused).unwrap_or_default();
+        // The URL of a request may hold the value of a secret, which is why it is refused.
+        for HttpRefusal { reason, missing, .. } in &mut refused {
+            self.sending.secrets.mask(reason);
+            if let Some(missing) = missing {
+                self.sending.secrets.mask(&mut missing.entry);
+            }
+        }
+        refused
     }
 
     /// What became of the requests, and of how many more nothing is said.
@@ -92,7 +101,10 @@ impl HeldHttp {
 
     /// What is to be logged of the requests.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
-        self.sending.requests.as_ref().map(Requests::take_warnings).unwrap_or_default()
+        let mut warnings =
+            self.sending.requests.as_ref().map(Requests::take_warnings).unwrap_or_default();
+        warnings.iter_mut().for_each(|warning| drop(self.sending.secrets.mask(warning)));
+        warnings
     }
 }
 
