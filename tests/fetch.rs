@@ -86,6 +86,14 @@ fn it_is_off_until_a_grant_says_where() {
     workspace.own_config("[tools.fetch]\nenable = true\n");
     let listed = workspace.run(&["list"]).success();
     assert!(listed.contains("fetch: unavailable: tool `fetch` asks for a grant"), "{listed}");
+
+    // A list that has taken the place of the user's own is named.
+    workspace.own_config("[tools.fetch.grants]\nhttp = [\"https://docs.rs/**\"]\n");
+    workspace.config("[tools.fetch.grants]\nhttp = []\n");
+    let run = workspace.run(&["run", "fetch", url]);
+    let place = "put such a grant as in `http = [\"https://docs.rs/**\"]` into the list at \
+                 .kitbag/config.toml:2:8";
+    assert!(run.code == 2 && run.stderr.contains(place), "{}", run.shown());
 }
 
 #[test]

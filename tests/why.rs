@@ -203,6 +203,44 @@ fn what_a_manifest_grants_is_added_to_there() {
 }
 
 #[test]
+fn what_is_granted_by_name_and_does_not_count_is_not_to_be_added_again() {
+    let workspace = Workspace::new();
+    let secret = "[secrets.mail]\nto = [\"https://b.example/**\"]\n";
+    workspace.own_config(&format!(
+        "{secret}[ceiling.grants]\nenv = [\"LANG\"]\ntools = [\"now\"]\nsecrets = []\n"
+    ));
+    let grants = "env = [\"CI\"]\ntools = { calc = \"calculate\" }\n\
+                  secrets = { mail = {}, none = {} }\n";
+    let caller = "[tools.learn.grants]\ntools = \"caller\"\n";
+    workspace.config(&format!("{}[tools.probe.grants]\n{grants}{caller}", probe("")));
+    let mut report = String::new();
+    for request in [
+        &["probe", "env", "CI"][..],
+        &["probe", "tool", "calc"],
+        &["probe", "secret", "mail"],
+        &["probe", "secret", "none"],
+        &["learn", "tool", "now"],
+    ] {
+        let why = [&["why"], request].concat();
+        report.push_str(&format!("{}\n", workspace.run(&why).shown()));
+        let json = workspace.run(&[&why[..], &["--json"]].concat()).json();
+        assert_eq!(json["missing"]["lines"], json!([]), "{json:#}");
+        assert!(json["leftOut"]["origin"].is_string(), "{json:#}");
+    }
+    snapshot!("left out", &report);
+}
+
+#[test]
+fn a_tool_whose_file_is_named_for_the_call_is_named_before_it_is_granted() {
+    let workspace = Workspace::new();
+    let wasm = guest("probe");
+    let run = workspace.run(&["why", wasm.to_str().unwrap(), "https://a.example/"]);
+    let advice = "to allow it, name the file of the tool under `[tools.kitbag_probe]`, run it by that \
+                  name, and add `\"https://a.example/\"` to `tools.kitbag_probe.grants.http` of";
+    assert!(run.stdout.contains(advice), "{}", run.shown());
+}
+
+#[test]
 fn a_call_is_granted_no_more_than_the_ceiling() {
     let workspace = workspace();
     workspace.own_config("[ceiling.grants]\nhttp = [\"https://a.example/x/**\"]\n");

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use kitbag::config::{Config, Disabled, GrantPlace, PathRefusal, Tool};
+use kitbag::config::{Config, Disabled, GrantPlace, PathRefusal, Problem, Sourced, Tool};
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretName,
-    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
-    VariableRequest, WantedTool, decide,
+    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretGrant,
+    SecretName, SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest,
+    VariableGrant, VariableName, VariableRequest, WantedTool, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     grants: Grants,
 }
+
+/// What is not known before a tool connects.
+const ADDRESSES: &str = "if its host has no addresses but those that the grant opens, and none that \
+                         is denied";
 
 /// What is asked.
 enum Asked {
@@ -166,15 +170,20 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
         Decision::Allowed { by } => {
             let origin = tool.grants.place_of(request.key(), &by);
             let mut text = format!("allowed: {request}\n  by `{by}` ({origin})");
+            let mut is_conditional = false;
             if let Request::Http(request) = request
                 && let Host::Name(_) = request.host()
             {
-                text.push_str("\n  if its host has no addresses but those that the grant opens");
+                text.push_str(&format!("\n  {ADDRESSES}"));
+                is_conditional = true;
             }
             let mut json = json!({
                 "allowed": true, "request": request.to_string(), "by": by,
                 "origin": origin.to_string(),
             });
+            if is_conditional {
+                json["condition"] = ADDRESSES.into();
+            }
             if let Request::Tool(WantedTool::Alias { alias, arguments }) = request {
                 let called = Called::of(&tool.grants.value.tools, alias);
                 if called.has_conditions && arguments.is_none() {
@@ -207,8 +216,34 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
             let mut json = json!({
                 "allowed": false, "request": request.to_string(), "kind": kind, "reason": reason,
             });
-            match missing {
-                Some(missing) => {
+            let left_out = match request {
+                Request::Variable(VariableRequest { name }) => {
+                    tool.grants.left_out(VariableGrant::KEY, name.as_str())
+                }
+                Request::Secret(SecretRequest { name }) => {
+                    tool.grants.left_out(SecretGrant::KEY, name.as_str())
+                }
+                Request::Tool(WantedTool::Alias { alias, .. }) => {
+                    tool.grants.left_out(ToolGrants::KEY, alias.as_str())
+                }
+                _ => None,
+            };
+            match (missing, left_out) {
+                (Some(missing), Some(Sourced { value, origin })) => {
+                    let flag = config.grant_flag(&missing);
+                    text.push_str(&format!("\n  granted at {origin}, but: {value}"));
+                    json["leftOut"] =
+                        json!({ "origin": origin.to_string(), "reason": value.to_string() });
+                    let replaces = |it: &&Sourced<Problem>| matches!(it.value, Problem::ReplacesOwnGrants { kind, .. } if kind == request.key());
+                    for Sourced { value, .. } in tool.grants.warnings.iter().filter(replaces) {
+                        text.push_str(&format!("\n  {value}"));
+                    }
+                    if let Some(flag) = &flag {
+                        text.push_str(&format!("\n  for one call: {flag}"));
+                    }
+                    json["missing"] = missing_json(&[], flag);
+                }
+                (Some(missing), None) => {
                     let advice = config.advice(&tool.name, &tool.grants, &missing);
                     let flag = config.grant_flag(&missing);
                     text.push_str(&format!("\n  to allow it, {advice}"));
@@ -226,8 +261,8 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                     let lines = advice.lines.iter().map(|line| (&*line.missing.entry, &line.place));
                     json["missing"] = missing_json(&lines.collect::<Vec<_>>(), flag);
                 }
-                None if request.key() == ToolGrants::KEY => {}
-                None => {
+                (None, _) if request.key() == ToolGrants::KEY => {}
+                (None, _) => {
                     let pattern = refusal.and_then(|refusal| refusal.denied_by);
                     let own = pattern.and_then(|pattern| tool.grants.denied_at(&pattern));
                     let origin = own.unwrap_or(&config.deny.origin);

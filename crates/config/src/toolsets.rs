@@ -101,15 +101,19 @@ pub enum Disabled {
     },
     /// It cannot do without a grant that no configuration gives it.
     #[error(
-        "disabled: it reaches nothing until it is granted where; put `{setting}` under \
-         `[tools.{tool}.grants]` in {}",
-        own_file(file)
+        "disabled: it reaches nothing until it is granted where; {}",
+        match empty {
+            Some(origin) => format!("put such a grant as in `{setting}` into the list at {origin}"),
+            None => format!("put `{setting}` under `[tools.{tool}.grants]` in {}", own_file(file)),
+        }
     )]
     NotGranted {
         /// The tool.
         tool: ToolName,
         /// Such a grant, as it stands in a file.
         setting: String,
+        /// Where a list stands that grants nothing of the kind.
+        empty: Option<Origin>,
         /// The user's own file, where it is known.
         file: Option<Arc<Path>>,
     },

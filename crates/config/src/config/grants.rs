@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
+use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, UrlPattern};
 
 use crate::origin::{Origin, Sourced};
@@ -24,6 +25,8 @@ pub struct ToolGrants {
     origins: BTreeMap<&'static str, Origin>,
     /// The place of a single grant, by the key of its kind and its line.
     places: BTreeMap<(&'static str, String), Origin>,
+    /// What a file grants by name and does not count, by the key of its kind and the name.
+    left_out: BTreeMap<(&'static str, String), Sourced<Problem>>,
     /// What is most likely not as it was meant, each with its place: a grant that does not
     /// count, or that gives nothing.
     pub warnings: Vec<Sourced<Problem>>,
@@ -53,6 +56,18 @@ impl ToolGrants {
     /// Says where a single grant stands, by the line that its kind writes of it.
     pub(crate) fn place(&mut self, kind: &'static str, line: String, origin: Origin) {
         self.places.insert((kind, line), origin);
+    }
+
+    /// Notes a grant that does not count, by its name.
+    pub(crate) fn leave_out(&mut self, kind: &'static str, name: &str, problem: &Sourced<Problem>) {
+        self.left_out.insert((kind, name.to_owned()), problem.clone());
+    }
+
+    /// Why a grant that a file names does not count, with its place: a variable, a secret, or
+    /// an alias of a tool, also by `tools = "caller"`.
+    pub fn left_out(&self, kind: &'static str, name: &str) -> Option<&Sourced<Problem>> {
+        let of = |name: &str| self.left_out.get(&(kind, name.to_owned()));
+        of(name).or_else(|| of(CallableTools::CALLER).filter(|_| kind == CallableTools::KEY))
     }
 
     /// Says where a pattern stands by which the tool alone is denied requests.

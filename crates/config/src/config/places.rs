@@ -8,7 +8,7 @@ use kitbag_contract::ToolName;
 use kitbag_policy::{DirectoryGrant, MissingGrant, StorageGrant};
 
 use super::directory::{DIRECTORY, FILE};
-use super::{Config, ToolGrants};
+use super::{Config, Tool, ToolGrants, ToolSource};
 use crate::file::Layer;
 use crate::origin::Origin;
 use crate::text::{own_file, shown_path};
@@ -39,6 +39,9 @@ enum GrantFile {
 pub struct GrantAdvice {
     /// What is to be written, all of it.
     pub lines: Vec<GrantLine>,
+    /// The tool, where its file was named for this call alone: what is granted to a name does
+    /// not count for it.
+    unnamed: Option<ToolName>,
 }
 
 /// An entry and the list, the table or the setting that it belongs to.
@@ -110,7 +113,12 @@ impl Config {
                 vec![line(missing, list), own(missing, own_table(tool))]
             }
         };
-        GrantAdvice { lines }
+        let is_unnamed = |it: &&Tool| {
+            it.source.origin == Origin::Caller
+                && matches!(it.source.value, ToolSource::Local(_) | ToolSource::Script(_))
+        };
+        let unnamed = self.tools.get(tool).filter(is_unnamed).map(|it| it.name.clone());
+        GrantAdvice { lines, unnamed }
     }
 
     /// The table of a tool's grants in the file that says which of a kind it has.
@@ -161,6 +169,12 @@ impl fmt::Display for GrantLine {
 
 impl fmt::Display for GrantAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.unnamed {
+            write!(
+                f,
+                "name the file of the tool under `[tools.{name}]`, run it by that name, and "
+            )?;
+        }
         match &self.lines[..] {
             [one, other] if one.missing == other.missing => {
                 let (one_place, other_place) = (&one.place, &other.place);

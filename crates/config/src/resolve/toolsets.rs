@@ -31,14 +31,19 @@ impl Resolver<'_> {
                 continue;
             }
             let grants = tool.grants.value.kinds();
+            let kind = |setting: &str| setting.split(' ').next().unwrap_or_default().to_owned();
             let is_granted = |setting: &&&str| {
-                let kind = setting.split(' ').next().unwrap_or_default();
+                let kind = kind(setting);
                 grants.iter().any(|grants| grants.key() == kind && !grants.is_empty())
             };
             let missing = builtin.required.iter().find(|setting| !is_granted(setting));
             tool.disabled = missing.map(|setting| Disabled::NotGranted {
                 tool: name.clone(),
                 setting: (*setting).to_owned(),
+                empty: match tool.grants.origin_of(&kind(setting)) {
+                    Origin::Default | Origin::Tool => None,
+                    origin => Some(origin.clone()),
+                },
                 file: self.own_file.map(Arc::from),
             });
         }

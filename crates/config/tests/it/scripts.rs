@@ -8,14 +8,15 @@ use std::{fs, iter};
 use kitbag_config::{
     BuiltinTool, Config, ConfigErrors, Origin, ScriptFile, ScriptTool, ToolSource, load,
 };
-use kitbag_policy::Access;
+use kitbag_policy::{Access, Kind};
 use serde_json::json;
 
 use crate::support::{Fixture, problems};
 
 /// `python`, and a built-in of another name.
 static BUILTINS: LazyLock<[BuiltinTool<'static>; 2]> = LazyLock::new(|| {
-    [BuiltinTool { workspace: Some(Access::ReadOnly), .."python".into() }, "notes".into()]
+    let python = BuiltinTool { workspace: Some(Access::ReadOnly), calls: true, .."python".into() };
+    [python, "notes".into()]
 });
 
 /// Counts the words of a file.
@@ -334,6 +335,22 @@ fn one_that_another_user_can_change_is_ignored_with_the_workspace() {
         chown(fixture.path("w/.kitbag/scripts/words.py"), Some(65534), None).unwrap();
         assert!(ignored(&fixture).contains("words.py` belongs to user 65534"));
     }
+}
+
+#[test]
+fn by_default_it_calls_no_more_than_its_workspace_could_let_it() {
+    let calls = |own: &str, tool: &str| {
+        let config = loaded(&script("1\n").user(own));
+        config.tools[tool].grants.value.tools.lines().join(", ")
+    };
+    let ceiling = |tools: &str| format!("[ceiling.grants]\ntools = {tools}\n");
+    let all = calls("", "words");
+    assert!(!all.is_empty());
+    assert_eq!(calls(&ceiling("\"caller\""), "words"), all);
+    assert_eq!(calls(&ceiling("[]"), "words"), "");
+    assert_eq!(calls(&ceiling("[\"now\"]"), "words"), "tool now → now");
+    // The user's own tools are not bound by it.
+    assert_eq!(calls(&ceiling("[]"), "python"), all);
 }
 
 #[test]

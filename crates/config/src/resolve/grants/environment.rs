@@ -73,6 +73,7 @@ impl Resolver<'_> {
                 self.beyond_ceiling(at, code, is_within, (VariableGrant::KEY, setting))
             {
                 all_count = false;
+                grants.leave_out(VariableGrant::KEY, name.as_str(), &beyond);
                 grants.warnings.extend(is_enabled.then_some(beyond));
                 continue;
             }

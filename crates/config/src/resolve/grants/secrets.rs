@@ -89,6 +89,7 @@ impl Resolver<'_> {
                         problem.value,
                         Problem::BeyondGrantCeiling { .. } | Problem::UntrustedGrant
                     );
+                    grants.leave_out(SecretGrant::KEY, name.as_str(), &problem);
                     grants.warnings.extend(is_enabled.then_some(problem));
                 }
             }
@@ -115,7 +116,10 @@ impl Resolver<'_> {
                         }
                     }
                 }
-                Err(problem) => grants.warnings.extend(is_enabled.then_some(problem)),
+                Err(problem) => {
+                    grants.leave_out(SecretGrant::KEY, secret.as_str(), &problem);
+                    grants.warnings.extend(is_enabled.then_some(problem));
+                }
             }
         }
         let Some(origin) = origin else { return };

@@ -134,7 +134,15 @@ impl Resolver<'_> {
     ) {
         let Some(effective) = layers.pop() else {
             if builtin.is_some_and(|builtin| builtin.calls) {
-                let granted = Sourced { value: CallableTools::Caller, origin: Origin::Tool };
+                // A script of the workspace has no more by default than that could grant it.
+                let ceiling = &self.workspace_ceiling;
+                let granted = match code == Code::Workspace && ceiling.has(CallableTools::KEY) {
+                    true => Sourced {
+                        value: ceiling.value.tools.clone(),
+                        origin: ceiling.origin_of(CallableTools::KEY).clone(),
+                    },
+                    false => Sourced { value: CallableTools::Caller, origin: Origin::Tool },
+                };
                 grants.set(|grants| &mut grants.tools, granted);
             }
             return;
@@ -163,6 +171,7 @@ impl Resolver<'_> {
                 match self.beyond_ceiling(effective, code, is_within, setting) {
                     Some(beyond) => {
                         all_count = false;
+                        grants.leave_out(CallableTools::KEY, CallableTools::CALLER, &beyond);
                         grants.warnings.extend(is_enabled.then_some(beyond));
                         CallableTools::None
                     }
@@ -176,6 +185,7 @@ impl Resolver<'_> {
                     let setting = (CallableTools::KEY, format!("tools = [\"{}\"]", grant.tool));
                     if let Some(beyond) = self.beyond_ceiling(at, code, is_within(&one), setting) {
                         all_count = false;
+                        grants.leave_out(CallableTools::KEY, alias.as_str(), &beyond);
                         grants.warnings.extend(is_enabled.then_some(beyond));
                         continue;
                     }
