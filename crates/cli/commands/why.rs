@@ -234,7 +234,10 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                     text.push_str(&format!("\n  granted at {origin}, but: {value}"));
                     json["leftOut"] =
                         json!({ "origin": origin.to_string(), "reason": value.to_string() });
-                    let replaces = |it: &&Sourced<Problem>| matches!(it.value, Problem::ReplacesOwnGrants { kind, .. } if kind == request.key());
+                    let replaces = |it: &&Sourced<Problem>| match it.value {
+                        Problem::ReplacesOwnGrants { kind, .. } => kind == request.key(),
+                        _ => false,
+                    };
                     for Sourced { value, .. } in tool.grants.warnings.iter().filter(replaces) {
                         text.push_str(&format!("\n  {value}"));
                     }

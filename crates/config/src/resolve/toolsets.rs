@@ -31,16 +31,14 @@ impl Resolver<'_> {
                 continue;
             }
             let grants = tool.grants.value.kinds();
-            let kind = |setting: &str| setting.split(' ').next().unwrap_or_default().to_owned();
             let is_granted = |setting: &&&str| {
-                let kind = kind(setting);
-                grants.iter().any(|grants| grants.key() == kind && !grants.is_empty())
+                grants.iter().any(|it| it.key() == kind_of(setting) && !it.is_empty())
             };
             let missing = builtin.required.iter().find(|setting| !is_granted(setting));
             tool.disabled = missing.map(|setting| Disabled::NotGranted {
                 tool: name.clone(),
                 setting: (*setting).to_owned(),
-                empty: match tool.grants.origin_of(&kind(setting)) {
+                empty: match tool.grants.origin_of(kind_of(setting)) {
                     Origin::Default | Origin::Tool => None,
                     origin => Some(origin.clone()),
                 },
@@ -95,4 +93,9 @@ impl Resolver<'_> {
             false => None,
         }
     }
+}
+
+/// The key of the kind of a setting such as `http = ["https://docs.rs/**"]`.
+fn kind_of(setting: &str) -> &str {
+    setting.split(' ').next().unwrap_or_default()
 }
