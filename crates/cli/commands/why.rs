@@ -8,9 +8,9 @@ use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretGrant,
-    SecretName, SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest,
-    VariableGrant, VariableName, VariableRequest, WantedTool, decide,
+    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretName,
+    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
+    VariableRequest, WantedTool, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -170,18 +170,14 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
         Decision::Allowed { by } => {
             let origin = tool.grants.place_of(request.key(), &by);
             let mut text = format!("allowed: {request}\n  by `{by}` ({origin})");
-            let mut is_conditional = false;
-            if let Request::Http(request) = request
-                && let Host::Name(_) = request.host()
-            {
-                text.push_str(&format!("\n  {ADDRESSES}"));
-                is_conditional = true;
-            }
             let mut json = json!({
                 "allowed": true, "request": request.to_string(), "by": by,
                 "origin": origin.to_string(),
             });
-            if is_conditional {
+            if let Request::Http(request) = request
+                && let Host::Name(_) = request.host()
+            {
+                text.push_str(&format!("\n  {ADDRESSES}"));
                 json["condition"] = ADDRESSES.into();
             }
             if let Request::Tool(WantedTool::Alias { alias, arguments }) = request {
@@ -216,21 +212,9 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
             let mut json = json!({
                 "allowed": false, "request": request.to_string(), "kind": kind, "reason": reason,
             });
-            let left_out = match request {
-                Request::Variable(VariableRequest { name }) => {
-                    tool.grants.left_out(VariableGrant::KEY, name.as_str())
-                }
-                Request::Secret(SecretRequest { name }) => {
-                    tool.grants.left_out(SecretGrant::KEY, name.as_str())
-                }
-                Request::Tool(WantedTool::Alias { alias, .. }) => {
-                    tool.grants.left_out(ToolGrants::KEY, alias.as_str())
-                }
-                _ => None,
-            };
-            match (missing, left_out) {
-                (Some(missing), Some(Sourced { value, origin })) => {
-                    let flag = config.grant_flag(&missing);
+            let flag = missing.as_ref().and_then(|missing| config.grant_flag(missing));
+            match (missing, tool.grants.left_out(request)) {
+                (Some(_), Some(Sourced { value, origin })) => {
                     text.push_str(&format!("\n  granted at {origin}, but: {value}"));
                     json["leftOut"] =
                         json!({ "origin": origin.to_string(), "reason": value.to_string() });
@@ -241,14 +225,10 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                     for Sourced { value, .. } in tool.grants.warnings.iter().filter(replaces) {
                         text.push_str(&format!("\n  {value}"));
                     }
-                    if let Some(flag) = &flag {
-                        text.push_str(&format!("\n  for one call: {flag}"));
-                    }
-                    json["missing"] = missing_json(&[], flag);
+                    json["missing"] = missing_json(&[], flag.as_deref());
                 }
                 (Some(missing), None) => {
                     let advice = config.advice(&tool.name, &tool.grants, &missing);
-                    let flag = config.grant_flag(&missing);
                     text.push_str(&format!("\n  to allow it, {advice}"));
                     if let Request::Secret(SecretRequest { name }) = request
                         && !config.secrets.contains_key(name)
@@ -258,11 +238,8 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                              'https://HOST/**'"
                         ));
                     }
-                    if let Some(flag) = &flag {
-                        text.push_str(&format!("\n  for one call: {flag}"));
-                    }
                     let lines = advice.lines.iter().map(|line| (&*line.missing.entry, &line.place));
-                    json["missing"] = missing_json(&lines.collect::<Vec<_>>(), flag);
+                    json["missing"] = missing_json(&lines.collect::<Vec<_>>(), flag.as_deref());
                 }
                 (None, _) if request.key() == ToolGrants::KEY => {}
                 (None, _) => {
@@ -272,6 +249,9 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                     text.push_str(&format!("\n  what is denied stands in {origin}"));
                     json["origin"] = origin.to_string().into();
                 }
+            }
+            if let Some(flag) = flag {
+                text.push_str(&format!("\n  for one call: {flag}"));
             }
             Answer { is_allowed: false, text, json }
         }
@@ -336,7 +316,7 @@ impl<'a> Called<'a> {
 
 /// What would allow a request, for a program: all entries and where they belong, and the option
 /// that grants it for one call.
-fn missing_json(lines: &[(&str, &GrantPlace)], flag: Option<String>) -> Value {
+fn missing_json(lines: &[(&str, &GrantPlace)], flag: Option<&str>) -> Value {
     let lines = lines.iter().map(|(entry, place)| {
         let file = place.file().map(|file| file.to_string_lossy());
         json!({ "entry": entry, "key": place.key, "file": file })

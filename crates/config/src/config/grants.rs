@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use kitbag_contract::{FileId, WORKSPACE_GUEST_PATH};
 use kitbag_policy::tools::ToolGrants as CallableTools;
-use kitbag_policy::{Access, DirectoryGrant, Grants, GuestPath, Kind, UrlPattern};
+use kitbag_policy::{
+    Access, DirectoryGrant, Grants, GuestPath, Kind, Request, SecretRequest, UrlPattern,
+    VariableRequest, WantedTool,
+};
 
 use crate::origin::{Origin, Sourced};
 use crate::problem::Problem;
@@ -63,11 +66,18 @@ impl ToolGrants {
         self.left_out.insert((kind, name.to_owned()), problem.clone());
     }
 
-    /// Why a grant that a file names does not count, with its place: a variable, a secret, or
-    /// an alias of a tool, also by `tools = "caller"`.
-    pub fn left_out(&self, kind: &'static str, name: &str) -> Option<&Sourced<Problem>> {
-        let of = |name: &str| self.left_out.get(&(kind, name.to_owned()));
-        of(name).or_else(|| of(CallableTools::CALLER).filter(|_| kind == CallableTools::KEY))
+    /// Why the grant by which a file names what a request wants does not count, with its place:
+    /// of a variable, a secret, or another tool, also by `tools = "caller"`.
+    pub fn left_out(&self, request: &Request) -> Option<&Sourced<Problem>> {
+        let of = |name: &str| self.left_out.get(&(request.key(), name.to_owned()));
+        match request {
+            Request::Variable(VariableRequest { name }) => of(name.as_str()),
+            Request::Secret(SecretRequest { name }) => of(name.as_str()),
+            Request::Tool(WantedTool::Alias { alias, .. }) => {
+                of(alias.as_str()).or_else(|| of(CallableTools::CALLER))
+            }
+            _ => None,
+        }
     }
 
     /// Says where a pattern stands by which the tool alone is denied requests.
