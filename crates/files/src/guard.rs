@@ -6,6 +6,7 @@
 //! what does not exist yet has no identity.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -87,8 +88,9 @@ pub struct GuardTable {
     /// in them has no entry here yet.
     missing: HashSet<PathBuf>,
     /// Paths that were looked at, without links in what is above them. When the table is made,
-    /// those that tell whether it is still true.
-    known: HashMap<PathBuf, Known>,
+    /// those that tell whether it is still true. As text, which takes less than name by name:
+    /// none of them has a `.` or `//`.
+    known: HashMap<OsString, Known>,
     kept: Kept,
 }
 
@@ -345,7 +347,7 @@ impl GuardTable {
 
     /// Whether each path that was looked at is what it was. A table of nothing is not.
     fn is_current(&self) -> bool {
-        !self.known.is_empty() && self.known.iter().all(|(path, known)| look(path).0 == *known)
+        !self.known.is_empty() && self.known.iter().all(|(path, known)| look(path.as_ref()).0 == *known)
     }
 
     /// Whether a directory is there by now without which what it holds could not be
@@ -376,11 +378,10 @@ impl GuardTable {
             let parent = place.parent().unwrap_or(place);
             ends.push(parent.as_os_str());
             // In nothing there is nothing.
-            if self.known.get(parent) != Some(&Known::Missing) {
+            if self.known.get(parent.as_os_str()) != Some(&Known::Missing) {
                 ends.push(place.as_os_str());
             }
         }
-        // As text, which takes less than name by name: none of them has a `.` or `//`.
         self.known.retain(|path, known| {
             matches!(known, Known::Link(_)) || ends.contains(&path.as_os_str())
         });
@@ -391,7 +392,8 @@ impl GuardTable {
     /// canonical form.
     fn name(&mut self, path: &Path, is_sealed: bool) -> PathBuf {
         // What is known has no link above it: it is not gone through again.
-        let is_known = |outer: &&Path| matches!(self.known.get(*outer), Some(Known::There(_)));
+        let is_known =
+            |outer: &&Path| matches!(self.known.get(outer.as_os_str()), Some(Known::There(_)));
         let start = path.ancestors().skip(1).find(is_known).unwrap_or(Path::new("/")).to_owned();
         let end = resolve(start, path, |entry, is_last| self.pin(entry, is_last, is_sealed));
         if let (true, Some(id)) = (is_sealed, self.there(&end)) {
@@ -403,12 +405,12 @@ impl GuardTable {
     /// Pins an entry, and where it is the last one of a path that is sealed, its name too.
     /// Returns where a link leads.
     fn pin(&mut self, path: &Path, is_last: bool, is_sealed: bool) -> Option<PathBuf> {
-        let known = match self.known.get(path) {
+        let known = match self.known.get(path.as_os_str()) {
             Some(known) => known.clone(),
             None => {
                 let (known, id) = look(path);
                 self.pinned.extend(id);
-                self.known.insert(path.to_owned(), known.clone());
+                self.known.insert(path.into(), known.clone());
                 known
             }
         };
@@ -429,7 +431,7 @@ impl GuardTable {
 
     /// What lies at a path that has no links.
     fn there(&self, path: &Path) -> Option<FileId> {
-        match self.known.get(path) {
+        match self.known.get(path.as_os_str()) {
             Some(Known::There(id)) => Some(*id),
             Some(Known::Link(_) | Known::Missing) => None,
             None => fs::symlink_metadata(path).ok().as_ref().map(id_of_metadata),
