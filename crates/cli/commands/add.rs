@@ -76,7 +76,7 @@ impl Args {
         let home = Global::home();
         let source = Source::read(&self.path, home.as_deref())?;
         let layer = if self.user { Layer::User } else { Layer::Workspace };
-        let place = Place::new(layer, config, &global)?;
+        let place = Place::new(layer, config)?;
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let own = self.chosen(&described)?;

@@ -295,12 +295,6 @@ impl Global {
         Places::from_environment(std::env::vars_os()).home
     }
 
-    /// The user's own file, as far as it is known.
-    pub(crate) fn own_file(&self) -> Option<PathBuf> {
-        let places = Places::from_environment(std::env::vars_os());
-        places.user_file.or_else(|| Some(places.config_dir?.join("config.toml")))
-    }
-
     /// Reads the configuration.
     fn kitbag(&self, limits: Limits) -> Result<&'static Kitbag, CliError> {
         built(self.builder().limits(limits.into()))

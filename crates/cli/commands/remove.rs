@@ -43,7 +43,7 @@ impl Args {
         if local.recorded.is_none() {
             return Err(not_added());
         }
-        let place = Place::new(local.layer, config, &global)?;
+        let place = Place::new(local.layer, config)?;
         let path = local.wasm.value.clone();
         // The component first: without it nothing of the name runs.
         let mut locked = place.lock()?;

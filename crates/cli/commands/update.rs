@@ -55,7 +55,7 @@ impl Args {
                 "`{name}` has no component in a file, of which something could be recorded"
             )));
         };
-        let place = Place::new(local.layer, config, &global)?;
+        let place = Place::new(local.layer, config)?;
         let path = &local.wasm.value;
         if self.path.is_some() && !is_in(&place.tools, path) {
             return Err(CliError::Usage(format!(

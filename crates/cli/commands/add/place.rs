@@ -42,13 +42,12 @@ pub(crate) struct LockedPlace<'a> {
 
 impl Place {
     /// The files of the workspace, or the user's own.
-    pub(crate) fn new(layer: Layer, config: &Config, global: &Global) -> Result<Self, CliError> {
+    pub(crate) fn new(layer: Layer, config: &Config) -> Result<Self, CliError> {
         let root = config.root.value.clone();
-        let own = global.own_file();
         let home = Global::home();
         Ok(match layer {
             Layer::User => {
-                let config = own.ok_or_else(|| {
+                let config = config.own_file.clone().ok_or_else(|| {
                     let why = "it is not known where your own config.toml is: set `HOME` or \
                                `KITBAG_CONFIG`";
                     CliError::Usage(why.to_owned())
