@@ -56,7 +56,7 @@ fn a_workspace_grants_variables_within_the_users_ceiling_alone() {
     let closed = with("[ceiling.grants]\nenv = []\n");
     assert_eq!(run(&closed, &[]).success(), "");
     let checked = closed.run_with(&["check"], "", &ENV);
-    let line = "put `env = [\"CI\"]` under `[ceiling.grants]` in your own";
+    let line = "include `env = [\"CI\"]`";
     assert!(checked.stderr.contains(line), "{}", checked.shown());
     assert_eq!(checked.code, 0, "{}", checked.shown());
     let failed = run(&closed, &["variable=CI"]);
@@ -193,7 +193,7 @@ fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow
     let own = fs::read_to_string(workspace.own_config_file()).unwrap();
     fs::write(workspace.own_config_file(), format!("{own}[ceiling.grants]\nenv = []\n")).unwrap();
     for text in shown(&workspace) {
-        let line = "put `env = [\"SETTINGS_MODE\"]` under `[ceiling.grants]` in your own";
+        let line = "include `env = [\"SETTINGS_MODE\"]`";
         assert!(text.contains(line), "{text}");
     }
     let granted = self::workspace("grants.env = [\"SETTINGS_MODE\"]\n");

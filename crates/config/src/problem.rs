@@ -471,8 +471,8 @@ pub enum Problem {
     /// What a workspace grants is not within the ceiling, and does not count.
     #[error(
         "this grant does not count: what the files and components of a workspace are granted \
-         counts only within `[ceiling.grants]` of your own file{}; to allow it, put `{setting}` \
-         under `[ceiling.grants]` in {}",
+         counts only within `[ceiling.grants]` of your own file{}; to allow it, have \
+         `[ceiling.grants]` in {} include `{setting}`",
         ceiling.as_ref().map(|place| format!(" ({place})")).unwrap_or_default(),
         own_file(file)
     )]
@@ -547,8 +547,8 @@ pub enum Problem {
     },
     /// What is granted for one call is not within the ceiling.
     #[error(
-        "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow it, put \
-         `{setting}` under `[ceiling.grants]` in {}",
+        "a call is granted no more than `[ceiling.grants]` of your own file allows; to allow it, \
+         have `[ceiling.grants]` in {} include `{setting}`",
         own_file(file)
     )]
     CallGrantCeiling {

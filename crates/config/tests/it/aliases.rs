@@ -176,8 +176,8 @@ fn what_another_name_asks_beyond_the_ceiling_names_the_ceiling_and_its_place() {
     let beyond = |place: &str| {
         format!(
             "this grant does not count: what the files and components of a workspace are granted \
-             counts only within `[ceiling.grants]` of your own file{place}; to allow it, put `env = \
-             [\"CI\"]` under `[ceiling.grants]` in your own `/t/h/config.toml`"
+             counts only within `[ceiling.grants]` of your own file{place}; to allow it, have \
+             `[ceiling.grants]` in your own `/t/h/config.toml` include `env = [\"CI\"]`"
         )
     };
     assert_eq!(grants(user), beyond(" (/t/h/config.toml:4:7)"));

@@ -215,9 +215,9 @@ fn a_workspace_lets_tools_be_called_within_the_ceiling_alone() {
     let beyond = |at: &str, ceiling: &str, setting: &str| {
         format!(
             ".kitbag/config.toml:2:{at}: this grant does not count: what the files and components of \
-             a workspace are granted counts only within `[ceiling.grants]` of your own file{ceiling}; \
-             to allow it, put `tools = {setting}` under `[ceiling.grants]` in your own \
-             `/t/h/config.toml`"
+             a workspace are granted counts only within `[ceiling.grants]` of your own \
+             file{ceiling}; to allow it, have `[ceiling.grants]` in your own \
+             `/t/h/config.toml` include `tools = {setting}`"
         )
     };
     const PLACE: &str = " (/t/h/config.toml:5:9)";
@@ -372,14 +372,16 @@ fn a_call_is_granted_other_tools_by_the_command_line_within_the_ceiling() {
     check(
         &ceiling,
         "tools=page=notes",
-        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; to \
-         allow it, put `tools = [\"notes\"]` under `[ceiling.grants]` in your own `/t/h/config.toml`",
+        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
+         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `tools = \
+         [\"notes\"]`",
     );
     check(
         &ceiling,
         "tools=caller",
-        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; to \
-         allow it, put `tools = \"caller\"` under `[ceiling.grants]` in your own `/t/h/config.toml`",
+        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
+         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `tools = \
+         \"caller\"`",
     );
 }
 

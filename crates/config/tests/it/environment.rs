@@ -97,8 +97,8 @@ fn kitbags_own_variables_and_what_is_no_name_are_refused() {
 fn beyond(place: &str, setting: &str) -> String {
     format!(
         "{place}: this grant does not count: what the files and components of a workspace are \
-         granted counts only within `[ceiling.grants]` of your own file; to allow it, put \
-         `{setting}` under `[ceiling.grants]` in your own `/t/h/config.toml`"
+         granted counts only within `[ceiling.grants]` of your own file; to allow it, have \
+         `[ceiling.grants]` in your own `/t/h/config.toml` include `{setting}`"
     )
 }
 

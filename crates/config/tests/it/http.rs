@@ -147,8 +147,8 @@ fn a_workspace_never_grants_every_host() {
 fn beyond(place: &str, setting: &str) -> String {
     format!(
         "{place}: this grant does not count: what the files and components of a workspace are \
-         granted counts only within `[ceiling.grants]` of your own file; to allow it, put \
-         `{setting}` under `[ceiling.grants]` in your own `/t/h/config.toml`"
+         granted counts only within `[ceiling.grants]` of your own file; to allow it, have \
+         `[ceiling.grants]` in your own `/t/h/config.toml` include `{setting}`"
     )
 }
 
@@ -283,9 +283,9 @@ fn a_call_is_granted_what_the_command_line_says_within_the_ceiling() {
     check(
         ceiling,
         "http=https://a.example",
-        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; to \
-         allow it, put `http = [\"https://a.example/**\"]` under `[ceiling.grants]` in your own \
-         `/t/h/config.toml`",
+        "flag --grant: a call is granted no more than `[ceiling.grants]` of your own file allows; \
+         to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `http = \
+         [\"https://a.example/**\"]`",
     );
     check("[ceiling.grants]\nenv = []\n", "http=https://a.example", a);
     check("", "env=LANG", "env LANG ← flag --grant");

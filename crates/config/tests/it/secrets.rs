@@ -174,8 +174,8 @@ fn a_workspace_names_secrets_within_the_ceiling_and_narrows_their_places() {
     let beyond = |place: &str| {
         format!(
             ".kitbag/config.toml:{place}: a workspace grants this to itself, which does not count; \
-             to allow it, add `secrets = [\"github\"]` under `[ceiling.grants]` in your own \
-             `/t/h/config.toml`"
+             to allow it, have `[ceiling.grants]` in your own `/t/h/config.toml` include `secrets \
+             = [\"github\"]`"
         )
     };
     let bound = format!("{OWN}[ceiling.grants]\nsecrets = []\n");
