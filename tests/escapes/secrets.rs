@@ -295,7 +295,7 @@ fn the_list_of_secrets_is_extended_by_every_file_and_cut_by_the_users_own() {
 }
 
 #[test]
-fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
+fn the_error_of_a_call_and_why_name_the_secret_and_the_line_that_allows_it() {
     let check = |tables: &str, path: &str, expected: &str| {
         let workspace = Workspace::with_probe(tables);
         workspace.file(".env", SECRET);
@@ -304,6 +304,9 @@ fn the_error_of_a_call_names_the_secret_and_the_line_that_allows_it() {
         let run = workspace.run(&["run", "probe", "--args", &arguments]);
         let lines: Vec<_> = run.stderr.lines().skip(1).collect();
         assert_eq!((run.code, lines.join("\n")), (1, expected.to_owned()), "{}", run.shown());
+        let why = workspace.run(&["why", "probe", path]);
+        let (rule, advice) = expected.split_once("; ").unwrap();
+        assert!(why.stdout.ends_with(&format!("  {rule}\n  {advice}\n")), "{}", why.shown());
     };
     let why = "looks like a secret, which a tool opens and changes only where its grant includes \
                it; to allow it, add";

@@ -8,9 +8,9 @@ use kitbag::contract::text::{printable, shown};
 use kitbag::policy::http::Host;
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, DirectoryGrant, GuestPath, HttpRequest, PathRequest, Request, SecretName,
-    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
-    VariableRequest, WantedTool, decide,
+    Access, Decision, GuestPath, HttpRequest, PathRequest, Request, SecretName, SecretRequest,
+    StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName, VariableRequest,
+    WantedTool, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -265,22 +265,14 @@ fn refused_path(config: &Config, tool: &Tool, request: &Request, refusal: &PathR
         "allowed": false, "request": request.to_string(), "kind": null,
         "reason": refusal.to_string(),
     });
-    let place = config.place_of_grants(&tool.name, &tool.grants, DirectoryGrant::KEY);
-    let missing = match refusal {
-        PathRefusal::Secret { secret } => {
-            let include = secret.as_include();
-            let advice = format!("add `{include}` to `include` of `{}`", secret.directory);
-            Some((advice, include))
-        }
-        PathRefusal::Protected { file } => {
-            let entry = "protected = []";
-            Some((format!("write `{entry}` for `{}`", file.directory), entry.to_owned()))
-        }
+    let advice = match refusal {
+        PathRefusal::File(file) => config.file_advice(&tool.name, &tool.grants, file),
         PathRefusal::Private { .. } | PathRefusal::Guarded { .. } => None,
     };
-    if let Some((advice, entry)) = missing {
-        text.push_str(&format!("\n  to allow it, {advice} in {place}"));
-        json["missing"] = missing_json(&[(&entry, &place)], None);
+    if let Some(advice) = advice {
+        text.push_str(&format!("\n  to allow it, {advice}"));
+        let line = advice.place.as_ref().map(|place| (&*advice.entry, place));
+        json["missing"] = missing_json(line.as_slice(), None);
     }
     Answer { is_allowed: false, text, json }
 }

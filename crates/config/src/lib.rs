@@ -75,10 +75,11 @@ mod workspace_trust;
 mod written;
 
 pub use config::{
-    Audit, AuditSync, BytesTool, Config, GrantAdvice, GrantLine, GrantPlace, IgnoredWorkspace,
-    LeakAllowance, LocalTool, LockedTool, Network, Output, Parameter, ParameterType, Parameters,
-    Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind,
-    Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic, Trust,
+    Audit, AuditSync, BytesTool, Config, FileAdvice, GrantAdvice, GrantLine, GrantPlace,
+    IgnoredWorkspace, LeakAllowance, LocalTool, LockedTool, Network, Output, Parameter,
+    ParameterType, Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret,
+    SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic,
+    Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

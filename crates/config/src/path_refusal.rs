@@ -18,25 +18,10 @@ pub enum PathRefusal {
         /// What it is or lies in; absolute.
         path: PathBuf,
     },
-    /// Its name looks like a secret, and no grant includes it.
-    #[error(
-        "`{}` looks like a secret, which a tool opens and changes only where its grant includes it",
-        kitbag_contract::text::shown(&secret.guest())
-    )]
-    Secret {
-        /// The file, and the glob that would include it.
-        secret: RefusedFile,
-    },
-    /// Another program would run something by it, and the grant does not say that it may.
-    #[error(
-        "`{}` is one of the names by which another program runs something, which a tool changes \
-         only where its grant says `protected = []`",
-        kitbag_contract::text::shown(&file.guest())
-    )]
-    Protected {
-        /// The file or directory.
-        file: RefusedFile,
-    },
+    /// It looks like a secret that no grant includes, or another program would run something by
+    /// it and the grant does not say that it may.
+    #[error("{0}")]
+    File(RefusedFile),
     /// It decides what a tool may do, or what others run or read.
     #[error("no tool changes `{}`", shown_path(path))]
     Guarded {
@@ -78,15 +63,18 @@ impl Config {
             })
         {
             let (directory, path) = (grant.guest.clone(), inner.to_owned());
-            let secret = RefusedFile { directory, path, why: WhyRefused::Secret };
-            return Some(PathRefusal::Secret { secret });
+            return Some(PathRefusal::File(RefusedFile {
+                directory,
+                path,
+                why: WhyRefused::Secret,
+            }));
         }
         match request.access {
             Access::ReadOnly => None,
             Access::ReadWrite if protected(grant).are_on(&grant.host, inner) => {
                 let (directory, path) = (grant.guest.clone(), inner.to_owned());
-                let file = RefusedFile { directory, path, why: WhyRefused::Protected };
-                Some(PathRefusal::Protected { file })
+                let why = WhyRefused::Protected;
+                Some(PathRefusal::File(RefusedFile { directory, path, why }))
             }
             Access::ReadWrite => self.unchanged(grants, &path, located.as_ref()),
         }

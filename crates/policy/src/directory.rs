@@ -54,6 +54,8 @@ pub struct PathRequest {
 }
 
 /// A file that a tool was refused although it lies in a granted directory.
+///
+/// Reads as `` `/workspace/.env` looks like a secret, which a tool opens … ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedFile {
     /// Where the guest finds the granted directory that holds it.
@@ -268,6 +270,28 @@ impl RefusedFile {
             }
         }
         quoted(&glob)
+    }
+}
+
+impl fmt::Display for RefusedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let guest = self.guest();
+        let guest = shown(&guest);
+        match self.why {
+            WhyRefused::Secret => write!(
+                f,
+                "`{guest}` looks like a secret, which a tool opens and changes only where its \
+                 grant includes it"
+            ),
+            WhyRefused::Private => {
+                write!(f, "no tool reads `{guest}`, where kitbag keeps secrets")
+            }
+            WhyRefused::Protected => write!(
+                f,
+                "`{guest}` is one of the names by which another program runs something, which a \
+                 tool changes only where its grant says `protected = []`"
+            ),
+        }
     }
 }
 

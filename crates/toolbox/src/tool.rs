@@ -9,9 +9,7 @@ use kitbag_config::{
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::text::{printable, shown};
 use kitbag_contract::{Annotations, ToolName};
-use kitbag_policy::{
-    DirectoryGrant, MissingGrant, RefusedFile, Request, RequestedGrants, WhyRefused,
-};
+use kitbag_policy::{DirectoryGrant, MissingGrant, RefusedFile, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::Value;
 
@@ -175,46 +173,10 @@ impl Tool {
     /// What is said of a file in its directories that the tool was refused, with the line that
     /// would allow it.
     pub(crate) fn refused_file(&self, config: &Config, refused: &RefusedFile) -> String {
-        let guest = refused.guest();
-        let (rule, key, entry) = match refused.why {
-            WhyRefused::Private => {
-                let message = format!("no tool reads `{guest}`, where kitbag keeps secrets");
-                return shown(&message).to_string();
-            }
-            WhyRefused::Secret => {
-                let rule = "looks like a secret, which a tool opens and changes only where its \
-                            grant includes it";
-                (rule, "include", refused.as_include())
-            }
-            WhyRefused::Protected => {
-                let rule = "is one of the names by which another program runs something, which a \
-                            tool changes only where its grant does not protect them";
-                (rule, "protected", String::new())
-            }
-        };
-        let place = config.place_of_grants(&self.name, &self.grants, DirectoryGrant::KEY);
-        let mut own = self.grants.value.directories.iter();
-        let advice = match own.find(|grant| grant.guest == refused.directory) {
-            Some(grant)
-                if matches!(
-                    self.grants.origin_of("filesystem"),
-                    Origin::Default | Origin::Tool
-                ) =>
-            {
-                let (guest, mode) = (&grant.guest, grant.access);
-                format!(
-                    "add `{{ host = \".\", guest = \"{guest}\", mode = \"{mode}\", {key} = [{entry}] }}` \
-                     to {place}"
-                )
-            }
-            Some(grant) if refused.why == WhyRefused::Protected => {
-                let guest = &grant.guest;
-                format!("write `protected = []` for `{guest}` in {place}")
-            }
-            Some(grant) => format!("add `{entry}` to `include` of `{}` in {place}", grant.guest),
-            None => format!("add `{entry}` to `include` of the topic"),
-        };
-        format!("{}; to allow it, {}", shown(&format!("`{guest}` {rule}")), printable(&advice))
+        match config.file_advice(&self.name, &self.grants, refused) {
+            Some(advice) => format!("{refused}; to allow it, {}", printable(&advice.to_string())),
+            None => refused.to_string(),
+        }
     }
 
     /// What is said of a request over HTTP or a use of storage that the tool was refused, with

@@ -21,7 +21,7 @@ pub(crate) use grants::workspace_grant;
 pub use network::{Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
-pub use places::{GrantAdvice, GrantLine, GrantPlace};
+pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace};
 pub use recorded::{LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{LeakAllowance, Secret, SecretStore, SecretStoreKind};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_policy::{DirectoryGrant, MissingGrant, StorageGrant};
+use kitbag_policy::{DirectoryGrant, MissingGrant, RefusedFile, StorageGrant, WhyRefused};
 
 use super::directory::{DIRECTORY, FILE};
 use super::{Config, Tool, ToolGrants, ToolSource};
@@ -42,6 +42,18 @@ pub struct GrantAdvice {
     /// The tool, where its file was named for this call alone: what is granted to a name does
     /// not count for it.
     unnamed: Option<ToolName>,
+}
+
+/// What would let a tool have a file of its directories that it was refused.
+///
+/// Reads as ``add `".env"` to `include` of `/docs` in `tools.a.grants.filesystem` of … ``.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileAdvice {
+    /// What is to be written.
+    pub entry: String,
+    /// The grants that it belongs to. `None`: it is the directory of a topic.
+    pub place: Option<GrantPlace>,
+    text: String,
 }
 
 /// An entry and the list, the table or the setting that it belongs to.
@@ -121,6 +133,44 @@ impl Config {
         GrantAdvice { lines, unnamed }
     }
 
+    /// What to write so that a tool gets a file of its directories that it was refused, and where.
+    /// `None`: nothing allows that.
+    pub fn file_advice(
+        &self,
+        tool: &ToolName,
+        grants: &ToolGrants,
+        refused: &RefusedFile,
+    ) -> Option<FileAdvice> {
+        let RefusedFile { directory, why, .. } = refused;
+        let glob = refused.as_include();
+        let setting = match why {
+            WhyRefused::Private => return None,
+            WhyRefused::Secret => format!("include = [{glob}]"),
+            WhyRefused::Protected => "protected = []".to_owned(),
+        };
+        let own = grants.value.directories.iter().find(|grant| grant.guest == *directory);
+        let Some(DirectoryGrant { access, .. }) = own else {
+            let text = format!("add `{glob}` to `include` of the topic");
+            return Some(FileAdvice { entry: glob, place: None, text });
+        };
+        let place = self.place_of_grants(tool, grants, DirectoryGrant::KEY);
+        let is_unwritten =
+            matches!(grants.origin_of(DirectoryGrant::KEY), Origin::Default | Origin::Tool);
+        let (entry, text) = if is_unwritten {
+            let entry =
+                format!(r#"{{ host = ".", guest = "{directory}", mode = "{access}", {setting} }}"#);
+            let text = format!("add `{entry}` to {place}");
+            (entry, text)
+        } else if *why == WhyRefused::Protected {
+            let text = format!("write `{setting}` for `{directory}` in {place}");
+            (setting, text)
+        } else {
+            let text = format!("add `{glob}` to `include` of `{directory}` in {place}");
+            (glob, text)
+        };
+        Some(FileAdvice { entry, place: Some(place), text })
+    }
+
     /// The table of a tool's grants in the file that says which of a kind it has.
     fn grants_table(&self, tool: &ToolName, grants: &ToolGrants, kind: &str) -> GrantPlace {
         let own = GrantPlace { key: own_table(tool), file: self.own_grant_file() };
@@ -164,6 +214,12 @@ impl fmt::Display for GrantPlace {
 impl fmt::Display for GrantLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.missing.advice(&self.place.to_string()))
+    }
+}
+
+impl fmt::Display for FileAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
