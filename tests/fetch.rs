@@ -104,7 +104,7 @@ fn what_is_not_granted_is_refused_with_the_line_that_would_allow_it() {
         let run = workspace.tool("fetch", &json!({ "url": url }), &[]);
         let shown = format!("{}{}", run.stdout, run.stderr);
         assert_ne!(run.code, 0, "{shown}");
-        assert!(shown.contains(&format!("`GET {url}` failed: no grant allows it")), "{shown}");
+        assert!(shown.contains(&format!("`GET {url}` failed: the request is not allowed")), "{shown}");
         assert!(shown.contains("to `tools.fetch.grants.http`"), "{shown}");
         // What is printed is typed back, for one call.
         let hint = format!("hint: for one call, add --grant 'http={url}'\n");

@@ -115,15 +115,15 @@ fn words(code: &ErrorCode) -> String {
             "the name of the host cannot be resolved"
         }
         ErrorCode::DestinationUnavailable => "there is no connection to the server",
-        ErrorCode::DestinationIpProhibited => "no grant allows the address of the host",
+        ErrorCode::DestinationIpProhibited => "the address of the host is not allowed",
         ErrorCode::ConnectionRefused => "the server refused the connection",
         ErrorCode::ConnectionTerminated => "the server closed the connection",
         ErrorCode::TlsCertificateError => "the certificate of the server is not valid",
         ErrorCode::TlsProtocolError | ErrorCode::TlsAlertReceived(_) => {
             "TLS with the server failed"
         }
-        ErrorCode::HttpRequestDenied => "no grant allows it",
-        ErrorCode::HttpRequestMethodInvalid => "no grant allows the method",
+        ErrorCode::HttpRequestDenied => "the request is not allowed",
+        ErrorCode::HttpRequestMethodInvalid => "the method is not allowed",
         ErrorCode::HttpRequestUriInvalid => "the URL is refused",
         ErrorCode::HttpResponseIncomplete => "the response broke off",
         ErrorCode::HttpResponseBodySize(_) => "the response is larger than a response may be",

@@ -256,9 +256,8 @@ impl Call {
     /// the tool runs again with the answer. [`Stop::Error`] where the answer is
     /// not of the type that was asked for.
     pub fn ask<T: Answer>(&self, ask: Ask<T>) -> Result<T, Stop> {
-        let answers: Map<String, Value> = serde_json::from_str(&self.answers).map_err(|error| {
-            ErrorInfo::new(format!("invalid answers: {}", without_position(&error)))
-        })?;
+        let answers: Map<String, Value> = serde_json::from_str(&self.answers)
+            .map_err(|error| ErrorInfo::new(format!("invalid answers: {}", in_words(&error))))?;
         ask.answered_by(&answers)
     }
 
@@ -268,9 +267,8 @@ impl Call {
     ///
     /// `invalid arguments: …`, not transient.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
-        serde_json::from_str(&self.arguments).map_err(|error| {
-            ErrorInfo::new(format!("invalid arguments: {}", without_position(&error)))
-        })
+        serde_json::from_str(&self.arguments)
+            .map_err(|error| ErrorInfo::new(format!("invalid arguments: {}", in_words(&error))))
     }
 }
 
@@ -290,12 +288,16 @@ impl<T: Tool> bindings::Guest for T {
     }
 }
 
-/// An error of `serde_json` without the line and column at its end: the model
-/// has never seen the text that they point into.
-fn without_position(error: &serde_json::Error) -> String {
+/// An error of `serde_json` in words for a model: without the line and column at its end, since
+/// the model has never seen the text that they point into, and without a type of Rust.
+fn in_words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+    let text = text.strip_suffix(&position).unwrap_or(&text);
+    match text.strip_suffix("expected usize") {
+        Some(found) => format!("{found}expected a whole number from 0 to {}", usize::MAX),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -307,6 +309,8 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Arguments {
         word: String,
+        #[serde(default)]
+        from: usize,
     }
 
     struct Repeat;
@@ -322,7 +326,7 @@ mod tests {
             let times = call.ask(Ask::integer("times", "How often?").suggest(&2))?;
             let times = usize::try_from(times)
                 .map_err(|cause| ErrorInfo::new("cannot repeat that often").caused_by(cause))?;
-            Ok(arguments.word.repeat(times))
+            Ok(arguments.word[arguments.from..].repeat(times))
         }
     }
 
@@ -373,7 +377,15 @@ mod tests {
             );
             check_error(
                 call(action, r#"{"word":"a","wrod":1}"#, "{}"),
-                "invalid arguments: unknown field `wrod`, expected `word`",
+                "invalid arguments: unknown field `wrod`, expected `word` or `from`",
+            );
+            check_error(
+                call(action, r#"{"word":"a","from":-1}"#, "{}"),
+                &format!(
+                    "invalid arguments: invalid value: integer `-1`, expected a whole number from 0 \
+                     to {}",
+                    usize::MAX
+                ),
             );
             check_error(call(action, "{", "{}"), "invalid arguments: EOF while parsing an object");
         }
