@@ -347,7 +347,8 @@ impl GuardTable {
 
     /// Whether each path that was looked at is what it was. A table of nothing is not.
     fn is_current(&self) -> bool {
-        !self.known.is_empty() && self.known.iter().all(|(path, known)| look(path.as_ref()).0 == *known)
+        !self.known.is_empty()
+            && self.known.iter().all(|(path, known)| look(path.as_ref()).0 == *known)
     }
 
     /// Whether a directory is there by now without which what it holds could not be
