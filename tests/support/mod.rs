@@ -477,7 +477,17 @@ pub(crate) fn cargo_run(arguments: &[&str]) -> String {
 #[track_caller]
 pub(crate) fn cargo_run_with(arguments: &[&str], env: &[(&str, &str)]) -> String {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo has set for this test. A build script that reads it would run again, and all that
+    // needs its crate would be compiled anew, here and once more by the next cargo.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|it| name.starts_with(it)) {
+            command.env_remove(&*name);
+        }
+    }
+    command.env_remove("OUT_DIR");
+    let output = command
         .args(["run", "--quiet", "--offline"])
         .args(arguments)
         .envs(env.iter().copied())
