@@ -36,10 +36,7 @@ pub(crate) fn private_places_of_account() -> Vec<PathBuf> {
 fn below_home(places: &[&str]) -> Vec<PathBuf> {
     let user = effective_user();
     let accounts = read_system_file("/etc/passwd").unwrap_or_default();
-    // Most lines are of other users, and need not be taken apart.
-    let number = format!(":{user}:");
-    let lines = accounts.lines().filter(|line| line.contains(&number));
-    let homes = lines.filter_map(|line| home(line, user)).filter(|home| home.has_root());
+    let homes = accounts.lines().filter_map(|line| home(line, user)).filter(|home| home.has_root());
     homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
 }
 
