@@ -1,6 +1,5 @@
 //! Scripts of `python` that call other tools, through the binary and the server.
 
-use std::fs;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -290,7 +289,7 @@ fn check_project(workspace: &Workspace, answer: &str) {
         without_spent(answer),
         "drafts: 2\nleft: b.draft\ntrue\n[6 calls of tools: <time>, <size>]"
     );
-    let log = fs::read_to_string(workspace.path("log")).unwrap();
+    let log = std::fs::read_to_string(workspace.path("log")).unwrap();
     let mut log: Vec<_> = log.lines().collect();
     assert_eq!(log.pop(), Some("removed"));
     log.sort_unstable();
@@ -351,7 +350,7 @@ fn one_call_replaces_six_on_the_command_line() {
     let asked = workspace.run(&["run", "python", &code]);
     assert_eq!(asked.code, 3, "{}", asked.shown());
     assert!(asked.stderr.contains("remove_path: Remove `a.draft`"), "{}", asked.shown());
-    fs::remove_file(workspace.path("log")).unwrap();
+    std::fs::remove_file(workspace.path("log")).unwrap();
     let answer = format!("{QUESTION}=true");
     let run = workspace.run(&["run", "python", "--verbose", "--answer", &answer, &code]);
     let logged: Vec<_> = run.stderr.lines().filter(|line| line.contains("info")).collect();
@@ -436,8 +435,7 @@ fn a_tool_that_lies_about_its_result_is_an_error_of_the_call() {
 fn hostile_scripts_end_with_a_named_limit_while_others_notice_nothing() {
     let workspace = workspace();
     // No call waits for the memory that others have reserved, which it would for a minute only.
-    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
-    fs::write(workspace.own_config_file(), format!("{own}[serve]\nmemory = \"64GiB\"\n")).unwrap();
+    workspace.add_to_own_config("[serve]\nmemory = \"64GiB\"\n");
     // The same tool twice, with a short time for scripts that would go on until its end.
     workspace.config(
         "[tools.python]\nsource = \"builtin\"\nbuiltin = \"python\"\n\
@@ -519,7 +517,7 @@ fn the_example_of_the_page_is_as_it_says() {
     workspace.file("src/b.rs", "// TODO: three\n");
     workspace.file("src/c.rs", "fn c() {}\n");
     assert_eq!(run(&workspace, code), without_spent(answer.trim_end()));
-    snapshot!("todo", &fs::read_to_string(workspace.path("TODO.md")).unwrap());
+    snapshot!("todo", &std::fs::read_to_string(workspace.path("TODO.md")).unwrap());
 }
 
 #[test]

@@ -105,9 +105,7 @@ fn a_secret_goes_over_tls_to_a_server_of_an_authority_of_the_users() {
 
     let roots = workspace.home().join("authority.pem");
     fs::write(&roots, authority.pem()).unwrap();
-    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
-    let network = format!("{own}[network]\nroots = [{roots:?}]\n");
-    fs::write(workspace.own_config_file(), network).unwrap();
+    workspace.add_to_own_config(&format!("[network]\nroots = [{roots:?}]\n"));
     let done = run(&workspace, &arguments);
     assert_eq!(done.code, 0, "{}", done.shown());
     assert_eq!(seen(&server, "authorization").unwrap(), format!("Bearer {VALUE}"));

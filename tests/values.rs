@@ -190,8 +190,7 @@ fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow
     assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
     // Where a workspace has granted it, the line is one of the user's own file.
     workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");
-    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
-    fs::write(workspace.own_config_file(), format!("{own}[ceiling.grants]\nenv = []\n")).unwrap();
+    workspace.add_to_own_config("[ceiling.grants]\nenv = []\n");
     for text in shown(&workspace) {
         let line = "include `env = [\"SETTINGS_MODE\"]`";
         assert!(text.contains(line), "{text}");

@@ -226,6 +226,12 @@ impl Workspace {
         fs::write(file, format!("{text}{end}{}", self.toolsets)).unwrap();
     }
 
+    /// Adds tables to the user's own configuration.
+    pub(crate) fn add_to_own_config(&self, text: &str) {
+        let own = fs::read_to_string(self.own_config_file()).unwrap();
+        fs::write(self.own_config_file(), format!("{own}{text}")).unwrap();
+    }
+
     /// Leaves the user without a configuration, and without a directory for one.
     pub(crate) fn remove_own_config(&self) {
         fs::remove_dir_all(self.home().join(".config")).unwrap();
