@@ -2,7 +2,7 @@
 //!
 //! It runs inside the runtime of the connections.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     let mut followed = 0;
     loop {
         let (response, lease) =
-            in_time(&allowed, hop(&shared, &mut outgoing, &allowed, times)).await?;
+            in_time(&allowed, pin!(hop(&shared, &mut outgoing, &allowed, times))).await?;
         allowed.answered(response.status().as_u16());
         if redirect::is_one(&response, &outgoing) && allowed.follows(followed) {
             let redactor = allowed.call().redactor();
@@ -55,9 +55,8 @@ pub(crate) async fn run(
 /// Waits within the time of the grants.
 async fn in_time<T>(
     allowed: &Allowed,
-    work: impl Future<Output = Result<T, RequestError>>,
+    mut work: Pin<&mut impl Future<Output = Result<T, RequestError>>>,
 ) -> Result<T, RequestError> {
-    let mut work = pin!(work);
     loop {
         let Some(until) = allowed.until() else { return work.await };
         match timeout_at(until, work.as_mut()).await {

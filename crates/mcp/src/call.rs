@@ -1,6 +1,6 @@
 //! One `tools/call`; and the questions in between, of any call.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use kitbag_audit::Auditor;
@@ -203,7 +203,7 @@ impl<'a> Call<'a> {
             client: self.client,
             responses: self.responses,
         };
-        let called = generation.toolbox.call(invocation, context, &mut front_end);
+        let called = pin!(generation.toolbox.call(invocation, context, &mut front_end));
         let work = unless_cancelled(called, self.session, self.context, &self.listener, &self.name);
         match work.await?? {
             CallEnded::Completed(completed) => {
@@ -304,13 +304,12 @@ fn keep(session: &Session, open: &mut Suspended) -> Result<Option<String>, Error
 /// Waits, unless the client gives the call up or the server ends, and passes on
 /// meanwhile what the tool reports.
 async fn unless_cancelled<T>(
-    work: impl Future<Output = T>,
+    mut work: Pin<&mut impl Future<Output = T>>,
     session: &Session,
     context: &RequestContext<RoleServer>,
     listener: &ClientListener,
     tool: &str,
 ) -> Result<T, Stop> {
-    let mut work = pin!(work);
     let pass_on = || listener.pass_on(tool, &context.peer);
     loop {
         tokio::select! {

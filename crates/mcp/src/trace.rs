@@ -71,20 +71,26 @@ impl Trace {
     }
 
     /// Does the work of the request inside its span, and notes how it ended.
-    pub(crate) async fn run<T>(
+    ///
+    /// The work lies in a place of its own: the protocol's library moves what handles a request
+    /// several times, and that is as large as the largest of all requests.
+    pub(crate) fn run<T>(
         &self,
         work: impl Future<Output = Result<T, ErrorData>>,
-    ) -> Result<T, ErrorData> {
-        if self.0.is_disabled() {
-            return work.await;
+    ) -> impl Future<Output = Result<T, ErrorData>> {
+        let work = Box::pin(work);
+        async move {
+            if self.0.is_disabled() {
+                return work.await;
+            }
+            let result = work.instrument(self.0.clone()).await;
+            if let Err(error) = &result {
+                let ErrorCode(code) = error.code;
+                self.0.record("rpc.response.status_code", code.to_string());
+                self.fail(&code.to_string());
+            }
+            result
         }
-        let result = work.instrument(self.0.clone()).await;
-        if let Err(error) = &result {
-            let ErrorCode(code) = error.code;
-            self.0.record("rpc.response.status_code", code.to_string());
-            self.fail(&code.to_string());
-        }
-        result
     }
 
     /// Notes what a tool answered.

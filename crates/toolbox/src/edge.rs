@@ -62,6 +62,7 @@ impl Edge for Nested {
         work: impl FnOnce() -> F + Send + 'static,
     ) -> Result<T, CallError> {
         ready.await;
-        Ok(Host::nested(work()).await)
+        // A call is large, and what waits for it would each hold it once more.
+        Ok(Host::nested(Box::pin(work())).await)
     }
 }
