@@ -129,17 +129,7 @@ fn rounded_number(text: &str) -> Option<(usize, &str)> {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => {
-                at += 1;
-                while let Some(length) = memchr2(b'"', b'\\', &bytes[at..]) {
-                    at += length;
-                    if bytes[at] == b'"' {
-                        break;
-                    }
-                    at += 2;
-                }
-                at += 1;
-            }
+            b'"' => at = string_end(bytes, at),
             b'-' | b'0'..=b'9' => {
                 let is_part =
                     |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
@@ -155,6 +145,20 @@ fn rounded_number(text: &str) -> Option<(usize, &str)> {
         }
     }
     None
+}
+
+/// The offset behind the string that begins at an offset of a JSON text. A string without an
+/// end goes to that of the text.
+pub fn string_end(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(length) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += length;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
 }
 
 /// The length of a value as JSON, without writing it anywhere.

@@ -180,17 +180,18 @@ pub(crate) fn cost(text: &[u8]) -> u64 {
     if text.len() <= SHORT_BYTES {
         return MESSAGE_BYTES + text.len() as u64 * CONTAINER_BYTES;
     }
-    let (mut values, mut containers) = (0, 0);
-    let mut is_string = false;
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
+    let (mut values, mut containers, mut at) = (0, 0, 0);
+    while let Some(byte) = text.get(at) {
         match byte {
-            b'"' => is_string = !is_string,
-            b'\\' if is_string => drop(bytes.next()),
-            b',' | b':' if !is_string => values += 1,
-            b'[' | b'{' if !is_string => containers += 1,
+            b'"' => {
+                at = json::string_end(text, at);
+                continue;
+            }
+            b',' | b':' => values += 1,
+            b'[' | b'{' => containers += 1,
             _ => {}
         }
+        at += 1;
     }
     // Twice the text: as it came, and as the strings that it becomes.
     MESSAGE_BYTES + 2 * text.len() as u64 + values * VALUE_BYTES + containers * CONTAINER_BYTES
@@ -434,6 +435,22 @@ mod tests {
         };
         assert!(token(*ours).is_some());
         assert!(token(theirs).is_some());
+    }
+
+    #[test]
+    fn what_stands_in_a_string_costs_no_more_than_its_length() {
+        let with = |string: &str| {
+            let text = format!(r#"{{"a":{string}{}}}"#, " ".repeat(600));
+            cost(text.as_bytes())
+        };
+        let plain = with(r#""xxxxxxxx""#);
+        for string in [r#"",,[[{{::""#, r#""\"[,\\{{""#, r#""\\\",[[[""#] {
+            assert_eq!(with(string), plain, "{string}");
+        }
+        assert!(with(r#""x",[],1,2""#) > plain);
+        // Without an end, and with half of an escape there.
+        let open = |text: &str| cost(format!("{}{text}", " ".repeat(600)).as_bytes());
+        assert_eq!(open(r#"["\"#), open(r#"["x"#));
     }
 
     #[test]
