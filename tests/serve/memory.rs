@@ -4,6 +4,7 @@
 //! Each attack goes on until so many of its requests were answered, whatever the answer;
 //! `benches/soak` has all of them at once, for as long as one likes.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +131,33 @@ fn a_server_stays_within_its_memory_while_calls_attack_it() {
     check("escapes", json!({ "do": "echo", "text": "\u{1}".repeat(160_000) }));
     check("beyond", json!({ "do": "echo", "text": "x".repeat(3_100_000) }));
     check("values", json!({ "do": "echo", "more": vec![[0]; 80_000] }));
+}
+
+/// How often a process had to ask the kernel for a page so far.
+fn page_faults(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // `minflt`, the eighth behind the name of the program, which is in parentheses.
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(7).unwrap().parse().unwrap()
+}
+
+#[test]
+fn large_calls_in_a_row_do_not_give_their_memory_back_in_between() {
+    const CALLS: u64 = 10;
+    let workspace = Workspace::new();
+    workspace.config(&format!("[tools.echo]\nsource = \"local\"\nwasm = {:?}\n", guest("echo")));
+    workspace.run(&["run", "echo", "text=compiled"]).success();
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let mut call = |_| {
+        let answer = client.call("echo", json!({ "text": "x".repeat(1_000_000) }));
+        assert_eq!(answer["isError"], false);
+        page_faults(client.process_id())
+    };
+    let before = (0..CALLS).map(&mut call).last().unwrap();
+    let after = (0..CALLS).map(&mut call).last().unwrap();
+    // A megabyte has 244 pages, and lies in several buffers.
+    let each = (after - before) / CALLS;
+    assert!(each < 244, "{each} page faults a call");
 }
 
 #[test]
