@@ -1,5 +1,6 @@
 //! Scripts of `python` that call other tools, through the binary and the server.
 
+use std::fs;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -289,7 +290,7 @@ fn check_project(workspace: &Workspace, answer: &str) {
         without_spent(answer),
         "drafts: 2\nleft: b.draft\ntrue\n[6 calls of tools: <time>, <size>]"
     );
-    let log = std::fs::read_to_string(workspace.path("log")).unwrap();
+    let log = fs::read_to_string(workspace.path("log")).unwrap();
     let mut log: Vec<_> = log.lines().collect();
     assert_eq!(log.pop(), Some("removed"));
     log.sort_unstable();
@@ -350,7 +351,7 @@ fn one_call_replaces_six_on_the_command_line() {
     let asked = workspace.run(&["run", "python", &code]);
     assert_eq!(asked.code, 3, "{}", asked.shown());
     assert!(asked.stderr.contains("remove_path: Remove `a.draft`"), "{}", asked.shown());
-    std::fs::remove_file(workspace.path("log")).unwrap();
+    fs::remove_file(workspace.path("log")).unwrap();
     let answer = format!("{QUESTION}=true");
     let run = workspace.run(&["run", "python", "--verbose", "--answer", &answer, &code]);
     let logged: Vec<_> = run.stderr.lines().filter(|line| line.contains("info")).collect();
@@ -517,7 +518,7 @@ fn the_example_of_the_page_is_as_it_says() {
     workspace.file("src/b.rs", "// TODO: three\n");
     workspace.file("src/c.rs", "fn c() {}\n");
     assert_eq!(run(&workspace, code), without_spent(answer.trim_end()));
-    snapshot!("todo", &std::fs::read_to_string(workspace.path("TODO.md")).unwrap());
+    snapshot!("todo", &fs::read_to_string(workspace.path("TODO.md")).unwrap());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use kitbag::{Kitbag, Places};
 use serde_json::json;
 
 use crate::support::mcp::Client;
-use crate::support::{CallInTest, Workspace, crafted, probe, snapshot};
+use crate::support::{CallInTest, Workspace, crafted, probe, process_stat, snapshot};
 
 /// A workspace with the tool `odd`, an empty cache, and a component that takes long to
 /// compile.
@@ -49,14 +49,12 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 fn parent_of(process: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    process_stat(process, 1)?.parse().ok()
 }
 
 /// Whether a process has ended, waited for or not.
 fn has_ended(process: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    process_stat(process, 0).is_none_or(|state| state == "Z")
 }
 
 /// The compiler that a server has started, once its limits are set.
@@ -203,11 +201,7 @@ fn a_compiler_that_is_killed_is_an_error_and_the_next_call_goes_on() {
 fn what_is_compiled_before_a_call_has_a_low_priority_and_goes_on_without_that_call() {
     let workspace = slow();
     let mut client = Client::with_handshake(&workspace, json!({}));
-    let niceness = |process: u32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-        let (_, fields) = stat.rsplit_once(") ").unwrap();
-        fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
-    };
+    let niceness = |process: u32| process_stat(process, 16).unwrap().parse::<i32>().unwrap();
     let (own, first) = (niceness(client.process_id()), compiler(&client));
     see("the priority", || (niceness(first) == (own + 5).min(19)).then_some(()));
     // The call waits for it, and that it ends changes nothing.

@@ -4,7 +4,6 @@
 //! Each attack goes on until so many of its requests were answered, whatever the answer;
 //! `benches/soak` has all of them at once, for as long as one likes.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +16,7 @@ use super::http::{TYPES, begin, in_session};
 use super::texts;
 use crate::support::http::HttpServer;
 use crate::support::mcp::{Client, meta};
-use crate::support::{Workspace, guest, peak_mib};
+use crate::support::{Workspace, guest, peak_mib, process_stat};
 
 /// How long a test waits for what it waits for. Nothing is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -135,10 +134,8 @@ fn a_server_stays_within_its_memory_while_calls_attack_it() {
 
 /// How often a process had to ask the kernel for a page so far.
 fn page_faults(process: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    // `minflt`, the eighth behind the name of the program, which is in parentheses.
-    let (_, fields) = stat.rsplit_once(") ").unwrap();
-    fields.split(' ').nth(7).unwrap().parse().unwrap()
+    // `minflt`
+    process_stat(process, 7).unwrap().parse().unwrap()
 }
 
 #[test]

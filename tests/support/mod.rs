@@ -66,6 +66,14 @@ pub(crate) fn peak_mib(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
+/// A field of what the kernel says of a process (`/proc/PID/stat`): the first one, 0, is the
+/// state, behind the name of the program, which is in parentheses. `None`: there is no such
+/// process.
+pub(crate) fn process_stat(process: u32, field: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(field).map(str::to_owned)
+}
+
 /// Compares with a reviewed file under `snapshots/`, in a directory named like the file
 /// of the test: what `tests/serve/tools.rs` asserts stands in `snapshots/serve/tools`.
 macro_rules! snapshot {
