@@ -120,16 +120,30 @@ fn directory(config: &Config, grant: &DirectoryGrant) -> String {
         let globs = grant.include.join("`, `");
         line.push_str(&format!(", with what looks like a secret: `{}`", shown(&globs)));
     }
-    let has_list = |names: &&Vec<String>| !names.iter().any(|it| it == ProtectedNames::BUILT_IN);
-    if let (Access::ReadWrite, Some(protected)) =
-        (grant.access, grant.protected.as_ref().filter(has_list))
-    {
-        line.push_str(", with the files by which other programs run something");
-        if !protected.is_empty() {
-            line.push_str(&format!(", but not `{}`", shown(&protected.join("`, `"))));
-        }
+    if let (Access::ReadWrite, Some(protected)) = (grant.access, &grant.protected) {
+        line.push_str(&unprotected(protected));
     }
     line
+}
+
+/// The files of other programs that a grant lets a tool write, with its own list of protected
+/// names.
+fn unprotected(protected: &[String]) -> String {
+    let joined = |names: Vec<&str>| shown(&names.join("`, `")).to_string();
+    let (exceptions, names): (Vec<_>, Vec<_>) =
+        protected.iter().map(String::as_str).partition(|name| name.starts_with('!'));
+    match (names.contains(&ProtectedNames::BUILT_IN), names.is_empty()) {
+        (true, _) if exceptions.is_empty() => String::new(),
+        (true, _) => format!(
+            ", with files named `{}` of other programs",
+            joined(exceptions.iter().map(|name| &name[1..]).collect())
+        ),
+        (false, true) => ", with the files by which other programs run something".to_owned(),
+        (false, false) => format!(
+            ", with the files by which other programs run something, but not `{}`",
+            joined(names)
+        ),
+    }
 }
 
 /// What else is asked of a tool.

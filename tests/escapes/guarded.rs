@@ -13,7 +13,7 @@ fn a_tool_makes_the_directory_of_all_configuration_and_not_that_of_kitbags() {
     workspace.remove_own_config();
     let home = workspace.home();
     workspace.config(&probe(&format!(
-        "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\" }}]\n"
+        "grants.filesystem = [{{ host = {home:?}, guest = \"/home\", mode = \"rw\", protected = [] }}]\n"
     )));
     fs::create_dir_all(home.join("mine/kitbag")).unwrap();
     let check = |action: &str, more: &[&str], expected: &str| {

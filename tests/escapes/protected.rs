@@ -70,6 +70,17 @@ fn attacks() -> Vec<Value> {
         between("rename", ".vscode", "aside"),
         between("rename", ".github", "aside"),
         json!({ "do": "symlink", "target": "../meta", "path": "made/.vscode" }),
+        // Names with a dot configure programs that no list knows.
+        write(".unheard-of", "evil"),
+        named("mkdir", "made/.unheard-of"),
+        between("rename", "notes.txt", "made/.unheard-of"),
+        between("link", "notes.txt", ".unheard-of"),
+        json!({ "do": "symlink", "target": "notes.txt", "path": ".unheard-of" }),
+        // Families of names.
+        write("lefthook-local.yml", "evil"),
+        write("_vimrc", "evil"),
+        write("mise.local.toml", "evil"),
+        write("opencode.jsonc", "evil"),
         // One that is open when it gets the name.
         held("empty", "empty", "made/.vscode", "tasks.json"),
         held(".vscode", ".vscode", "aside", "tasks.json"),
@@ -105,7 +116,9 @@ fn what_another_program_runs_is_not_changed_by_any_way() {
         write(".vscode/notes.md", "fine"),
         write(".github/ISSUE_TEMPLATE.md", "fine"),
         write("tasks.json", "fine"),
-        named("mkdir", "made/.vscode"),
+        write(".gitignore", "fine"),
+        write("made/.gitattributes", "*.md text"),
+        named("mkdir", "made/.github"),
         named("mkdir", "made/workflows"),
         between("rename", "notes.txt", "moved.txt"),
         json!({ "do": "read", "path": ".vscode/tasks.json" }),
@@ -178,4 +191,65 @@ fn a_refusal_says_what_would_allow_it_and_why_agrees() {
         assert!(text.contains("protected = []"), "{text}");
     }
     assert!(!workspace.path(".bashrc").exists());
+}
+
+#[test]
+fn existing_dot_files_are_edited_and_named_ones_created() {
+    let workspace = workspace(", protected = [\"default\", \"!.newrc\"]");
+    workspace.file(".ordinary", "theirs");
+    let kitbag = workspace.kitbag();
+    for path in [".ordinary", ".newrc", "made/.NewRC"] {
+        let got = kitbag.call_in_test("probe", write(path, "fine"));
+        assert!(got.ends_with("4 bytes"), "{path}: {got}");
+    }
+    for path in [".otherrc", ".bashrc"] {
+        let got = kitbag.call_in_test("probe", write(path, "evil"));
+        assert!(got.ends_with("refused (not-permitted)"), "{path}: {got}");
+    }
+}
+
+#[test]
+fn refused_dot_files_name_the_exception_that_allows_them() {
+    let workspace = Workspace::with_toolsets(&["files", "write"]);
+    let run = workspace.run(&["run", "write_file", "path=.newrc", "content=x"]);
+    assert_ne!(run.code, 0, "{}", run.shown());
+    let why = workspace.run(&["why", "write_file", ".newrc", "--write"]);
+    assert_eq!(why.code, 6, "{}", why.shown());
+    for text in [&run.stderr, &why.stdout] {
+        assert!(text.contains("name starts with a dot"), "{text}");
+        assert!(text.contains("protected = [\"default\", \"!.newrc\"]"), "{text}");
+    }
+    assert!(!workspace.path(".newrc").exists());
+}
+
+#[test]
+fn files_that_the_git_configuration_names_are_not_changed() {
+    let workspace = workspace("");
+    let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared/git.conf\n\
+                  [filter \"x\"]\n\tclean = ./clean.sh %f\n";
+    workspace.file(".git/config", config);
+    workspace.file("tools/hooks/pre-commit", "theirs");
+    workspace.file("shared/git.conf", "[core]\n\tpager = bin/pager\n");
+    workspace.file("meta/linked", "theirs");
+    let kitbag = workspace.kitbag();
+    let attacks = [
+        write("tools/hooks/pre-commit", "evil"),
+        write("tools/hooks/pre-push", "evil"),
+        write("clean.sh", "evil"),
+        write("shared/git.conf", "evil"),
+        between("rename", "tools/hooks", "aside"),
+        between("rename", "tools", "aside"),
+        between("rename", "notes.txt", "clean.sh"),
+        between("rename", "meta", "bin"),
+    ];
+    for attack in attacks {
+        let got = kitbag.call_in_test("probe", attack.clone());
+        assert!(got.ends_with("refused (not-permitted)"), "{attack}: {got}");
+    }
+    let got = kitbag.call_in_test("probe", write("tools/readme.md", "fine"));
+    assert!(got.ends_with("4 bytes"), "{got}");
+    // Without the configuration they are ordinary files.
+    fs::remove_file(workspace.path(".git/config")).unwrap();
+    let got = kitbag.call_in_test("probe", write("tools/hooks/pre-push", "fine"));
+    assert!(got.ends_with("4 bytes"), "{got}");
 }

@@ -71,12 +71,13 @@ impl Config {
         }
         match request.access {
             Access::ReadOnly => None,
-            Access::ReadWrite if protected(grant).are_on(&grant.host, inner) => {
-                let (directory, path) = (grant.guest.clone(), inner.to_owned());
-                let why = WhyRefused::Protected;
-                Some(PathRefusal::File(RefusedFile { directory, path, why }))
-            }
-            Access::ReadWrite => self.unchanged(grants, &path, located.as_ref()),
+            Access::ReadWrite => match unwritable(grant, inner, located.is_some()) {
+                Some(why) => {
+                    let (directory, path) = (grant.guest.clone(), inner.to_owned());
+                    Some(PathRefusal::File(RefusedFile { directory, path, why }))
+                }
+                None => self.unchanged(grants, &path, located.as_ref()),
+            },
         }
     }
 
@@ -113,6 +114,18 @@ impl Config {
             || located.is_some_and(|located| table.is_kept(&located.stat));
         is_forbidden.then(|| PathRefusal::Guarded { path: path.to_owned() })
     }
+}
+
+/// Why a path in a granted directory is not changed, or not created, for the names on it.
+fn unwritable(grant: &DirectoryGrant, inner: &str, exists: bool) -> Option<WhyRefused> {
+    let protected = protected(grant);
+    if protected.are_on(&grant.host, inner) {
+        return Some(WhyRefused::Protected);
+    }
+    let mut names = inner.rsplit('/');
+    let is_new =
+        !exists && names.next().is_some_and(|name| protected.forbid_new(names.next(), name));
+    is_new.then_some(WhyRefused::NewDotName)
 }
 
 /// The names that a tool does not change by a grant.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kitbag_contract::FileId;
 
+use crate::git::named_paths;
 use crate::kept::{files_in, places_of_account, private_places_of_account, program, sealed_links};
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, canonical, open, resolve};
@@ -233,6 +234,11 @@ impl Guard {
         for top in writable {
             for link in &*self.links(top) {
                 table.name(link, true);
+            }
+            if top.protected.has_built_in() {
+                for path in named_paths(&top.path) {
+                    table.name(&path, true);
+                }
             }
         }
         for topic in topics {

@@ -34,10 +34,16 @@ pub(crate) fn private_places_of_account() -> Vec<PathBuf> {
 }
 
 fn below_home(places: &[&str]) -> Vec<PathBuf> {
+    let homes = homes_of_account().into_iter();
+    homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
+}
+
+/// The home directories that `/etc/passwd` has for the effective user.
+pub(crate) fn homes_of_account() -> Vec<PathBuf> {
     let user = effective_user();
     let accounts = read_system_file("/etc/passwd").unwrap_or_default();
-    let homes = accounts.lines().filter_map(|line| home(line, user)).filter(|home| home.has_root());
-    homes.flat_map(|home| places.iter().map(move |place| home.join(place))).collect()
+    let homes = accounts.lines().filter_map(|line| home(line, user));
+    homes.filter(|home| home.has_root()).collect()
 }
 
 /// The program that runs: its path, and what it is by now, also where it was moved.

@@ -5,6 +5,7 @@
 //! the other opens. Which paths are named, and what a tool is granted, is left
 //! to them.
 
+mod git;
 mod guard;
 mod kept;
 mod names;

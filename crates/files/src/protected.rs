@@ -1,151 +1,78 @@
-//! Names of files by which another program runs something: the one list, and what a grant
-//! says instead of it.
+//! Names of files by which another program runs something: the built-in list, and the names that
+//! a grant lists instead.
 
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use kitbag_contract::PROTECTED_BY_DEFAULT;
+use kitbag_glob::Glob;
 
 use crate::names::{fold, is_short_name};
 
-/// What runs without anybody asking for it: when a directory is entered, a shell starts, a
-/// repository is committed or pushed to, or an editor or an agent opens the directory. Names in
-/// any directory, and `DIRECTORY/NAME` for those that mean this in one of that name alone; a
-/// directory stands for all in it, and `*.EXTENSION` for all names that end so. In lower case.
-///
-/// What people write for agents to read (`AGENTS.md`, `CLAUDE.md`) is not among them: it is a
-/// document of the project, which tools are asked to write.
-const PROTECTED: [&str; 95] = [
-    // Shells, sessions and what is loaded with a directory.
-    ".envrc",
-    ".bashrc",
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".logout",
-    ".xprofile",
-    ".xinitrc",
-    ".xsession",
-    ".xsessionrc",
-    ".config/autostart",
-    ".config/environment.d",
-    ".config/fish",
-    ".config/systemd",
-    ".config/direnv",
-    ".direnvrc",
-    ".bashrc.d",
-    ".inputrc",
-    ".tmux.conf",
-    ".mise.toml",
-    "mise.toml",
-    ".local/bin",
-    "library/launchagents",
-    // Editors and debuggers.
-    ".vscode/tasks.json",
-    ".vscode/launch.json",
-    ".vscode/settings.json",
-    ".vscode/mcp.json",
-    "*.code-workspace",
-    ".idea",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".vimrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".exrc",
-    ".emacs",
-    ".emacs.d",
-    ".config/nvim",
-    ".vim",
-    ".zed",
-    ".dir-locals.el",
-    ".gdbinit",
-    ".lldbinit",
-    // Version control and what it starts.
-    ".gitconfig",
-    ".gitmodules",
-    ".config/git",
-    ".githooks",
-    ".husky",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    ".lefthook.yml",
-    // Builds that a push starts.
-    ".github/workflows",
-    ".github/actions",
-    ".gitlab-ci.yml",
-    ".circleci",
-    ".travis.yml",
-    ".gitea/workflows",
-    ".forgejo/workflows",
-    ".buildkite",
-    ".drone.yml",
-    ".woodpecker",
-    ".woodpecker.yml",
-    ".cirrus.yml",
-    ".appveyor.yml",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "jenkinsfile",
-    // Agents: their hooks and servers.
-    ".mcp.json",
-    ".claude",
-    ".cursor",
-    ".codex",
-    ".gemini",
-    ".windsurf",
-    ".roo",
-    ".kiro",
-    ".amazonq",
-    ".opencode",
-    "opencode.json",
-    ".continue",
-    ".aider.conf.yml",
-    ".cursorrules",
-    // Package managers that run a file which they find.
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
-];
+/// The built-in list. Its first lines describe the form.
+const BUILT_IN: &str = include_str!("../data/protected.txt");
 
-/// Tells the names that a tool does not change in a granted directory. Default: those of the
-/// built-in list.
+/// The built-in list is read at its first use: a call that changes nothing has none.
+static LIST: LazyLock<List> = LazyLock::new(|| {
+    let lines = BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    List::read(lines).expect("the built-in list holds names")
+});
+
+/// Names that a tool does not change in a granted directory. Default: the built-in list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProtectedNames {
-    /// `None`: the built-in list.
-    own: Option<Arc<[Entry]>>,
+    /// `None`: the built-in list alone.
+    own: Option<Arc<OwnNames>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The names that a grant lists.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OwnNames {
+    list: List,
+    /// Whether the built-in list is one of them.
+    has_built_in: bool,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct List {
+    entries: Vec<Entry>,
+    /// In the built-in list: names with a dot that a tool may create. In a list of a grant: names
+    /// that are not protected.
+    exceptions: Vec<Entry>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Entry {
-    /// The directory in which the name means something. `None`: any.
+    /// The directory in which the name matters, folded. `None`: any.
     directory: Option<Box<str>>,
-    name: Box<str>,
+    name: Name,
+}
+
+/// A name or a pattern of names, folded.
+#[derive(Debug)]
+struct Name {
+    text: Box<str>,
+    /// For a name with `*` or `?`.
+    glob: Option<Glob>,
 }
 
 impl ProtectedNames {
-    /// What stands for the built-in list among other names.
+    /// The word that includes the built-in list among other names.
     pub const BUILT_IN: &str = PROTECTED_BY_DEFAULT;
 
-    /// Reads `NAME`, `DIRECTORY/NAME` and `*.EXTENSION`, in any case, instead of the built-in list,
-    /// and [`BUILT_IN`](Self::BUILT_IN) for that.
+    /// Reads `NAME` and `DIRECTORY/NAME`, in any case, instead of the built-in list, and
+    /// [`BUILT_IN`](Self::BUILT_IN) for that list. `NAME` may hold `*` and `?`. `!` before either
+    /// takes the name out again, also from the rule of [`forbid_new`](Self::forbid_new).
     ///
     /// # Errors
     ///
     /// The first text that is neither.
     pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, &str> {
-        Ok(Self { own: Some(read(texts)?.into()) })
+        let (built_in, texts): (Vec<_>, Vec<_>) =
+            texts.iter().map(AsRef::as_ref).partition(|text| *text == Self::BUILT_IN);
+        let list = List::read(texts)?;
+        Ok(Self { own: Some(Arc::new(OwnNames { list, has_built_in: !built_in.is_empty() })) })
     }
 
     /// The names that a grant protects: its own, or the built-in list.
@@ -157,40 +84,46 @@ impl ProtectedNames {
         names.map_or_else(|| Ok(Self::default()), Self::new)
     }
 
-    /// Whether there is none.
+    /// Whether no name is protected.
     pub fn is_empty(&self) -> bool {
-        self.own.as_ref().is_some_and(|own| own.is_empty())
+        self.own.as_ref().is_some_and(|own| own.list.entries.is_empty() && !own.has_built_in)
     }
 
-    /// The built-in list is read at its first use: a call that changes nothing has none.
-    fn entries(&self) -> &[Entry] {
-        static LIST: LazyLock<Vec<Entry>> =
-            LazyLock::new(|| read(&PROTECTED).expect("the list holds names"));
-        self.own.as_deref().unwrap_or_else(|| &LIST)
+    /// Whether the built-in list is part of it.
+    pub(crate) fn has_built_in(&self) -> bool {
+        self.own.as_ref().is_none_or(|own| own.has_built_in)
     }
 
-    /// Whether a tool does not change what has this name in a directory of that one, in any
-    /// spelling that some file system takes for it. `None`: the directory is not known.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let built_in = self.has_built_in().then(|| &*LIST.entries);
+        let own = self.own.as_ref().map(|own| &*own.list.entries);
+        built_in.into_iter().chain(own).flatten()
+    }
+
+    /// Whether the grant takes a name out of what is protected. Names are folded.
+    fn is_exception(&self, directory: Option<&str>, name: &str) -> bool {
+        let own = self.own.as_ref().map(|own| &*own.list.exceptions);
+        own.into_iter().flatten().any(|entry| entry.matches(directory, name))
+    }
+
+    /// Whether a tool does not change an entry with this name in a directory with that name, in
+    /// any spelling that some file system takes for it. `None`: the directory is not known.
     pub fn matches_in(&self, directory: Option<&str>, name: &str) -> bool {
         if self.is_empty() {
             return false;
         }
         let name = fold(name);
-        let mut named =
-            self.entries().iter().filter(|entry| is_spelling(&name, &entry.name)).peekable();
+        let mut named = self.entries().filter(|entry| entry.name.has_spelling(&name)).peekable();
         if named.peek().is_none() {
             return false;
         }
         let directory = directory.map(fold);
-        named.any(|entry| match (&entry.directory, &directory) {
-            (None, _) => true,
-            (Some(listed), Some(directory)) => is_spelling(directory, listed),
-            (Some(_), None) => false,
-        })
+        let directory = directory.as_deref();
+        named.any(|entry| entry.is_in(directory)) && !self.is_exception(directory, &name)
     }
 
-    /// Whether one of the names on a path in a granted directory is one of these. A directory
-    /// that is granted by name may itself be one.
+    /// Whether a name on a path in a granted directory is protected. A directory that is granted
+    /// by name may have a protected name itself.
     pub fn are_on(&self, granted: &Path, path: &str) -> bool {
         let granted = granted.file_name().map(|name| name.to_string_lossy());
         let mut above = granted.as_deref();
@@ -198,58 +131,140 @@ impl ProtectedNames {
         names.any(|name| self.matches_in(above.replace(name), name))
     }
 
-    /// Whether some names are protected in directories of this name alone. Such a directory is
-    /// made where it is to be, and does not come about by another one, or a link, getting its
-    /// name.
+    /// Whether a tool creates no file or directory with this name: names that start with a dot
+    /// configure programs, more of them than any list holds. What exists may be edited.
+    pub fn forbid_new(&self, directory: Option<&str>, name: &str) -> bool {
+        let name = fold(name);
+        if !name.starts_with('.') || !self.has_built_in() {
+            return false;
+        }
+        let directory = directory.map(fold);
+        let directory = directory.as_deref();
+        let is_harmless = LIST.exceptions.iter().any(|entry| entry.matches(directory, &name));
+        !is_harmless && !self.is_exception(directory, &name)
+    }
+
+    /// Whether some names are protected only in directories with this name. Such a directory is
+    /// created in place: another directory or a link does not get its name.
     pub fn are_in(&self, directory: &str) -> bool {
         let directory = fold(directory);
-        let listed = self.entries().iter().filter_map(|entry| entry.directory.as_deref());
-        listed.into_iter().any(|listed| is_spelling(&directory, listed))
+        let mut listed = self.entries().filter_map(|entry| entry.directory.as_deref());
+        listed.any(|listed| is_spelling(&directory, listed))
     }
 }
 
-/// Reads names; the built-in list among them stands for its own.
-fn read<T: AsRef<str>>(texts: &[T]) -> Result<Vec<Entry>, &str> {
-    let entry = |text: &str| -> Option<Entry> {
+impl List {
+    fn read<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
+        let mut list = Self { entries: Vec::new(), exceptions: Vec::new() };
+        for text in texts {
+            let (names, name) = match text.strip_prefix('!') {
+                Some(name) => (&mut list.exceptions, name),
+                None => (&mut list.entries, text),
+            };
+            names.push(Entry::read(name).ok_or(text)?);
+        }
+        Ok(list)
+    }
+}
+
+impl Entry {
+    fn read(text: &str) -> Option<Self> {
         let (directory, name) = match text.split_once('/') {
             Some((directory, name)) => (Some(directory), name),
             None => (None, text),
         };
-        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('/');
-        let is_pattern = |name: &str| name.contains('*');
-        let is_ending = |name: &str| {
-            name.strip_prefix("*.").is_some_and(|rest| !is_pattern(rest) && !rest.is_empty())
-        };
-        let fits = is_name(name)
-            && (!is_pattern(name) || is_ending(name))
-            && directory.is_none_or(|directory| is_name(directory) && !is_pattern(directory));
-        let folded = |name| fold(name).into_boxed_str();
-        fits.then(|| Entry { directory: directory.map(folded), name: folded(name) })
-    };
-    let (built_in, texts): (Vec<_>, Vec<_>) =
-        texts.iter().map(AsRef::as_ref).partition(|text| *text == ProtectedNames::BUILT_IN);
-    let texts = built_in.first().map(|_| PROTECTED).into_iter().flatten().chain(texts);
-    texts.map(|text| entry(text).ok_or(text)).collect()
-}
-
-/// Whether a folded name is a listed one, or what FAT and NTFS call that.
-fn is_spelling(folded: &str, listed: &str) -> bool {
-    if let Some(ending) = listed.strip_prefix('*') {
-        return folded.ends_with(ending)
-            || folded.contains('~') && short_extension(folded) == short_extension(ending);
+        let is_directory =
+            |name: &str| !matches!(name, "" | "." | "..") && !name.contains(['*', '?']);
+        if !directory.is_none_or(is_directory) {
+            return None;
+        }
+        let directory = directory.map(|name| fold(name).into_boxed_str());
+        Some(Self { directory, name: Name::read(name)? })
     }
+
+    fn matches(&self, directory: Option<&str>, name: &str) -> bool {
+        self.is_in(directory) && self.name.has_spelling(name)
+    }
+
+    /// Whether the name matters in a directory with this name.
+    fn is_in(&self, directory: Option<&str>) -> bool {
+        let Some(listed) = &self.directory else { return true };
+        directory.is_some_and(|directory| is_spelling(directory, listed))
+    }
+}
+
+impl Name {
+    fn read(text: &str) -> Option<Self> {
+        let is_pattern = text.contains(['*', '?']);
+        // A pattern of every name would protect the directory itself.
+        let is_all = text.chars().all(|char| matches!(char, '*' | '?' | '.'));
+        if is_all || text.contains(['/', '[', ']']) {
+            return None;
+        }
+        let text = fold(text).into_boxed_str();
+        // `**` is not part of a name.
+        let glob = if is_pattern { Some(Glob::new(&text).ok()?) } else { None };
+        Some(Self { text, glob })
+    }
+
+    /// Whether a folded name is this name, or the short form that FAT and NTFS give it.
+    fn has_spelling(&self, folded: &str) -> bool {
+        match &self.glob {
+            None => is_spelling(folded, &self.text),
+            Some(glob) => glob.matches(folded) || is_short_spelling(folded, &self.text),
+        }
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+/// Whether a folded name is a listed one, or its short form in FAT and NTFS.
+fn is_spelling(folded: &str, listed: &str) -> bool {
     let base = || folded.split('.').next().unwrap_or(folded);
-    folded == listed || folded.contains('~') && is_short_name(base(), short(listed))
+    folded == listed || folded.contains('~') && is_short_name(base(), stem(listed))
 }
 
-/// What follows the last dot of a name: three letters at most in FAT.
-fn short_extension(name: &str) -> &str {
-    let extension = name.rsplit('.').next().unwrap_or(name);
-    extension.get(..3).unwrap_or(extension)
+/// Whether a folded name may be the short form of a name that a pattern matches: `LEFTHO~1.YML`
+/// of `lefthook*`.
+fn is_short_spelling(folded: &str, pattern: &str) -> bool {
+    let (base, extension) = folded.split_once('.').unwrap_or((folded, ""));
+    let Some((start, number)) = base.split_once('~') else { return false };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || extension.contains('.') {
+        return false;
+    }
+    let literal = |text: &str| text.find(['*', '?']).map_or(text.len(), |end| end);
+    let stem = stem(pattern);
+    let stem = &stem[..literal(stem)];
+    // Two letters and a checksum, where the short form is taken.
+    let checksum = start.len() == 6 && start[2..].bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_start = |start: &str| start.starts_with(stem) || stem.starts_with(start);
+    let has_extension = match pattern.trim_start_matches('.').rsplit_once('.') {
+        Some((_, listed)) => {
+            let length = literal(listed);
+            let kept = listed.get(..length.min(3)).unwrap_or(listed);
+            let is_whole = length < listed.len() || extension.len() == kept.len();
+            extension.is_empty() || extension.starts_with(kept) && is_whole
+        }
+        None => extension.is_empty() || pattern.ends_with('*'),
+    };
+    has_extension && (is_start(start) || checksum && is_start(&start[..2]))
 }
 
-/// What a name is shortened from: without its first dot and its extension.
-fn short(listed: &str) -> &str {
+/// The part of a name that its short form starts with: no leading dot, no extension.
+fn stem(listed: &str) -> &str {
     let listed = listed.trim_start_matches('.');
     listed.split('.').next().unwrap_or(listed)
 }
@@ -286,12 +301,32 @@ mod tests {
             ".code-workspace",
             "Jenkinsfile",
             "azure-pipelines.yml",
+            "azure-pipelines.nightly.yaml",
+            "AZURE-~1.YML",
+            "lefthook-local.yml",
+            "LEFTHO~1.YML",
+            "le12ab~1.yml",
+            ".lefthook.toml",
+            ".yarnrc",
+            ".config/tmux/tmux.conf",
+            ".dir-locals-2.el",
+            "DIR-LO~1.EL",
+            "_vimrc",
+            ".woodpecker.yaml",
+            ".woodpecker/build.yml",
+            "opencode.jsonc",
+            ".claude.json",
+            "mise.local.toml",
+            ".mise.local.toml",
+            ".tool-versions",
+            ".vscode/keybindings.json",
+            "Microsoft.PowerShell_profile.ps1",
+            "lib/python3/site-packages/evil.pth",
         ] {
             check(&names, path, true);
         }
         for path in [
             "envrc",
-            ".envrc.md",
             ".vscode",
             ".vscode/notes.md",
             ".github",
@@ -306,6 +341,11 @@ mod tests {
             "AGENTS.md",
             "CLAUDE.md",
             "Makefile",
+            "leftover.yml",
+            "lefth~1.yml.md",
+            "mise/readme.md",
+            "src/mise.rs",
+            "azure-pipeline.yml",
             "",
         ] {
             check(&names, path, false);
@@ -327,11 +367,37 @@ mod tests {
             check(&more, path, true);
         }
         check(&more, "a.sh", false);
-        for text in
-            ["", "/", "a/", "/a", "a/b/c", "..", "../a", "a/.", "*", "*.", "a*", "*.*", "*/a"]
-        {
+        for text in [
+            "", "/", "a/", "/a", "a/b/c", "..", "../a", "a/.", "*", "*.", "a**", "*.*", "*/a",
+            "[a]",
+        ] {
             assert_eq!(ProtectedNames::new(&[text]), Err(text));
         }
+        let patterns = ProtectedNames::new(&["deploy*", "ci/?un"]).unwrap();
+        check(&patterns, "a/Deploy-all.sh", true);
+        check(&patterns, "ci/run", true);
+        check(&patterns, "ci/begun", false);
+    }
+
+    #[test]
+    fn names_with_a_dot_are_not_created() {
+        let names = ProtectedNames::default();
+        for name in [".newrc", ".NEW", "\u{ff0e}new", ".env.local", ".gitignore.sh", ".vscode"] {
+            assert!(names.forbid_new(None, name), "{name}");
+        }
+        for name in
+            ["new", ".gitignore", ".DockerIgnore", ".gitattributes", ".github", ".kitbag-new-1"]
+        {
+            assert!(!names.forbid_new(None, name), "{name}");
+        }
+        let own = ProtectedNames::new(&["Makefile"]).unwrap();
+        assert!(!own.forbid_new(None, ".newrc"));
+        let except = ProtectedNames::new(&["default", "!.newrc", "!.vscode/*.json"]).unwrap();
+        assert!(!except.forbid_new(None, ".NewRC") && except.forbid_new(None, ".otherrc"));
+        check(&except, ".vscode/tasks.json", false);
+        check(&except, "other/.vscode", false);
+        check(&except, ".envrc", true);
+        assert!(ProtectedNames::new(&["Makefile", "default"]).unwrap().forbid_new(None, ".newrc"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use kitbag_glob::{Glob, Include};
 use crate::names::{fold, is_short_name};
 
 /// Names of files and directories that hold secrets, in lower case. They start with `.` or
-/// `i`; see [`is_ordinary`].
-const NAMES: [&str; 29] = [
+/// `i`; see [`is_ordinary`]. Copies of them are secrets as well; see [`original`].
+const NAMES: [&str; 34] = [
     ".env",
     ".envrc",
     ".netrc",
@@ -35,6 +35,12 @@ const NAMES: [&str; 29] = [
     ".aws",
     ".azure",
     ".kube",
+    ".kaggle",
+    ".oci",
+    // Agents and package managers keep tokens in these.
+    ".claude.json",
+    ".aider.conf.yml",
+    ".yarnrc.yml",
     "id_rsa",
     "id_dsa",
     "id_ecdsa",
@@ -45,12 +51,34 @@ const NAMES: [&str; 29] = [
 
 /// Names of files that hold secrets in a directory of this name, in lower case. Elsewhere
 /// they are ordinary.
-const STORES: [(&str, &[&str]); 5] = [
+const STORES: [(&str, &[&str]); 24] = [
+    // Addresses of remotes may hold tokens.
+    (".git", &["config", "config.worktree", "credentials"]),
     (".docker", &["config.json"]),
     ("gh", &["hosts.yml"]),
     (".cargo", &["credentials", "credentials.toml"]),
     (".m2", &["settings.xml", "settings-security.xml"]),
     (".gradle", &["gradle.properties"]),
+    (".gem", &["credentials"]),
+    (".bundle", &["config"]),
+    (".composer", &["auth.json"]),
+    ("composer", &["auth.json"]),
+    ("nuget", &["nuget.config"]),
+    // Agents and command lines of model providers.
+    (".codex", &["auth.json"]),
+    (".gemini", &["oauth_creds.json", "google_accounts.json"]),
+    (".qwen", &["oauth_creds.json"]),
+    ("opencode", &["auth.json", "mcp-auth.json"]),
+    ("goose", &["secrets.yaml"]),
+    ("github-copilot", &["hosts.json", "apps.json"]),
+    ("io.datasette.llm", &["keys.json"]),
+    ("huggingface", &["token", "stored_tokens"]),
+    // Command lines of platforms.
+    ("glab-cli", &["config.yml"]),
+    ("doctl", &["config.yaml"]),
+    (".fly", &["config.yml"]),
+    ("com.vercel.cli", &["auth.json"]),
+    ("age", &["keys.txt"]),
 ];
 
 /// How the names of further ones start: `.env.local`.
@@ -58,7 +86,7 @@ const START: &str = ".env.";
 
 /// How the names of further ones end: keys, and stores of keys, passwords and tokens. A
 /// state of Terraform holds the passwords of what it describes.
-const EXTENSIONS: [&str; 18] = [
+const EXTENSIONS: [&str; 22] = [
     ".pem",
     ".key",
     ".p8",
@@ -72,6 +100,11 @@ const EXTENSIONS: [&str; 18] = [
     ".tfstate",
     ".tfstate.backup",
     "credentials.tfrc.json",
+    // What Terraform loads by itself.
+    "terraform.tfvars",
+    "terraform.tfvars.json",
+    ".auto.tfvars",
+    ".auto.tfvars.json",
     "rclone.conf",
     // What Google's command line keeps.
     "application_default_credentials.json",
@@ -82,6 +115,12 @@ const EXTENSIONS: [&str; 18] = [
 
 /// Names among them of templates, which are shared and hold no secrets.
 const TEMPLATES: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
+
+/// What editors, package managers and people add to the name of a file for a copy of it.
+const COPIES: [&str; 14] = [
+    "~", "#", ".bak", ".backup", ".old", ".orig", ".save", ".saved", ".copy", " copy", ".swp",
+    ".swo", ".swn", ".tmp",
+];
 
 /// Tells names that look like secrets. Default: by the built-in list alone.
 #[derive(Clone, Debug, Default)]
@@ -107,9 +146,19 @@ impl SecretNames {
             return false;
         }
         let folded = fold(name);
-        (is_listed(&folded) && !TEMPLATES.contains(&&*folded)
-            || self.more.iter().any(|glob| glob.matches(&folded)))
-            && !self.except.iter().any(|glob| glob.matches(&folded))
+        let original = original(&folded);
+        (is_listed(&folded) || is_listed(original))
+            && !TEMPLATES.contains(&original)
+            && !self.is_excepted(&folded)
+            || self.is_named(&folded)
+    }
+
+    fn is_named(&self, folded: &str) -> bool {
+        self.more.iter().any(|glob| glob.matches(folded)) && !self.is_excepted(folded)
+    }
+
+    fn is_excepted(&self, folded: &str) -> bool {
+        self.except.iter().any(|glob| glob.matches(folded))
     }
 
     /// Whether what has this name looks like a secret in a directory of that one: by
@@ -119,7 +168,10 @@ impl SecretNames {
             let mut names = self.kept_in(directory?).peekable();
             names.peek()?;
             let folded = fold(name);
-            names.any(|stored| stored == folded || is_short_file(&folded, stored)).then_some(())
+            let original = original(&folded);
+            let is_stored =
+                |stored| stored == folded || stored == original || is_short_file(&folded, stored);
+            names.any(is_stored).then_some(())
         };
         self.matches(name) || stored().is_some()
     }
@@ -177,6 +229,27 @@ impl SecretNames {
     }
 }
 
+/// The name that a folded name is a copy of, or the name itself: `.env` of `.env~`, `#.env#`,
+/// `.env.bak` and `.env (1)`.
+fn original(folded: &str) -> &str {
+    /// More than anyone adds to a name.
+    const MOST: usize = 8;
+    let mut name = folded.strip_prefix(".#").or(folded.strip_prefix('#')).unwrap_or(folded);
+    for _ in 0..MOST {
+        let without_end = COPIES.iter().find_map(|end| name.strip_suffix(end));
+        // `id_rsa (1)`, and `id_rsa.~1~` of Emacs.
+        let without_number = [(" (", ")"), (".~", "~")].iter().find_map(|(open, close)| {
+            let inner = name.strip_suffix(close)?;
+            inner.trim_end_matches(|char: char| char.is_ascii_digit()).strip_suffix(open)
+        });
+        match without_number.or(without_end) {
+            Some(shorter) if !shorter.is_empty() => name = shorter,
+            _ => break,
+        }
+    }
+    name
+}
+
 /// Whether a folded name is what FAT and NTFS call another one with an extension.
 fn is_short_file(folded: &str, long: &str) -> bool {
     let split = |name| str::split_once(name, '.').unwrap_or((name, ""));
@@ -190,32 +263,34 @@ fn is_short_file(folded: &str, long: &str) -> bool {
 fn is_ordinary(name: &str) -> bool {
     let bytes = name.as_bytes();
     let folds = |byte: &u8| !byte.is_ascii() || matches!(byte, b':' | b'~');
-    let has_extension = |extension: &&str| {
+    let has_end = |extension: &&str| {
         let start = bytes.len().saturating_sub(extension.len());
         bytes[start..].eq_ignore_ascii_case(extension.as_bytes())
     };
     let [first, .., last] = bytes else { return false };
-    let has_listed_end = ENDS[usize::from(*last)] && EXTENSIONS.iter().any(has_extension);
-    !matches!(first, b'.' | b'i' | b'I')
+    let has_listed_end = ENDS[usize::from(*last)] && EXTENSIONS.iter().chain(&COPIES).any(has_end);
+    !matches!(first, b'.' | b'i' | b'I' | b'#')
+        && !matches!(last, b')')
         && !matches!(last, b'.' | b' ')
         && !bytes.iter().any(folds)
         && !has_listed_end
 }
 
-/// Whether one of the [`EXTENSIONS`] ends in a byte, in either case: most names end in none
-/// of these.
-const ENDS: [bool; 256] = {
-    let mut ends = [false; 256];
+/// Whether one of the [`EXTENSIONS`] or [`COPIES`] ends in a byte, in either case: most names end
+/// in none of these.
+const ENDS: [bool; 256] = with_ends(with_ends([false; 256], &EXTENSIONS), &COPIES);
+
+const fn with_ends(mut ends: [bool; 256], names: &[&str]) -> [bool; 256] {
     let mut at = 0;
-    while at < EXTENSIONS.len() {
-        if let Some(last) = EXTENSIONS[at].as_bytes().last() {
+    while at < names.len() {
+        if let Some(last) = names[at].as_bytes().last() {
             ends[last.to_ascii_lowercase() as usize] = true;
             ends[last.to_ascii_uppercase() as usize] = true;
         }
         at += 1;
     }
     ends
-};
+}
 
 /// Whether a folded name is on the list, or is what FAT and NTFS call a dot file that is, in
 /// eight characters and three.
@@ -262,6 +337,23 @@ mod tests {
             "a.b.key",
             ".pem",
             "Vault.kdbx",
+            ".env~",
+            "#.env#",
+            ".#.env",
+            ".env.~1~",
+            ".ENV.bak",
+            "id_rsa.old",
+            "id_rsa (1)",
+            "id_rsa.bak.bak",
+            "server.pem.bak",
+            "Server.key~",
+            ".npmrc copy",
+            ".npmrc.swp",
+            "prod.auto.tfvars",
+            "terraform.tfvars",
+            "terraform.tfvars.bak",
+            ".claude.json",
+            ".yarnrc.yml",
         ] {
             assert!(names.matches(name), "{name:?}");
         }
@@ -277,6 +369,17 @@ mod tests {
             "monkey",
             "a.keys",
             "environment~1",
+            "notes~",
+            "notes.bak",
+            "#notes#",
+            "notes (1)",
+            ".env.example~",
+            ".env.sample.bak",
+            "keys.old",
+            "~",
+            "#",
+            ".bak",
+            "(1)",
             "..",
             ".",
             "",
@@ -312,6 +415,13 @@ mod tests {
             "gcloud/legacy_credentials",
             "a/admin.kubeconfig",
             "a/id_ed25519_sk",
+            ".git/config",
+            ".git/config~",
+            ".codex/auth.json",
+            ".codex/auth.json.bak",
+            ".gemini/oauth_creds.json",
+            "opencode/auth.json",
+            "huggingface/token",
             ".config/.env",
         ] {
             let (directory, name) = path.split_once('/').unwrap();
@@ -336,6 +446,11 @@ mod tests {
             "infra/prod.tfvars",
             "src/access_tokens.rs",
             "docs/keytab",
+            ".git/HEAD",
+            "src/auth.json",
+            "docs/token",
+            ".codex/config.toml",
+            "infra/dev.tfvars.json",
         ] {
             let (directory, name) = path.split_once('/').unwrap();
             assert!(!names.matches_in(Some(directory), name), "{path}");

@@ -75,6 +75,9 @@ pub enum WhyRefused {
     Private,
     /// Another program would run something by it, and it was to be changed.
     Protected,
+    /// It does not exist, and its name starts with a dot, as the names of files do that configure
+    /// programs.
+    NewDotName,
 }
 
 /// What a tool may do inside a granted directory.
@@ -144,7 +147,9 @@ impl DirectoryGrant {
         let Self { host, guest, access, include, protected, identity: _ } = other;
         let protects = || {
             let (own, other) = (protected_names(&self.protected), protected_names(protected));
-            own.iter().all(|name| other.contains(name))
+            let is_exception = |name: &&&str| name.starts_with('!');
+            own.iter().filter(|name| !is_exception(name)).all(|name| other.contains(name))
+                && other.iter().filter(is_exception).all(|name| own.contains(name))
         };
         let mut parts = host.components();
         parts.all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
@@ -260,6 +265,12 @@ impl RefusedFile {
         format!("{}/{}", self.directory.as_str().trim_end_matches('/'), self.path)
     }
 
+    /// The value of `protected` that lets a tool create a name with a dot, in TOML.
+    pub fn as_exception(&self) -> String {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        format!("[\"{PROTECTED_BY_DEFAULT}\", {}]", quoted(&format!("!{name}")))
+    }
+
     /// The glob that would allow it, as an element of `include` in TOML.
     pub fn as_include(&self) -> String {
         let mut glob = String::new();
@@ -290,6 +301,11 @@ impl fmt::Display for RefusedFile {
                 f,
                 "`{guest}` is one of the names by which another program runs something, which a \
                  tool changes only where its grant says `protected = []`"
+            ),
+            WhyRefused::NewDotName => write!(
+                f,
+                "`{guest}` does not exist, and a tool creates a file or directory whose name \
+                 starts with a dot only where its grant excepts that name from `protected`"
             ),
         }
     }

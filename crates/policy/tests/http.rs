@@ -323,7 +323,7 @@ fn header_fields_of_the_connection_are_refused() {
 }
 
 #[test]
-fn every_known_field_that_leads_to_another_method_path_or_host_must_be_named() {
+fn override_and_identity_fields_must_be_named() {
     let request = HttpRequest::get("https://a.example/x").unwrap();
     for (line, name) in cases(include_str!("http/overrides.txt")) {
         let sent = |text: &str| grants(&[text]).decide(&request).unwrap().headers([name]).is_ok();

@@ -147,6 +147,7 @@ impl Config {
             WhyRefused::Private => return None,
             WhyRefused::Secret => format!("include = [{glob}]"),
             WhyRefused::Protected => "protected = []".to_owned(),
+            WhyRefused::NewDotName => format!("protected = {}", refused.as_exception()),
         };
         let own = grants.value.directories.iter().find(|grant| grant.guest == *directory);
         let Some(DirectoryGrant { access, .. }) = own else {
@@ -161,7 +162,7 @@ impl Config {
                 format!(r#"{{ host = ".", guest = "{directory}", mode = "{access}", {setting} }}"#);
             let text = format!("add `{entry}` to {place}");
             (entry, text)
-        } else if *why == WhyRefused::Protected {
+        } else if *why != WhyRefused::Secret {
             let text = format!("write `{setting}` for `{directory}` in {place}");
             (setting, text)
         } else {

@@ -158,7 +158,7 @@ impl HostDescriptor for Guarded<'_> {
                 return Err(ErrorCode::NotPermitted.into());
             }
             let change = if kind.is_some() { Change::Content } else { Change::Put };
-            self.granted.refuse_protected(&place, change)?;
+            self.granted.refuse_protected(&place, change, kind.is_some())?;
             lock = self.check(&dir, &target, change).await?;
             if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
                 self.quota.take(ENTRY_BYTES)?;

@@ -57,7 +57,7 @@ impl Guarded<'_> {
         let target = resolve(&dir.dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
         self.granted.refuse_secret(&place, change == Change::NewDirectory)?;
-        self.granted.refuse_protected(&place, change)?;
+        self.granted.refuse_protected(&place, change, target.found.is_some())?;
         let lock = self.check(&dir, &target, change).await?;
         Ok(Changing { dir, target, place, lock })
     }

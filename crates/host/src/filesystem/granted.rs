@@ -301,20 +301,31 @@ impl Granted {
         self.private.hides(directory, name, found)
     }
 
-    /// Refuses to change a place by which another program would run something, and remembers
-    /// that. A directory that holds such places comes about by `change` only where it is made,
-    /// and stays where it is, since what lies in it is known by its name.
-    pub(super) fn refuse_protected(&mut self, place: &Place, change: Change) -> FsResult<()> {
+    /// Refuses to change a place by which another program would run something, and to create a
+    /// name with a dot, and remembers that. A directory that holds such places comes about by
+    /// `change` only where it is made, and stays where it is, since what lies in it is known by
+    /// its name.
+    pub(super) fn refuse_protected(
+        &mut self,
+        place: &Place,
+        change: Change,
+        exists: bool,
+    ) -> FsResult<()> {
         let Preopen { host, protected, .. } = &self.preopens[place.preopen];
         if protected.is_empty() {
             return Ok(());
         }
         let replaces = matches!(change, Change::Put | Change::Remove)
             && place.name().is_some_and(|name| protected.are_in(name));
-        if !replaces && !protected.are_on(host, &place.path) {
-            return Ok(());
+        if replaces || protected.are_on(host, &place.path) {
+            return self.refuse(place, WhyRefused::Protected);
         }
-        self.refuse(place, WhyRefused::Protected)
+        let creates = !exists && matches!(change, Change::NewDirectory | Change::Put);
+        let above = place.path.rsplit('/').nth(1);
+        match creates && place.name().is_some_and(|name| protected.forbid_new(above, name)) {
+            true => self.refuse(place, WhyRefused::NewDotName),
+            false => Ok(()),
+        }
     }
 
     /// Refuses what is at a place, and remembers that.

@@ -23,11 +23,11 @@ const NEVER: [&str; 12] = [
 ];
 
 /// Names with one of these in them, where `-` stands before the name too, make some servers
-/// take a request for another one than was decided on: another method, path, host or client. A
-/// tool sends them only where its grant names them.
+/// take a request for another one than was decided on: another method, path, host, client or
+/// user. A tool sends them only where its grant names them.
 ///
 /// `tests/http/overrides.txt` has the fields in full.
-const OVERRIDES: [&str; 27] = [
+const OVERRIDES: [&str; 56] = [
     // The method. Source: `method-override` of Express, which names those of Google,
     // Microsoft and IBM.
     "method",
@@ -55,8 +55,42 @@ const OVERRIDES: [&str; 27] = [
     "connecting-ip",
     "originating-ip",
     "real-ip",
-    "remote-addr",
-    "remote-ip",
+    // The user, whom a proxy in front has authenticated. Source: Grafana and Authelia
+    // (`Remote-User`, `X-WEBAUTH-USER`), nginx and Apache (`X-SSL-Client-S-DN`), RFC 9440
+    // (`Client-Cert`), oauth2-proxy, Cloudflare Access, Google IAP, Tailscale, Azure App Service,
+    // AWS load balancers, Authentik, Pomerium, Vouch, Kong, Kubernetes, WebSEAL, SiteMinder,
+    // mod_auth_openidc, Shibboleth, Envoy.
+    "-remote-",
+    "-webauth",
+    "-user-id",
+    "-user-name",
+    "-userid",
+    "-username",
+    "-x-user",
+    "-userinfo",
+    "-proxy-user",
+    "amzn-oidc",
+    "auth-request",
+    "authenticated",
+    "authentik",
+    "cf-access",
+    "client-cert",
+    "client-dn",
+    "client-principal",
+    "clientcert",
+    "-consumer-",
+    "envoy-internal",
+    "goog-iap",
+    "impersonate",
+    "iv-user",
+    "jwt-assertion",
+    "oidc-claim",
+    "pomerium",
+    "shib-",
+    "sm-user",
+    "ssl-client",
+    "tailscale-",
+    "vouch-",
     // A second path, which the method reads or writes. Source: RFC 4918, section 10.3; S3
     // (`x-amz-copy-source`), Azure (`x-ms-copy-source`), OpenStack (`X-Copy-From`).
     "copy-from",
