@@ -164,7 +164,9 @@ fn a_local_tool_takes_no_name_of_a_built_in_by_accident() {
     let workspace = Workspace::new();
     workspace.file(".kitbag/tools/learn.wasm", fs::read(guest("probe")).unwrap());
     let list = workspace.run(&["list"]);
-    assert_eq!(list.code, 4, "{}", list.shown());
+    // It is left out, and the built-in stays.
+    assert_eq!(list.code, 0, "{}", list.shown());
+    assert!(!list.stdout.contains("learn.wasm"), "{}", list.shown());
     let line = "replace the built-in with `replaces = \"learn\"` in `tools.learn`";
     assert!(list.stderr.contains(line), "{}", list.shown());
     workspace.config("[tools.learn]\nreplaces = \"learn\"\n");

@@ -218,7 +218,7 @@ fn with_description(description: &Value) -> Workspace {
 }
 
 #[test]
-fn one_tool_with_a_broken_schema_is_left_out_and_named() {
+fn a_broken_schema_leaves_out_its_tool_or_itself() {
     for (key, schema) in [
         ("inputSchema", json!({ "type": 5 })),
         ("outputSchema", json!({ "type": 5 })),
@@ -238,8 +238,16 @@ fn one_tool_with_a_broken_schema_is_left_out_and_named() {
         assert_eq!(run.code, 0, "{key}: {}", run.shown());
         let tools = run.json()["tools"].as_array().unwrap().clone();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-        assert_eq!(names, ["good", "learn"], "{key}");
-        assert!(run.stderr.starts_with("warning: `bad` is left out: "), "{}", run.shown());
+        // Without the output schema it is a tool all the same.
+        let (expected, said): (&[_], _) = match key {
+            "outputSchema" => (
+                &["bad", "good", "learn"],
+                "warning: the description of `bad` cannot be used: its output schema: ",
+            ),
+            _ => (&["good", "learn"], "warning: `bad` is left out: "),
+        };
+        assert_eq!(names, expected, "{key}");
+        assert!(run.stderr.starts_with(said), "{}", run.shown());
         // Asking for it by name gives no definition.
         let run = workspace.run(&["export", "--format", "mcp", "bad"]);
         assert_eq!((run.code, &*run.stdout), (7, ""), "{key}: {}", run.shown());
@@ -248,9 +256,29 @@ fn one_tool_with_a_broken_schema_is_left_out_and_named() {
         let list = client.request("tools/list", json!({}));
         let tools = list["result"]["tools"].as_array().unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-        assert_eq!(names, ["good", "learn"], "{key}");
+        assert_eq!(names, expected, "{key}");
         let (_, stderr) = client.close();
         assert!(stderr.contains("`bad` is left out"), "{stderr}");
+    }
+}
+
+#[test]
+fn an_output_schema_with_a_dangling_reference_is_left_out() {
+    for reference in ["#/$defs/Screen", "#/properties/zz", "https://example.com/screen.json"] {
+        let output = json!({ "type": "object", "properties": { "q": { "$ref": reference } } });
+        let workspace = with_description(&json!({ "name": "bad", "outputSchema": output }));
+        let mut client = Client::with_handshake(&workspace, json!({}));
+        let list = client.request("tools/list", json!({}));
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["bad", "good", "learn"], "{reference}");
+        assert_eq!(tools[0].get("outputSchema"), None, "{reference}");
+        let (_, stderr) = client.close();
+        let said = "the output schema of `bad` is left out, since it cannot be used: ";
+        assert!(stderr.contains(said), "{stderr}");
+        let check = workspace.run(&["check"]);
+        assert_eq!(check.code, 7, "{}", check.shown());
+        assert!(check.stderr.contains("output schema of `bad`"), "{}", check.shown());
     }
 }
 

@@ -10,6 +10,7 @@ mod add_attacks;
 mod add_trusted;
 mod approval;
 mod audit;
+mod broken;
 mod builtins;
 mod bytes;
 mod calls;

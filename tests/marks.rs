@@ -172,7 +172,7 @@ fn only_the_users_own_file_says_what_becomes_of_answers() {
     let workspace = Workspace::new();
     workspace.config("[output]\nfence = false\n");
     let run = workspace.run(&["list"]);
-    assert_eq!(run.code, 4, "{}", run.shown());
+    assert_eq!(run.code, 0, "{}", run.shown());
     assert!(run.stderr.contains("`output` has no place in a workspace's file"), "{}", run.shown());
     workspace.config("");
     workspace.own_config("[output.screen]\nexcept = [\"chat-markups\"]\n");

@@ -216,7 +216,7 @@ fn no_configuration_error_and_no_log_holds_what_a_terminal_acts_on() {
         workspace.config(&config);
         for command in [["check"].as_slice(), &["list"], &["list", "--json"]] {
             let run = workspace.run(command);
-            assert_eq!(run.code, 4, "{}", run.shown());
+            assert_eq!(run.code, if command == ["check"] { 4 } else { 0 }, "{}", run.shown());
             check(std::slice::from_ref(&config), "anything", &(run.stdout + &run.stderr));
         }
     }

@@ -364,6 +364,11 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
             Exit::Denied
         }
+        ToolboxError::Disabled { reason, .. }
+            if matches!(**reason, Disabled::Broken { .. } | Disabled::Unrestricted { .. }) =>
+        {
+            Exit::Configuration
+        }
         ToolboxError::UnknownTool { .. }
         | ToolboxError::Disabled { .. }
         | ToolboxError::Arguments { .. }

@@ -105,6 +105,7 @@ pub struct Builder {
     limits: LimitFlags,
     is_single_call: bool,
     is_server: bool,
+    isolates_own: bool,
     served_tools: Option<Sourced<Vec<String>>>,
     memory: Option<ByteSize>,
     concurrency: Option<Concurrency>,
@@ -400,6 +401,15 @@ impl Builder {
         self
     }
 
+    /// Goes on where the user's own file has mistakes, with the parts that are safe: tools that a
+    /// mistake may leave less restricted are off. [`Config::broken`] names what is left out.
+    /// Default: such a mistake is an error, and only those in a workspace are isolated.
+    #[must_use]
+    pub fn isolate_own(mut self) -> Self {
+        self.isolates_own = true;
+        self
+    }
+
     /// Offers the tools whose names fit one of these names or globs, and no others,
     /// whatever `[serve] tools` says; for a [`server`](Self::server).
     #[must_use]
@@ -513,34 +523,47 @@ impl Builder {
         kitbag_config::find_workspace(&self.sources(&[]))
     }
 
-    /// Reads the configuration.
+    /// Reads the configuration. A mistake in the files of the workspace is no error: it spoils
+    /// the tool, the topic or the table that it is in, which [`Config::broken`] names.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Config`] holds everything that is wrong with it, and
+    /// [`BuildError::Config`] holds everything that is wrong with the user's own file, and
     /// [`BuildError::Tool`] what is wrong with a tool of this program.
-    pub fn build(self) -> Result<Kitbag, BuildError> {
-        let (kitbag, errors) = self.build_faulty();
+    pub fn build(mut self) -> Result<Kitbag, BuildError> {
+        self.find_cache();
+        let config = kitbag_config::load_isolated(&self.sources(&declarations()))?;
+        let (kitbag, errors) = self.with_tools(config);
         match errors.into_iter().next() {
             Some(error) => Err(error),
-            None => Ok(kitbag.expect("what keeps a toolbox from being made is reported")),
+            None => Ok(kitbag),
         }
     }
 
-    /// As [`build`](Self::build), but goes on with whatever of a faulty
-    /// configuration can be made out. For telling all that is wrong at once; not
-    /// for calling anything.
+    /// As [`build`](Self::build), but returns everything that is wrong at once, whichever file it
+    /// is in.
     pub fn build_faulty(mut self) -> (Option<Kitbag>, Vec<BuildError>) {
+        self.find_cache();
+        let (config, errors) = kitbag_config::load_lenient(&self.sources(&declarations()));
+        let mut errors: Vec<_> = errors.map(BuildError::Config).into_iter().collect();
+        let Some(config) = config else { return (None, errors) };
+        let (kitbag, more) = self.with_tools(config);
+        errors.extend(more);
+        (Some(kitbag), errors)
+    }
+
+    fn find_cache(&mut self) {
         self.places.cache = match std::mem::take(&mut self.cache) {
             CachePlace::Usual => Places::from_environment(std::env::vars_os()).cache,
             CachePlace::Named(directory) => directory,
         };
-        let builtins = declarations();
-        let (config, errors) = kitbag_config::load_lenient(&self.sources(&builtins));
-        let mut errors: Vec<_> = errors.map(BuildError::Config).into_iter().collect();
+    }
+
+    /// Adds the tools of the program, and returns what is wrong with them.
+    fn with_tools(mut self, config: Config) -> (Kitbag, Vec<BuildError>) {
+        let mut errors = Vec::new();
         let tools = std::mem::take(&mut self.tools);
         let components = std::mem::take(&mut self.bytes_tools);
-        let Some(config) = config else { return (None, errors) };
         let mut kitbag = self.with_config(config);
         for (name, bytes) in components {
             errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
@@ -551,7 +574,7 @@ impl Builder {
                 Err(error) => errors.push(error.into()),
             }
         }
-        (Some(kitbag), errors)
+        (kitbag, errors)
     }
 
     fn sources<'a>(&'a self, builtins: &'a [BuiltinTool<'a>]) -> Sources<'a> {
@@ -580,6 +603,7 @@ impl Builder {
                 .iter()
                 .flat_map(|(name, _)| ToolName::new(name))
                 .collect(),
+            isolates_own: self.isolates_own,
             is_server: self.is_server,
             served_tools: self.served_tools.clone(),
             private: self.private.clone(),

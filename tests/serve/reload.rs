@@ -51,18 +51,31 @@ fn an_edited_configuration_is_seen_by_who_listens() {
 }
 
 #[test]
-fn a_broken_edit_keeps_what_was_there_and_says_so() {
-    let workspace = Workspace::with_probe("");
+fn a_broken_edit_turns_off_its_tool_and_is_logged() {
+    let workspace = Workspace::new();
+    let two = |other: &str| {
+        let other = probe("").replace("tools.probe", "tools.other").replace("\"local\"", other);
+        workspace.config(&format!("{}\n{other}", probe("")));
+    };
+    two("\"local\"");
     let mut client = Client::with_handshake(&workspace, json!({}));
-    assert_eq!(names(&mut client), ["learn", "probe"]);
-    workspace.config("[tools.probe]\nsource = \"lokal\"\n");
+    assert_eq!(names(&mut client), ["learn", "other", "probe"]);
+    two("\"lokal\"");
+    wait_for_names(&mut client, &["learn", "probe"]);
     let logged = client.logged("lokal");
-    assert!(logged.contains("is not taken"), "{logged}");
-    assert_eq!(names(&mut client), ["learn", "probe"]);
+    assert!(logged.contains("(the tool `other` is off"), "{logged}");
+    let params = json!({ "name": "other", "arguments": { "do": "echo", "text": "x" } });
+    let refused = client.request("tools/call", params);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("broken: .kitbag/config.toml:7:10: "), "{message}");
     let answer = client.call("probe", json!({ "do": "echo", "text": "still" }));
     assert_eq!(texts(&answer), ["still"]);
-    workspace.config("");
+    // A file that is not TOML holds the tools of the workspace.
+    workspace.config("[tools.probe\n");
     wait_for_names(&mut client, &["learn"]);
+    client.logged("unclosed table");
+    two("\"local\"");
+    wait_for_names(&mut client, &["learn", "other", "probe"]);
 }
 
 #[test]

@@ -176,13 +176,12 @@ fn a_client_that_says_nothing_is_no_error() {
 }
 
 #[test]
-fn a_wrong_configuration_is_told_before_the_first_message() {
+fn a_wrong_option_is_told_before_the_first_message() {
     let workspace = Workspace::new();
-    workspace.config("[tools.a]\nsource = \"nowhere\"\n");
-    let run = workspace.run(&["serve"]);
+    let run = workspace.run(&["serve", "--tools", "nothing"]);
     assert_eq!(run.code, 4);
     assert_eq!(run.stdout, "");
-    assert!(run.stderr.contains("nowhere"), "{}", run.shown());
+    assert!(run.stderr.contains("`nothing` matches no tool"), "{}", run.shown());
 }
 
 #[test]

@@ -283,12 +283,17 @@ fn without_configuration_there_is_nothing_to_trust() {
 }
 
 #[test]
-fn a_configuration_with_mistakes_is_not_trusted() {
+fn a_broken_piece_of_a_workspace_stays_off_once_it_is_trusted() {
     let workspace = greedy();
     workspace.config("[tools.greedy]\nwasm = 1\n");
     let asked = workspace.run(&["trust", "--yes"]);
-    assert_eq!(asked.code, 4, "{}", asked.shown());
-    assert_eq!(asked.stdout, "");
+    assert_eq!(asked.code, 0, "{}", asked.shown());
+    let place = ".kitbag/config.toml:2:8: `tools.greedy.wasm` takes a string";
+    assert!(asked.stderr.contains(place), "{}", asked.shown());
+    assert!(workspace.runs_planted());
+    let refused = workspace.run(&["run", "greedy"]);
+    assert_eq!(refused.code, 4, "{}", refused.shown());
+    assert!(refused.stderr.contains(place), "{}", refused.shown());
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn the_file_of_a_workspace_trusts_nothing() {
     let workspace = greedy();
     workspace.config("[trust]\nworkspaces = [\"/**\"]\n");
     let run = workspace.run(&CALL);
-    assert_eq!(run.code, 4, "{}", run.shown());
+    assert_untrusted(&run);
     assert!(run.stderr.contains("`trust` has no place in a workspace's file"), "{}", run.shown());
 }
 

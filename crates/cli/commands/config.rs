@@ -7,7 +7,7 @@ use kitbag::config::{Origin, Row, json_schema_text};
 use kitbag::contract::text::{printable, shown};
 use serde_json::json;
 
-use crate::commands::{Global, Limits};
+use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -62,7 +62,8 @@ impl Args {
             output::data(&json_schema_text())?;
             return Ok(Exit::Done);
         }
-        let kitbag = global.kitbag(Limits::default())?;
+        // It shows what is in effect, also where the user's own file has mistakes.
+        let kitbag = built(global.builder().isolate_own())?;
         let config = kitbag.toolbox().config();
         // Those that were likely mistyped are said by every command.
         for absent in config.absent.iter().filter(|absent| absent.hint.is_none()) {
@@ -92,6 +93,7 @@ impl Args {
                 ));
             }
         }
-        Ok(Exit::Done)
+        let is_wrong = config.broken.iter().any(|broken| broken.is_own);
+        Ok(if is_wrong { Exit::Configuration } else { Exit::Done })
     }
 }

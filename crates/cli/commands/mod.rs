@@ -237,6 +237,10 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     let kitbag = builder.single_call().build()?;
     let config = kitbag.toolbox().config();
     // A rule for a tool that another workspace has is none of this one's.
+    for broken in &config.broken {
+        let level = if broken.is_own { "error" } else { "warning" };
+        output::note(&printable(&format!("{level}: {broken}")).to_string());
+    }
     let mistyped = config.absent.iter().filter(|absent| absent.hint.is_some());
     for warning in config.warnings.iter().chain(mistyped) {
         output::note(&format!("warning: {warning}"));
@@ -256,9 +260,10 @@ fn limits_now(global: &Global) -> Result<kitbag::host::Limits, CliError> {
     Ok(kitbag.toolbox().config().limits.limits())
 }
 
-/// The configuration without any workspace: whatever is wrong with that.
+/// The configuration without any workspace: whatever is wrong with that, and with the user's own
+/// file.
 fn nowhere(global: &Global) -> Result<&'static Kitbag, CliError> {
-    built(global.builder().workspace("/"))
+    built(global.builder().workspace("/").isolate_own())
 }
 
 impl Global {

@@ -144,7 +144,8 @@ impl Args {
         let tools = (!self.tools.is_empty())
             .then(|| Sourced { value: self.tools.clone(), origin: Origin::flag("--tools") });
         let begin = move || {
-            let builder = global.builder().limits(limits.into()).private(secrets.clone()).server();
+            let builder = global.builder().limits(limits.into()).private(secrets.clone());
+            let builder = builder.server().isolate_own();
             match &tools {
                 Some(tools) => builder.served_tools(tools.clone()),
                 None => builder,
@@ -161,6 +162,7 @@ impl Args {
         }
         let toolbox = builder.build()?.toolbox().clone();
         let config = toolbox.config();
+        kitbag::mcp::log_broken(&config.broken, &[]);
         for warning in config.warnings.iter().chain(&config.unmatched).chain(&config.absent) {
             tracing::warn!("{warning}");
         }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::excerpt::Excerpt;
-use crate::file::SourceFile;
+use crate::file::{Layer, SourceFile};
 use crate::origin::Origin;
+use crate::piece::{Piece, Scope};
 use crate::problem::Problem;
 use crate::written::{At, Span};
 
@@ -44,14 +45,35 @@ pub struct Diagnostic {
     pub hint: Option<String>,
 }
 
-/// Collects diagnostics.
+/// Collects diagnostics, each with the piece of the configuration that it spoils.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    diagnostics: Vec<(Rank, Diagnostic)>,
+    found: Vec<Found>,
+    /// The piece that is being read.
+    piece: Piece,
+    /// Whether a file could not be understood, so that later problems may only follow from that.
+    is_incomplete: bool,
+}
+
+/// A diagnostic in a report.
+#[derive(Debug)]
+pub(crate) struct Found {
+    rank: Rank,
+    pub(crate) diagnostic: Diagnostic,
+    pub(crate) scope: Scope,
+    /// Whether it may only follow from a file that could not be understood.
+    pub(crate) is_consequence: bool,
 }
 
 /// Files in the order of their layers and paths, then what has no line.
 type Rank = (u8, Arc<Path>, u32);
+
+impl Found {
+    /// The file, as it is shown.
+    pub(crate) fn path(&self) -> Arc<Path> {
+        Arc::clone(&self.rank.1)
+    }
+}
 
 impl ConfigErrors {
     /// The diagnostics, in the order of files and lines; never empty.
@@ -97,6 +119,8 @@ impl Report {
     ) {
         let origin = file.origin(span.start);
         let rank = (file.layer() as u8, file.shown().clone(), span.start);
+        let scope =
+            Scope { layer: Some(file.layer()), piece: self.piece.clone(), names: Vec::new() };
         let diagnostic = match file.is_quoted() {
             true => {
                 let excerpt = Some(Excerpt::new(file.text(), span));
@@ -104,23 +128,63 @@ impl Report {
             }
             false => Diagnostic { origin, problem: Problem::Outside, excerpt: None, hint: None },
         };
-        self.diagnostics.push((rank, diagnostic));
+        self.push(rank, diagnostic, scope);
+    }
+
+    /// As [`span`](Self::span), for another piece than the one that is being read. `names` are
+    /// those of tools and toolsets that the piece may restrict besides.
+    pub(crate) fn span_of(
+        &mut self,
+        file: &SourceFile,
+        span: Span,
+        problem: impl Into<Problem>,
+        hint: Option<String>,
+        (piece, names): (Piece, Vec<String>),
+    ) {
+        self.span(file, span, problem, hint);
+        if let Some(last) = self.found.last_mut() {
+            (last.scope.piece, last.scope.names) = (piece, names);
+        }
     }
 
     /// As [`at`](Self::at), without the line, in which a password may stand.
     pub(crate) fn at_secret<T: ?Sized>(&mut self, at: At<'_, T>, problem: impl Into<Problem>) {
         self.at(at, problem);
-        if let Some((_, diagnostic)) = self.diagnostics.last_mut() {
-            diagnostic.excerpt = None;
+        if let Some(last) = self.found.last_mut() {
+            last.diagnostic.excerpt = None;
         }
     }
 
-    /// Takes down what is wrong with something that has no lines.
+    /// Takes down what is wrong with something that has no lines and that nothing works
+    /// without: a flag, a variable, the workspace itself.
     pub(crate) fn origin(
         &mut self,
         origin: Origin,
         problem: impl Into<Problem>,
         hint: Option<String>,
+    ) {
+        let scope = Scope { layer: None, piece: Piece::Everything, names: Vec::new() };
+        self.found_at(origin, problem, hint, scope);
+    }
+
+    /// Takes down what is wrong with a file or a piece of one that has no lines.
+    pub(crate) fn piece(
+        &mut self,
+        origin: Origin,
+        problem: impl Into<Problem>,
+        hint: Option<String>,
+        (layer, piece): (Layer, Piece),
+    ) {
+        let scope = Scope { layer: Some(layer), piece, names: Vec::new() };
+        self.found_at(origin, problem, hint, scope);
+    }
+
+    fn found_at(
+        &mut self,
+        origin: Origin,
+        problem: impl Into<Problem>,
+        hint: Option<String>,
+        scope: Scope,
     ) {
         let path = match &origin {
             Origin::Found { path } | Origin::File { path, .. } => path.clone(),
@@ -128,24 +192,86 @@ impl Report {
         };
         let rank = (u8::MAX, path, 0);
         let diagnostic = Diagnostic { origin, problem: problem.into(), excerpt: None, hint };
-        self.diagnostics.push((rank, diagnostic));
+        self.push(rank, diagnostic, scope);
+    }
+
+    fn push(&mut self, rank: Rank, diagnostic: Diagnostic, scope: Scope) {
+        let is_consequence = self.is_incomplete;
+        self.found.push(Found { rank, diagnostic, scope, is_consequence });
+    }
+
+    /// Reads another piece from now on. Returns the one before, to go back to.
+    pub(crate) fn enter(&mut self, piece: Piece) -> Piece {
+        std::mem::replace(&mut self.piece, piece)
+    }
+
+    /// Says which words are in a file that could be read and not understood.
+    pub(crate) fn is_of_text(&mut self, file: &SourceFile) {
+        let piece = Piece::of_text(file);
+        let own = self.found.iter_mut().filter(|found| {
+            found.scope.piece == Piece::File(None) && found.rank.1 == *file.shown()
+        });
+        own.for_each(|found| found.scope.piece = piece.clone());
+    }
+
+    /// The piece that is being read.
+    pub(crate) fn at_piece(&self) -> &Piece {
+        &self.piece
+    }
+
+    /// What was taken down so far, in order.
+    pub(crate) fn found(&mut self) -> &[Found] {
+        self.found.sort_by(|a, b| a.rank.cmp(&b.rank));
+        &self.found
+    }
+
+    /// Says that a file could not be understood. What is taken down after this may only follow
+    /// from that, and is not reported.
+    pub(crate) fn is_incomplete_from_here(&mut self) {
+        self.is_incomplete = true;
     }
 
     /// Takes over what another one has.
     pub(crate) fn append(&mut self, mut other: Self) {
-        self.diagnostics.append(&mut other.diagnostics);
+        self.found.append(&mut other.found);
     }
 
     /// Everything that was taken down, in order; `Ok` where that is nothing.
     pub(crate) fn finish(self) -> Result<(), ConfigErrors> {
-        let mut ranked = self.diagnostics;
-        if ranked.is_empty() {
+        self.finish_with(|found| !found.is_consequence)
+    }
+
+    /// What cannot be isolated, in order: what is wrong outside of files, and in the user's own
+    /// unless that is to be isolated too (`isolates_own`).
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] holds all of it.
+    pub(crate) fn finish_isolated(self, isolates_own: bool) -> Result<(), ConfigErrors> {
+        self.finish_with(|Found { scope, is_consequence, .. }| match scope.layer {
+            None => true,
+            _ if scope.piece == Piece::Everything => true,
+            Some(Layer::User) if isolates_own => false,
+            Some(Layer::User) => !is_consequence || matches!(scope.piece, Piece::Key(_)),
+            Some(Layer::Manifest | Layer::Workspace) => false,
+        })
+    }
+
+    fn finish_with(mut self, is_error: impl Fn(&Found) -> bool) -> Result<(), ConfigErrors> {
+        self.found.retain(is_error);
+        if self.found.is_empty() {
             return Ok(());
         }
-        ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Err(ConfigErrors {
-            diagnostics: ranked.into_iter().map(|(_, diagnostic)| diagnostic).collect(),
-        })
+        self.found.sort_by(|a, b| a.rank.cmp(&b.rank));
+        Err(ConfigErrors { diagnostics: self.found.into_iter().map(|it| it.diagnostic).collect() })
+    }
+}
+
+impl Diagnostic {
+    /// The diagnostic in one line: the place, the problem, and what to do about it.
+    pub fn line(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}: {}{hint}", self.origin, self.problem)
     }
 }
 

@@ -33,6 +33,15 @@ impl<'a> KeyPath<'a> {
         Self { parent: Some(self), segment: Segment::Index(index) }
     }
 
+    /// The keys on the way to the value, without the elements of arrays.
+    pub(crate) fn keys(&self) -> Vec<&'a str> {
+        let mut keys = self.parent.map(KeyPath::keys).unwrap_or_default();
+        if let Segment::Key(key) = self.segment {
+            keys.push(key);
+        }
+        keys
+    }
+
     /// The table that holds the value at this path.
     pub(crate) fn parent(&self) -> Option<&'a KeyPath<'a>> {
         self.parent

@@ -61,6 +61,7 @@ mod outside;
 mod parse;
 mod path;
 mod path_refusal;
+mod piece;
 mod problem;
 mod resolve;
 mod rows;
@@ -89,6 +90,7 @@ pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
 pub use lock::Lock;
 pub use origin::{Origin, Sourced};
 pub use path_refusal::PathRefusal;
+pub use piece::Broken;
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
@@ -116,18 +118,42 @@ use error::Report;
 pub fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     match load_lenient(sources) {
         (_, Some(errors)) => Err(errors),
-        (config, None) => {
-            Ok(config.expect("what keeps a configuration from being made is reported"))
-        }
+        (config, None) => Ok(config.expect(NO_CONFIG)),
     }
 }
+
+/// As [`load`], but a mistake in the files of a workspace spoils no more than the tool, the topic
+/// or the table that it is in: [`Config::broken`] names these pieces.
+///
+/// A tool runs with no fewer restrictions than without the mistake: one that a piece restricts
+/// which cannot be read is off ([`Disabled::Unrestricted`]). In a workspace that is not trusted
+/// such pieces are left out, and no tool is off for them.
+///
+/// # Errors
+///
+/// [`ConfigErrors`] holds what is wrong with the user's own file, unless
+/// [`Sources::isolates_own`], with variables and with flags.
+pub fn load_isolated(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
+    let (config, report) = read(sources);
+    report.finish_isolated(sources.isolates_own)?;
+    Ok(config.expect(NO_CONFIG))
+}
+
+/// A configuration is made unless there is no workspace.
+const NO_CONFIG: &str = "what keeps a configuration from being made is reported";
 
 /// As [`load`], but returns what can be made out of a faulty configuration
 /// along with what is wrong with it.
 ///
-/// What is faulty is left out, so it is for reporting everything that is wrong
-/// at once, never for running anything.
+/// What is faulty is left out as by [`load_isolated`]. For reporting everything that is wrong at
+/// once.
 pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErrors>) {
+    let (config, report) = read(sources);
+    (config, report.finish().err())
+}
+
+/// Reads, merges and checks everything, once it is known whether the workspace is trusted.
+fn read(sources: &Sources<'_>) -> (Option<Config>, Report) {
     let (config, report) = attempt(sources, None);
     // What a link leads to is known once all is resolved.
     let untrusted = config.as_ref().and_then(|config| {
@@ -143,7 +169,7 @@ pub fn load_lenient(sources: &Sources<'_>) -> (Option<Config>, Option<ConfigErro
         config.pin_components();
         config
     });
-    (config, report.finish().err())
+    (config, report)
 }
 
 /// Where the workspace is, without links, whatever its files hold.
@@ -166,8 +192,12 @@ fn attempt(
 ) -> (Option<Config>, Report) {
     let mut report = Report::default();
     let overrides = resolve::overrides(sources, &mut report);
-    let config = discover::workspace(sources, &mut report)
-        .and_then(|workspace| discover::read(workspace, sources, untrusted, &mut report))
-        .map(|read| resolve::resolve(read, &overrides, sources, &mut report));
+    let config = discover::workspace(sources, &mut report).map(|workspace| {
+        let read = discover::read(workspace, sources, untrusted, &mut report);
+        if !read.is_complete {
+            report.is_incomplete_from_here();
+        }
+        resolve::resolve(read, &overrides, sources, &mut report)
+    });
     (config, report)
 }

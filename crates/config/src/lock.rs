@@ -19,6 +19,7 @@ use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::origin::Origin;
 use crate::parse::{Form, parse};
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::schema::schema_of;
 use crate::written::{Span, Table, Written};
@@ -119,7 +120,11 @@ impl Lock {
             return None;
         }
         let mut lock = Self::default();
+        let whole = report.at_piece().clone();
         for part in tools.iter().flat_map(|tools| tools.parts(file)) {
+            if whole != Piece::Everything {
+                report.enter(Piece::Tool(part.key.value.to_owned()));
+            }
             let mut digest = |written: &Written<String>| match written.value.parse() {
                 Ok(digest) => Some(digest),
                 Err(error) => {
@@ -145,10 +150,11 @@ impl Lock {
                     continue;
                 }
             };
+            let Some(component) = component else { continue };
             let tool = LockedTool {
                 version: text(version),
                 origin: text(origin),
-                component: component?,
+                component,
                 description,
                 schema,
                 wishes: list(&part.at.value.wishes),
@@ -157,6 +163,7 @@ impl Lock {
             lock.places.insert(name.clone(), place);
             lock.tools.insert(name, tool);
         }
+        report.enter(whole);
         Some(lock)
     }
 

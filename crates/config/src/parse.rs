@@ -18,6 +18,7 @@ use crate::error::Report;
 use crate::file::SourceFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::schema::UNLISTED;
 use crate::text::{did_you_mean, known_words};
@@ -44,8 +45,8 @@ pub(crate) struct Form<'a> {
 
 /// Reads the text of a file.
 ///
-/// `None` where nothing can be said of what the file means. What is wrong goes
-/// to `report`, and what was taken out therefore to `invalid`.
+/// `None` where nothing can be said of what the file means, which spoils the piece that
+/// `report` is at. What is wrong goes to `report`, and what was taken out therefore to `invalid`.
 pub(crate) fn parse<T: DeserializeOwned>(
     file: &SourceFile,
     form: &Form<'_>,
@@ -55,7 +56,8 @@ pub(crate) fn parse<T: DeserializeOwned>(
     let mut table = document(file, report)?;
     for (key, problem) in &form.misplaced {
         if let Some(span) = take_out(&mut table, key) {
-            report.span(file, span.into(), problem.clone(), None);
+            let piece = (Piece::of_key(&form.base.key(key)), Vec::new());
+            report.span_of(file, span.into(), problem.clone(), None, piece);
         }
     }
     if let Ok(value) = deserialize(table) {
@@ -197,12 +199,14 @@ impl Walk<'_> {
                         accounted.insert(meant.to_owned());
                         self.invalid.add(&path.key(meant));
                     }
+                    let spoilt = path.key(meant.unwrap_or(name));
+                    let piece = (self.piece(&spoilt), named(&spoilt, meant.is_some(), &value));
                     let problem =
                         Problem::UnknownKey { key: name.to_owned(), table: path.to_string() };
                     let hint = did_you_mean(meant)
                         .or_else(|| (name == "disabled").then(|| SWITCHED_OFF.to_owned()))
                         .or_else(|| known_words("keys", known.clone()));
-                    self.report.span(self.file, key.span().into(), problem, hint);
+                    self.report.span_of(self.file, key.span().into(), problem, hint, piece);
                 }
             }
         }
@@ -214,7 +218,7 @@ impl Walk<'_> {
             complete = false;
             if !accounted.contains(key) {
                 let problem = Problem::MissingKey { key: key.to_owned(), table: path.to_string() };
-                self.report.span(self.file, span.clone().into(), problem, None);
+                self.wrong(path, span.clone(), problem, None);
             }
         }
         complete
@@ -240,7 +244,7 @@ impl Walk<'_> {
                 expected: names.join(" or "),
                 found: described(value.get_ref()),
             };
-            self.report.span(self.file, span.into(), problem, None);
+            self.wrong(path, span, problem, None);
             return false;
         }
         let expected = match (schema["type"].as_str(), value.get_mut()) {
@@ -267,11 +271,11 @@ impl Walk<'_> {
                     expected: alternatives(&words),
                     found: text.to_string(),
                 };
-                self.report.span(self.file, span.into(), problem, hint);
+                self.wrong(path, span, problem, hint);
                 return false;
             }
             (None, _) if !words.is_empty() => alternatives(&words),
-            (None, value) => return self.any(value, span),
+            (None, value) => return self.any(path, value, span),
             (Some("string"), DeValue::String(_)) | (Some("boolean"), DeValue::Boolean(_)) => {
                 return true;
             }
@@ -281,7 +285,7 @@ impl Walk<'_> {
                     Ok(1..) => return true,
                     Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
                         let problem = Problem::NumberOutOfRange { number: integer.to_string() };
-                        self.report.span(self.file, span.into(), problem, None);
+                        self.wrong(path, span, problem, None);
                         return false;
                     }
                     _ => "a positive integer".to_owned(),
@@ -298,14 +302,38 @@ impl Walk<'_> {
             expected,
             found: described(value.get_ref()),
         };
-        self.report.span(self.file, span.into(), problem, None);
+        let piece = (self.piece(path), named(path, true, value));
+        self.report.span_of(self.file, span.into(), problem, None, piece);
         false
+    }
+
+    /// Takes down what is wrong with the value of a key.
+    fn wrong(
+        &mut self,
+        path: &KeyPath<'_>,
+        span: Range<usize>,
+        problem: Problem,
+        hint: Option<String>,
+    ) {
+        let piece = (self.piece(path), Vec::new());
+        self.report.span_of(self.file, span.into(), problem, hint, piece);
+    }
+
+    /// The piece to which the value of a key belongs. Of a lock file that is what was recorded
+    /// of a tool, or all of it.
+    fn piece(&self, path: &KeyPath<'_>) -> Piece {
+        match (self.report.at_piece(), Piece::of_key(path)) {
+            (Piece::Everything, _) => Piece::Everything,
+            (Piece::Lock, Piece::Key(_)) => Piece::Lock,
+            (_, piece) => piece,
+        }
     }
 
     /// Checks a value of which anything may be: whether its numbers are any
     /// that can be held.
-    fn any(&mut self, value: &DeValue<'_>, span: Range<usize>) -> bool {
-        let mut is_wrong = |value: &&Spanned<DeValue<'_>>| !self.any(value.get_ref(), value.span());
+    fn any(&mut self, path: &KeyPath<'_>, value: &DeValue<'_>, span: Range<usize>) -> bool {
+        let mut is_wrong =
+            |value: &&Spanned<DeValue<'_>>| !self.any(path, value.get_ref(), value.span());
         let number = match value {
             // Counted, not stopped at the first, so that all are reported.
             DeValue::Array(array) => return array.iter().filter(&mut is_wrong).count() == 0,
@@ -323,9 +351,33 @@ impl Walk<'_> {
             },
             _ => return true,
         };
-        self.report.span(self.file, span.into(), Problem::NumberOutOfRange { number }, None);
+        self.wrong(path, span, Problem::NumberOutOfRange { number }, None);
         false
     }
+}
+
+/// The texts in a value by whose key a tool may be restricted that is named there: a key at the
+/// top level that is not known, or one that says for which built-in tool a table is.
+fn named(path: &KeyPath<'_>, is_known: bool, value: &Spanned<DeValue<'_>>) -> Vec<String> {
+    let names_tools = match &*path.keys() {
+        [_] => !is_known,
+        ["tools", _, key] => matches!(*key, "builtin" | "replaces"),
+        _ => false,
+    };
+    let mut names = Vec::new();
+    let mut pending = if names_tools { vec![value.get_ref()] } else { Vec::new() };
+    while let Some(value) = pending.pop() {
+        match value {
+            DeValue::String(text) => names.push(text.to_string()),
+            DeValue::Array(array) => pending.extend(array.iter().map(Spanned::get_ref)),
+            DeValue::Table(table) => {
+                names.extend(table.keys().map(|key| key.get_ref().to_string()));
+                pending.extend(table.values().map(Spanned::get_ref));
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// The schema that a reference leads to.

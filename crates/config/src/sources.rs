@@ -89,6 +89,9 @@ pub struct Sources<'a> {
     /// The tools whose components the embedding program brings as bytes. Tables of their
     /// names configure them; no other tool has such a name.
     pub bytes_tools: Vec<ToolName>,
+    /// Whether a mistake in the user's own file is isolated, too, as one in a workspace is by
+    /// [`load_isolated`](crate::load_isolated).
+    pub isolates_own: bool,
     /// Whether the tools are for a server: then `[serve] tools` chooses those that its
     /// clients are offered.
     pub is_server: bool,

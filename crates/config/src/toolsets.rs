@@ -137,6 +137,18 @@ pub enum Disabled {
     /// Its code is that of a workspace that no person trusts.
     #[error("disabled: its workspace is not trusted; `{COMMAND}` shows what it asks")]
     Untrusted,
+    /// There is a mistake in what its name stands for.
+    #[error("broken: {reason}")]
+    Broken {
+        /// The mistake, with its place.
+        reason: Arc<str>,
+    },
+    /// There is a mistake in what may restrict it.
+    #[error("off, since what may restrict it cannot be read: {reason}")]
+    Unrestricted {
+        /// The mistake, with its place.
+        reason: Arc<str>,
+    },
     /// It is a script, and nothing in this binary runs one.
     #[error("disabled: it is a script, and this kitbag was built without `python`")]
     NoPython,

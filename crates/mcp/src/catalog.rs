@@ -28,6 +28,13 @@ impl Catalog {
                             tool.name
                         );
                     }
+                    if let Some(problem) = &tool.output_problem {
+                        tracing::warn!(
+                            "the output schema of `{}` is left out, since it cannot be used: {}",
+                            tool.name,
+                            printable(problem)
+                        );
+                    }
                     if let Err(error) = tool.check_schema_forms() {
                         tracing::error!("`{}` is left out: {error}", tool.name);
                         continue;

@@ -47,6 +47,7 @@ mod trust;
 pub use http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
+pub use reload::log_broken;
 pub use server::{KEY_BYTES, Load, Server};
 pub use stdio::{LINE_BYTES, StdioError};
 pub use sys::take_over_stdio;

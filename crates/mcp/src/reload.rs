@@ -1,7 +1,8 @@
 //! Files that change while the server runs.
 //!
-//! Calls that run keep the toolbox they began with. A change that cannot be
-//! loaded leaves everything as it is, and is logged.
+//! Calls that run keep the toolbox they began with. A mistake spoils the tool, the topic or the
+//! table that it is in, which is logged; a change that cannot be loaded at all leaves everything
+//! as it is.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use kitbag_config::{Config, ToolSource};
+use kitbag_config::{Broken, Config, ToolSource};
+use kitbag_contract::text::printable;
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
@@ -173,6 +175,10 @@ fn places(config: &Config) -> BTreeSet<PathBuf> {
     places.extend(directories);
     // What a person trusts.
     places.extend(config.trust_store().map(|store| store.path().to_owned()));
+    // What could not be read, to see when it can.
+    if config.broken.iter().any(|broken| broken.is_own) {
+        places.extend(config.own_file.iter().filter_map(|file| file.parent()).map(Path::to_owned));
+    }
     places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
     for tool in config.tools.values() {
         if let ToolSource::Local(local) = &tool.source.value {
@@ -245,6 +251,7 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
         }
     };
     watch.follow_all(toolbox.config());
+    log_broken(&toolbox.config().broken, &old.toolbox.config().broken);
     let ignored = &toolbox.config().ignored;
     if let Some(ignored) = ignored.as_ref().filter(|_| *ignored != old.toolbox.config().ignored) {
         tracing::warn!("{ignored}");
@@ -260,6 +267,19 @@ fn reload(server: &Server, watch: &mut Watch, paths: &[PathBuf]) {
         |path: &Path| paths.is_empty() || paths.iter().any(|changed| changed.starts_with(path));
     if replace(server, &old, toolbox, is_changed) {
         tracing::info!("the files have changed");
+    }
+}
+
+/// Logs the pieces of the configuration that are left out, without those that were before.
+pub fn log_broken(broken: &[Broken], before: &[Broken]) {
+    let before: BTreeSet<_> = before.iter().map(Broken::to_string).collect();
+    let news = broken.iter().map(|broken| (broken.is_own, broken.to_string()));
+    for (is_own, line) in news.filter(|(_, line)| !before.contains(line)) {
+        let line = printable(&line);
+        match is_own {
+            true => tracing::error!("{line}"),
+            false => tracing::warn!("{line}"),
+        }
     }
 }
 

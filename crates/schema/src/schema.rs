@@ -92,6 +92,19 @@ impl Schema {
         self.check_form()
     }
 
+    /// As [`check_form`](Self::check_form), and whether its references lead to a schema: a client
+    /// that reads a schema with one that does not may refuse all tools for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`], where it has not the form of a schema, or refers to none.
+    pub fn check_references(&self) -> Result<(), SchemaError> {
+        match has_reference(self) {
+            true => self.check(),
+            false => self.check_form(),
+        }
+    }
+
     /// Reads it as a check of a value does. Patterns take time to compile.
     ///
     /// # Errors
@@ -231,6 +244,15 @@ impl Serialize for Schema {
     }
 }
 
+/// Whether there may be a reference in a schema.
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Array(elements) => elements.iter().any(has_reference),
+        Value::Object(object) => object.contains_key("$ref") || object.values().any(has_reference),
+        _ => false,
+    }
+}
+
 /// How many bytes the pointers to a value and all within it have, where that to the
 /// value itself has `own`.
 fn pointer_bytes(value: &Value, own: usize) -> usize {
@@ -261,6 +283,27 @@ mod tests {
         schema.misfits(&json!("x"), &without_end).unwrap();
         let shared = schema.clone();
         matches!(shared.0.read.get(), Some(Read::Kept(_)))
+    }
+
+    #[test]
+    fn references_must_lead_to_a_schema() {
+        let check = |reference: &str, expected: bool| {
+            let schema = json!({
+                "type": "object",
+                "properties": { "q": { "$ref": reference } },
+                "$defs": { "there": { "type": "string" } },
+            });
+            let checked = Schema::from(schema).check_references();
+            assert_eq!(checked.is_ok(), expected, "{reference}: {checked:?}");
+        };
+        check("#/$defs/there", true);
+        check("#/$defs/ScreenInstance", false);
+        check("#/properties/zz", false);
+        check("https://example.com/other.json", false);
+        // Nothing is compiled where nothing is referred to.
+        let plain = Schema::from(json!({ "type": "object", "pattern": "^x$" }));
+        plain.check_references().unwrap();
+        assert!(plain.0.read.get().is_none());
     }
 
     #[test]

@@ -95,7 +95,11 @@ impl Toolbox {
                 }
                 error => error,
             })?;
-            match tool.check_schemas() {
+            let checked = match may_leave_out {
+                true => tool.check_schemas_in_use(),
+                false => tool.check_schemas(),
+            };
+            match checked {
                 Err(error) if may_leave_out => {
                     left_out.push((tool.name, error.to_string()));
                     continue;
@@ -106,7 +110,9 @@ impl Toolbox {
             values.push(definition.value);
             losses.extend(definition.losses);
             cache_problems.append(&mut tool.cache_problems);
-            description_problems.extend(tool.description_problem.map(|why| (tool.name, why)));
+            let output = tool.output_problem.map(|why| format!("its output schema: {why}"));
+            let problems = [tool.description_problem, output].into_iter().flatten();
+            description_problems.extend(problems.map(|why| (tool.name.clone(), why)));
         }
         Ok(Definitions {
             value: format.collect(values),

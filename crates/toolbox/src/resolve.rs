@@ -276,6 +276,14 @@ fn with(
     let requested = requested.and_then(Result::ok).unwrap_or_default();
     let approve = approval::rules(&tool.approve, Some(&says));
     let any_object = || Sourced::default(json!({ "type": "object" }).into());
+    let (output_schema, output_problem) = match &tool.source.value {
+        ToolSource::Script(script) => (script.output.clone().map(|it| it.map(Schema::from)), None),
+        // `build.rs` has checked it.
+        ToolSource::Builtin { .. } => (says.output_schema.map(by_tool), None),
+        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => {
+            usable(says.output_schema.map(by_tool))
+        }
+    };
     Ok(Tool {
         name: tool.name.clone(),
         source: tool.source.value.clone(),
@@ -284,12 +292,7 @@ fn with(
         input_schema: parameters
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),
-        output_schema: match &tool.source.value {
-            ToolSource::Script(script) => {
-                script.output.clone().map(|output| output.map(Schema::from))
-            }
-            _ => says.output_schema.map(by_tool),
-        },
+        output_schema,
         annotations: match tool.source.value {
             // Grants say nothing of it.
             ToolSource::Native => says.annotations.unwrap_or_default(),
@@ -308,8 +311,18 @@ fn with(
         answers: tool.answers.clone(),
         cache_problems: Vec::new(),
         description_problem: None,
+        output_problem,
         refused: None,
     })
+}
+
+/// An output schema that clients can be given, or why it is as none: many refuse all tools of a
+/// server for one that they cannot read.
+fn usable(schema: Option<Sourced<Schema>>) -> (Option<Sourced<Schema>>, Option<String>) {
+    match schema.as_ref().map(|schema| schema.value.check_references()) {
+        Some(Err(error)) => (None, Some(error.to_string())),
+        Some(Ok(())) | None => (schema, None),
+    }
 }
 
 fn by_tool_text(value: String) -> Sourced<String> {

@@ -72,6 +72,8 @@ pub struct Tool {
     pub cache_problems: Vec<kitbag_host::CacheProblem>,
     /// What is wrong with what it says of itself, which then counts for nothing.
     pub description_problem: Option<String>,
+    /// Why the output schema that it names cannot be used. It has none then.
+    pub output_problem: Option<String>,
     /// Why its component is not run: it is another one than it must be.
     pub refused: Option<String>,
 }
@@ -92,6 +94,18 @@ impl Tool {
     ///
     /// [`ToolboxError::Schema`] for one that no call can be checked against.
     pub fn check_schemas(&self) -> Result<(), ToolboxError> {
+        match &self.output_problem {
+            None => self.check_schemas_in_use(),
+            Some(reason) => {
+                let (tool, reason) = (self.name.to_string(), reason.clone());
+                Err(ToolboxError::Schema { tool, kind: "output", reason })
+            }
+        }
+    }
+
+    /// As [`check_schemas`](Self::check_schemas), but an output schema that cannot be used is as
+    /// none.
+    pub(crate) fn check_schemas_in_use(&self) -> Result<(), ToolboxError> {
         self.check_schema_forms()?;
         self.schemas().try_for_each(|(kind, schema)| {
             schema.check().map_err(|error| self.unusable(kind, error))

@@ -43,6 +43,7 @@ use crate::error::Diagnostic;
 use crate::file::SourceFile;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
+use crate::piece::Broken;
 use crate::toolsets::Toolsets;
 use crate::workspace_trust::{WorkspaceContent, WorkspaceTrust};
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub workspace_trust: WorkspaceTrust,
     /// What configures the workspace, where it was asked for what it asks.
     pub content: Option<WorkspaceContent>,
+    /// The pieces that are left out, since there are mistakes in them.
+    pub broken: Vec<Broken>,
     /// What is most likely a mistake and changes nothing: variables that mean nothing, and
     /// components of the workspace with the name of a tool of the user's own file.
     pub warnings: Vec<Diagnostic>,
@@ -137,7 +140,13 @@ impl Config {
                 self.protected.iter().chain(self.state.as_ref().map(|state| &state.value)),
             ),
             private: self.private.clone(),
-            files: self.files.iter().map(|file| file.path().to_owned()).collect(),
+            files: self
+                .files
+                .iter()
+                .map(|file| file.path().to_owned())
+                // Also where it could not be read.
+                .chain(self.own_file.clone())
+                .collect(),
             topics: self.topics.values().map(|topic| topic.subjects.value.clone()).collect(),
             granted: self.trust.directories.value.clone(),
             writable: writable(&self.tools).collect(),

@@ -42,6 +42,8 @@ pub(crate) struct Read {
     pub(crate) tool_links: Vec<PathBuf>,
     pub(crate) locks: Locks,
     pub(crate) invalid: InvalidKeys,
+    /// Whether every file could be understood.
+    pub(crate) is_complete: bool,
 }
 
 /// What was recorded of tools.

@@ -24,20 +24,21 @@ use crate::invalid_keys::InvalidKeys;
 use crate::lock::Lock;
 use crate::origin::{Origin, Sourced};
 use crate::path;
+use crate::piece::Piece;
 use crate::sources::{ScriptFile, Sources, TrustSource};
 use crate::trust::{open_named, trust};
 use crate::untrusted::{NamedTool, counts_wholly, narrowed};
 use crate::workspace_trust::{UntrustedWorkspace, WorkspaceTrust};
 use crate::written::Table;
 
-/// Reads the files. `None` where one of them cannot be understood at all. `untrusted` is why
-/// those of the workspace do not count, where that is known already.
+/// Reads the files. One that cannot be understood says nothing. `untrusted` is why those of the
+/// workspace do not count, where that is known already.
 pub(crate) fn read(
     mut workspace: Workspace,
     sources: &Sources<'_>,
     untrusted: Option<UntrustedWorkspace>,
     report: &mut Report,
-) -> Option<Read> {
+) -> Read {
     let mut parser = Parser {
         own_file: sources.own_file(),
         invalid: InvalidKeys::default(),
@@ -46,13 +47,18 @@ pub(crate) fn read(
     };
     let user = sources.user_file.as_ref().and_then(|path| {
         let mut texts = Texts::new(&workspace.root.value);
-        let file = texts.user_file(path::clean(path), sources);
+        let file = texts.user_file(path::clean(path), sources, Piece::File(None));
         parser.take(texts);
         file
     });
-    let user = user.and_then(|file| Some((parser.config(&file)?, file)));
+    let user = user.map(|file| (parser.config(&file), file));
     let trust = match &user {
-        Some((config, file)) => trust(file, config, sources.home.as_deref(), parser.report),
+        Some((config, file)) => {
+            let before = parser.report.enter(Piece::Key("trust".to_owned()));
+            let trust = trust(file, config, sources.home.as_deref(), parser.report);
+            parser.report.enter(before);
+            trust
+        }
         None => Trust::default(),
     };
     let mut own =
@@ -125,7 +131,7 @@ pub(crate) fn read(
         parser.take(texts);
         Some((name.clone(), parser.script(file?, name, true, &mut keep)))
     });
-    let own = own.flatten().and_then(|file| Some((parser.config(&file)?, file)));
+    let own = own.flatten().map(|file| (parser.config(&file), file));
     let own = own.map(|(config, file)| match is_untrusted {
         false => (config, file, Vec::new()),
         true => {
@@ -141,7 +147,7 @@ pub(crate) fn read(
         && path.symlink_metadata().is_ok()
     {
         let mut texts = Texts::new(&workspace.root.value);
-        if let Some(file) = texts.user_file(path, sources) {
+        if let Some(file) = texts.user_file(path, sources, Piece::Lock) {
             locks.user = parser.lock(&file);
             keep(file);
         }
@@ -160,7 +166,7 @@ pub(crate) fn read(
         named.extend(tools.into_iter().map(|tool| (file, tool)));
     }
     let Parser { invalid, is_complete, .. } = parser;
-    is_complete.then_some(Read {
+    Read {
         workspace,
         ignored,
         trust,
@@ -175,7 +181,8 @@ pub(crate) fn read(
         tool_links,
         locks,
         invalid,
-    })
+        is_complete,
+    }
 }
 
 /// What counts of the file of a workspace that is not trusted, and the tools that it names.

@@ -16,6 +16,7 @@ use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Tru
 use crate::content::OwnContent;
 use crate::file::{self, Layer, SourceFile};
 use crate::origin::Origin;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::trust::{Examiner, Opened};
@@ -54,19 +55,19 @@ impl OwnFiles {
                 &*files.directory.insert(directory)
             }
             Err(error) => {
-                files.texts.fail(root, file::not_opened(&error));
+                files.texts.fail(root, file::not_opened(&error), CONFIG_PIECE);
                 return files;
             }
         };
         let name = Path::new(DIRECTORY);
         match files.examiner.open(directory, name, &path, OpenAs::Entries) {
             Ok(own) => {
-                files.config = files.file(&own, &path, FILE, Layer::Workspace);
-                files.lock = files.file(&own, &path, LOCK, Layer::Workspace);
+                files.config = files.file(&own, &path, FILE, CONFIG_PIECE);
+                files.lock = files.file(&own, &path, LOCK, (Layer::Workspace, Piece::Lock));
                 files.read_tools(&own, &path.join(TOOLS));
                 files.read_scripts(&own, &path.join(SCRIPTS));
             }
-            Err(error) => files.texts.fail(&path, file::not_opened(&error)),
+            Err(error) => files.texts.fail(&path, file::not_opened(&error), CONFIG_PIECE),
         }
         files
     }
@@ -113,16 +114,16 @@ impl OwnFiles {
                         Ok(Some((path, Extension::Wasm))) => self.name(path, &mut components),
                         Ok(Some((path, Extension::Toml))) => self.name(path, &mut manifests),
                         Ok(None) => {}
-                        Err(error) => self.texts.unreadable(path, &error),
+                        Err(error) => self.unreadable(path, &error),
                     }
                 }
             }
-            Err(error) => self.texts.unreadable(path, &error),
+            Err(error) => self.unreadable(path, &error),
         }
         for (name, wasm) in components {
             let manifest = manifests.remove(&name).and_then(|manifest: PathBuf| {
                 let file_name = manifest.file_name()?.to_str()?.to_owned();
-                self.file(&directory, path, &file_name, Layer::Manifest)
+                self.file(&directory, path, &file_name, of_tool(&manifest))
             });
             self.tools.insert(name, (wasm, manifest));
         }
@@ -130,7 +131,8 @@ impl OwnFiles {
             let missing =
                 file::relative(&path.with_extension("wasm"), &self.texts.root).to_path_buf();
             let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
-            self.texts.report.origin(origin, Problem::NoComponent { missing }, None);
+            let problem = Problem::NoComponent { missing };
+            self.texts.report.piece(origin, problem, None, of_tool(&path));
         }
     }
 
@@ -144,11 +146,11 @@ impl OwnFiles {
                     match entry.and_then(|entry| self.script_file(&directory.file, path, &entry)) {
                         Ok(Some(path)) => self.name(path, &mut found),
                         Ok(None) => {}
-                        Err(error) => self.texts.unreadable(path, &error),
+                        Err(error) => self.unreadable(path, &error),
                     }
                 }
             }
-            Err(error) => self.texts.unreadable(path, &error),
+            Err(error) => self.unreadable(path, &error),
         }
         for (name, script) in found {
             let file_name = script.file_name().unwrap_or_default();
@@ -163,8 +165,10 @@ impl OwnFiles {
                     .collect::<PathBuf>()
             };
             if opened.as_ref().is_ok_and(|opened| is_linked(&opened.path)) {
-                self.texts.fail(&script, Problem::LinkedScript);
-            } else if let Some(file) = self.texts.read(script, Layer::Manifest, opened) {
+                self.texts.fail(&script, Problem::LinkedScript, of_tool(&script));
+            } else if let piece = of_tool(&script)
+                && let Some(file) = self.texts.read(script, piece, opened)
+            {
                 self.scripts.insert(name, file);
             }
         }
@@ -176,8 +180,10 @@ impl OwnFiles {
             Ok(directory) => return Some(directory),
             Err(error) => match kind(&error) {
                 Some(io::ErrorKind::NotFound) => {}
-                Some(io::ErrorKind::NotADirectory) => self.texts.fail(path, Problem::NotADirectory),
-                _ => self.texts.fail(path, file::not_opened(&error)),
+                Some(io::ErrorKind::NotADirectory) => {
+                    self.texts.fail(path, Problem::NotADirectory, TOOLS_PIECE);
+                }
+                _ => self.texts.fail(path, file::not_opened(&error), TOOLS_PIECE),
             },
         }
         None
@@ -200,13 +206,13 @@ impl OwnFiles {
         let path = path.join(name);
         match self.examiner.name(directory, name, &path) {
             Ok(FileKind::File) => return Ok(Some(path)),
-            Ok(FileKind::Directory) => self.texts.fail(&path, Problem::Directory),
-            Ok(_) => self.texts.fail(&path, Problem::NotAFile),
+            Ok(FileKind::Directory) => self.texts.fail(&path, Problem::Directory, of_tool(&path)),
+            Ok(_) => self.texts.fail(&path, Problem::NotAFile, of_tool(&path)),
             // A file that was just removed, or a link that leads nowhere.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && entry.kind() != FileKind::Link => {}
             Err(error) if leads_nowhere(&error) => {
-                self.texts.fail(&path, Problem::LinkedScript);
+                self.texts.fail(&path, Problem::LinkedScript, of_tool(&path));
             }
             Err(error) => return Err(error),
         }
@@ -239,7 +245,7 @@ impl OwnFiles {
                 if matches!(extension, Extension::Toml) {
                     let is_directory = kind == FileKind::Directory;
                     let problem = if is_directory { Problem::Directory } else { Problem::NotAFile };
-                    self.texts.fail(&path, problem);
+                    self.texts.fail(&path, problem, of_tool(&path));
                 }
                 false
             }
@@ -257,7 +263,7 @@ impl OwnFiles {
         directory: &Opened,
         path: &Path,
         name: &str,
-        layer: Layer,
+        piece: (Layer, Piece),
     ) -> Option<SourceFile> {
         let path = path.join(name);
         let opened = self.examiner.open(directory, Path::new(name), &path, OpenAs::File);
@@ -265,10 +271,14 @@ impl OwnFiles {
         let is_absent =
             opened.as_ref().is_err_and(|error| kind(error) == Some(io::ErrorKind::NotFound))
                 && Stat::at(&directory.file, name).is_err();
-        if is_absent && layer == Layer::Workspace {
+        if is_absent && piece.0 == Layer::Workspace {
             return None;
         }
-        self.texts.read(path, layer, opened)
+        self.texts.read(path, piece, opened)
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &io::Error) {
+        self.texts.fail(path, file::unreadable(error), TOOLS_PIECE);
     }
 
     fn name(&mut self, path: PathBuf, files: &mut BTreeMap<ToolName, PathBuf>) {
@@ -279,7 +289,8 @@ impl OwnFiles {
             }
             Err(ToolNameError { name }) => {
                 let origin = Origin::Found { path: file::relative(&path, &self.texts.root) };
-                self.texts.report.origin(origin, ToolNameError { name }, None);
+                let problem = ToolNameError { name };
+                self.texts.report.piece(origin, problem, None, TOOLS_PIECE);
             }
         }
     }
@@ -288,6 +299,21 @@ impl OwnFiles {
 enum Extension {
     Wasm,
     Toml,
+}
+
+/// What cannot be read where `.kitbag` cannot be, which holds the configuration.
+const CONFIG_PIECE: (Layer, Piece) = (Layer::Workspace, Piece::File(None));
+
+/// What is left out with a file in one of its directories that belongs to no tool.
+const TOOLS_PIECE: (Layer, Piece) = (Layer::Manifest, Piece::Component);
+
+/// What is left out with a manifest or a script: the tool of its name.
+fn of_tool(path: &Path) -> (Layer, Piece) {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    match ToolName::new(name) {
+        Ok(name) => (Layer::Manifest, Piece::Tool(name.to_string())),
+        Err(_) => TOOLS_PIECE,
+    }
 }
 
 /// The kind of an error of the system.

@@ -14,6 +14,7 @@ use crate::invalid_keys::InvalidKeys;
 use crate::key::KeyPath;
 use crate::lock::Lock;
 use crate::parse::{Form, parse};
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::schema::{OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema};
 use crate::script;
@@ -36,21 +37,29 @@ impl Parser<'_> {
         self.report.append(texts.report);
     }
 
-    pub(super) fn config(&mut self, file: &SourceFile) -> Option<ConfigFile> {
+    /// What a file says: nothing, where it cannot be understood.
+    pub(super) fn config(&mut self, file: &SourceFile) -> ConfigFile {
         let is_own = file.layer() == Layer::User;
         let form = Form {
             base: &KeyPath::ROOT,
             schema: if is_own { json_schema } else { workspace_schema },
             misplaced: if is_own { Vec::new() } else { self.misplaced() },
         };
+        let before = self.report.enter(Piece::File(None));
         let config = parse(file, &form, self.report, &mut self.invalid);
-        self.is_complete &= config.is_some();
-        config
+        self.report.enter(before);
+        config.unwrap_or_else(|| {
+            self.is_complete = false;
+            self.report.is_of_text(file);
+            ConfigFile::default()
+        })
     }
 
     /// What was recorded of tools: nothing, where the file cannot be understood.
     pub(super) fn lock(&mut self, file: &SourceFile) -> Lock {
+        let before = self.report.enter(Piece::Lock);
         let lock = Lock::of_file(file, self.report, &mut InvalidKeys::default());
+        self.report.enter(before);
         self.is_complete &= lock.is_some();
         lock.unwrap_or_default()
     }
@@ -62,7 +71,9 @@ impl Parser<'_> {
         // A tool has one, too.
         misplaced.retain(|(key, _)| *key != "approve");
         let form = Form { base: &base, schema: manifest_schema, misplaced };
+        let before = self.report.enter(Piece::Tool(name.to_string()));
         let config = parse(file, &form, self.report, &mut self.invalid);
+        self.report.enter(before);
         self.is_complete &= config.is_some();
         config
     }
@@ -75,6 +86,9 @@ impl Parser<'_> {
         is_named: bool,
         keep: &mut impl FnMut(SourceFile) -> usize,
     ) -> FoundScript {
+        // What a person names by its path has to be as they have written it.
+        let piece = if is_named { Piece::Everything } else { Piece::Tool(name.to_string()) };
+        let before = self.report.enter(piece);
         let (path, shown) = (file.path().to_owned(), file.shown().clone());
         let header = script::header(file.text()).unwrap_or_else(|(range, problem)| {
             self.report.span(&file, range.into(), problem, None);
@@ -98,6 +112,7 @@ impl Parser<'_> {
             says.push((file, config.take_said()));
             Some((file, config))
         });
+        self.report.enter(before);
         FoundScript { path, shown, is_named, file: text, says, header }
     }
 

@@ -1,7 +1,6 @@
 //! The text of files.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use kitbag_files::OpenError;
@@ -9,6 +8,7 @@ use kitbag_files::OpenError;
 use crate::error::Report;
 use crate::file::{self, Layer, SourceFile};
 use crate::origin::Origin;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::sources::Sources;
 use crate::trust::{Opened, open_own};
@@ -30,13 +30,19 @@ impl Texts {
         Self { root, real_root: None, is_complete: true, report: Report::default() }
     }
 
-    /// Reads the user's own file, which was named by the caller and must be there.
-    pub(super) fn user_file(&mut self, path: PathBuf, sources: &Sources<'_>) -> Option<SourceFile> {
+    /// Reads a file of the user's own, which was named by the caller and must be there. It is
+    /// `piece` of the configuration.
+    pub(super) fn user_file(
+        &mut self,
+        path: PathBuf,
+        sources: &Sources<'_>,
+        piece: Piece,
+    ) -> Option<SourceFile> {
         const VARIABLE: &str = "KITBAG_CONFIG";
         match open_own(&path, sources.home.as_deref()) {
             Ok(file) => {
                 let opened = Opened { file, path: path.clone() };
-                self.read(path, Layer::User, Ok(opened))
+                self.read(path, (Layer::User, piece), Ok(opened))
             }
             Err(problem) => {
                 let is_named = sources.environment.iter().any(|(name, _)| name == VARIABLE);
@@ -45,7 +51,9 @@ impl Texts {
                         "`{VARIABLE}` names it: correct that, make the file, or unset the variable"
                     )
                 });
-                self.fail_with(&path, problem, hint);
+                // A file that is named and is not there is a mistake of who names it.
+                let piece = if hint.is_some() { Piece::Everything } else { piece };
+                self.fail_with(&path, problem, hint, (Layer::User, piece));
                 None
             }
         }
@@ -61,17 +69,17 @@ impl Texts {
         match opened.and_then(file::read) {
             Ok(bytes) => self.text(path, layer, bytes, false),
             Err(problem) => {
-                self.fail(&path, problem);
+                self.fail(&path, problem, (layer, Piece::Everything));
                 None
             }
         }
     }
 
-    /// Reads a file that was opened.
+    /// Reads a file that was opened, which is `piece` of the configuration.
     pub(super) fn read(
         &mut self,
         path: PathBuf,
-        layer: Layer,
+        (layer, piece): (Layer, Piece),
         opened: Result<Opened, OpenError>,
     ) -> Option<SourceFile> {
         let opened = opened.map_err(|error| file::not_opened(&error));
@@ -79,14 +87,17 @@ impl Texts {
         let (bytes, real) = match read {
             Ok(read) => read,
             Err(problem) => {
-                self.fail(&path, problem);
+                self.fail(&path, problem, (layer, piece));
                 return None;
             }
         };
         // Where what was read lies: a link led there from the workspace.
         let is_inside = self.real_root.as_ref().is_some_and(|root| real.starts_with(root));
         let is_outside = layer != Layer::User && !is_inside;
-        self.text(path, layer, bytes, is_outside)
+        let before = self.report.enter(piece);
+        let file = self.text(path, layer, bytes, is_outside);
+        self.report.enter(before);
+        file
     }
 
     /// What was read as a text. Nothing is shown of what lies outside.
@@ -117,17 +128,19 @@ impl Texts {
         }
     }
 
-    pub(super) fn unreadable(&mut self, path: &Path, error: &io::Error) {
-        self.fail(path, file::unreadable(error));
+    pub(super) fn fail(&mut self, path: &Path, problem: Problem, piece: (Layer, Piece)) {
+        self.fail_with(path, problem, None, piece);
     }
 
-    pub(super) fn fail(&mut self, path: &Path, problem: Problem) {
-        self.fail_with(path, problem, None);
-    }
-
-    fn fail_with(&mut self, path: &Path, problem: Problem, hint: Option<String>) {
+    fn fail_with(
+        &mut self,
+        path: &Path,
+        problem: Problem,
+        hint: Option<String>,
+        piece: (Layer, Piece),
+    ) {
         self.is_complete = false;
         let origin = Origin::Found { path: file::relative(path, &self.root) };
-        self.report.origin(origin, problem, hint);
+        self.report.piece(origin, problem, hint, piece);
     }
 }

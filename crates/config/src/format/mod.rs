@@ -34,7 +34,7 @@ use crate::written::{Table, Written};
 
 /// What kitbag carries, what its tools may reach and use up, and what a team
 /// knows.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Configuration of kitbag")]
 pub(crate) struct ConfigFile {

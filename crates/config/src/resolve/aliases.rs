@@ -143,6 +143,22 @@ impl Resolver<'_> {
         }
     }
 
+    /// The names of the tool that the user's own file means by a name, or that the name stands
+    /// for.
+    pub(super) fn names_of_same(
+        &self,
+        name: &ToolName,
+        configs: &[(&SourceFile, &ConfigFile)],
+        tools: &BTreeMap<ToolName, Tool>,
+    ) -> Vec<ToolName> {
+        let own = self.own_tools(configs).remove(name).and_then(|own| own.meant);
+        let identities = [own, tools.get(name).and_then(Identity::of)];
+        let is_same = |(_, tool): &(&ToolName, &Tool)| {
+            Identity::of(tool).is_some_and(|it| identities.contains(&Some(it)))
+        };
+        tools.iter().filter(is_same).map(|(name, _)| name.clone()).collect()
+    }
+
     /// The tables of the user's own file.
     fn own_tools<'b>(
         &self,

@@ -9,6 +9,7 @@ mod audit;
 mod ceiling;
 mod fit;
 mod grants;
+mod isolate;
 mod limits;
 mod network;
 mod output;
@@ -42,6 +43,7 @@ use crate::error::Report;
 use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::path::Bases;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::sources::{ComponentTool, Sources};
 
@@ -69,14 +71,17 @@ pub(crate) fn resolve(
         tool_links,
         locks,
         invalid,
+        is_complete: _,
     } = read;
     let place = WorkspacePlace::new(&workspace, sources.home.as_deref());
     let Workspace { root, canonical, exists } = workspace;
     let configs: Vec<_> = configs.iter().map(|(file, config)| (&files[*file], config)).collect();
+    report.enter(key("ceiling"));
     let ceilings = ceilings(&configs, &invalid, report);
     let grant_ceiling = grant_ceiling(&configs, report);
     let is_untrusted = workspace_trust.untrusted().is_some();
     let nothing = ToolGrants::nothing();
+    report.enter(key("deny"));
     let deny = grants::http::deny(&configs, report);
     let is_ignored = ignored.is_some() || is_untrusted;
     let switches = Switches::new(&configs, place, sources.own_file(), is_ignored);
@@ -106,6 +111,7 @@ pub(crate) fn resolve(
         own_secrets: BTreeMap::new(),
         approve_default: None,
         switches,
+        replaced: Vec::new(),
         warnings: overrides.unknown.clone(),
         absent: Vec::new(),
         report,
@@ -119,15 +125,24 @@ pub(crate) fn resolve(
         false => EffectiveLimits::default(),
     };
     let lowered = lowered(defaults, &ceilings);
+    resolver.report.enter(key("limits"));
     let limits = resolver.limits(&KeyPath::ROOT.key("limits"), &own, &lowered);
-    let server_memory = resolver.server_memory(&configs);
+    resolver.report.enter(key("serve.memory"));
+    let mut server_memory = resolver.server_memory(&configs);
+    resolver.report.enter(key("secret_files"));
     let secret_files = resolver.secret_files(&configs);
+    resolver.report.enter(key("secrets"));
     resolver.own_secrets = resolver.secrets(&configs);
+    resolver.report.enter(key("approve"));
     resolver.approve_default = resolver.approve_default(&configs);
     let approve_classes = resolver.approve_classes(&configs);
+    resolver.report.enter(key("network"));
     let network = resolver.network(&configs);
+    resolver.report.enter(key("audit.size"));
     let audit = resolver.audit(&configs);
+    resolver.report.enter(key("output"));
     let output = resolver.output(&configs);
+    resolver.report.enter(key("secret_store"));
     let secret_store = resolver.secret_store(&configs, sources);
     let private = private(sources, &secret_store);
     resolver.guard = Guard::new(GuardedPaths {
@@ -138,7 +153,9 @@ pub(crate) fn resolve(
         private: private.clone(),
         ..GuardedPaths::default()
     });
+    resolver.report.enter(key("allow_leak"));
     let allowed_leaks = resolver.allowed_leaks(&configs);
+    resolver.report.enter(Piece::Everything);
     let component = sources.component.as_ref().map(|component| ComponentTool {
         wasm: sources.named_path(&component.wasm),
         ..component.clone()
@@ -154,9 +171,13 @@ pub(crate) fn resolve(
     resolver.check_links(&tools);
     resolver.warn_of_absent_tools(&mut tools);
     let absent = resolver.absent_tools(&tools);
+    resolver.isolate_tools(&configs, &mut tools, &limits, sources.is_server);
+    resolver.isolate_memory(&mut server_memory);
     let mut unmatched = resolver.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, resolver.report);
-    let topics = resolver.topics(&configs);
+    let mut topics = resolver.topics(&configs);
+    resolver.isolate_topics(&mut topics);
+    let broken = resolver.broken(&tools);
     let (toolsets, secrets) = (resolver.switches.toolsets, resolver.own_secrets);
     let through_links = resolver.through_links;
     let approve_default = resolver.approve_default;
@@ -174,6 +195,7 @@ pub(crate) fn resolve(
         trust,
         workspace_trust,
         content,
+        broken,
         warnings,
         unmatched,
         absent,
@@ -203,6 +225,11 @@ pub(crate) fn resolve(
         through_links,
         home: sources.home.clone(),
     }
+}
+
+/// The piece under a top-level key.
+fn key(key: &str) -> Piece {
+    Piece::Key(key.to_owned())
 }
 
 /// What no tool reads: kitbag's own secrets and counts.

@@ -20,6 +20,7 @@ use crate::invalid_keys::InvalidKeys;
 use crate::limit_set::KnownLimits;
 use crate::origin::Sourced;
 use crate::path::{Bases, is_fixed};
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::sources::{BuiltinTool, Variables};
 use crate::text::{did_you_mean, known_words};
@@ -72,6 +73,8 @@ pub(super) struct Resolver<'a> {
     /// Before which calls of all tools the user's own file has a person asked.
     pub(super) approve_default: Option<Sourced<ApprovalRule>>,
     pub(super) switches: Switches,
+    /// The built-ins that tools replace which cannot be made out: they do not come back.
+    pub(super) replaced: Vec<String>,
     /// What is most likely a mistake and changes nothing else.
     pub(super) warnings: Vec<Diagnostic>,
     /// Tables of the user's own file for tools that may not be there.
@@ -165,4 +168,6 @@ pub(super) struct Linked {
     /// The directory; absolute.
     pub(super) host: PathBuf,
     pub(super) links: Vec<Link>,
+    /// The tool that it is granted.
+    pub(super) piece: Piece,
 }

@@ -96,12 +96,8 @@ impl<'a> Resolver<'a> {
             replaces.as_ref().is_some_and(|builtin| builtin.value == name.as_str());
         if !script.is_named && self.named(name.as_str()).is_some() && !replaces_itself {
             let problem = Problem::ShadowsBuiltin { tool: name.to_string() };
-            match script_key(tables) {
-                Some(at) => self.report.at(at, problem),
-                None => {
-                    let origin = Origin::Found { path: script.shown.clone() };
-                    self.report.origin(origin, problem, None);
-                }
+            if let Some(at) = script_key(tables) {
+                self.report.at(at, problem);
             }
         }
         let parameters: Vec<_> = all(parts, |tool| tool.parameters.as_ref()).collect();

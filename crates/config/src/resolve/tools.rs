@@ -25,6 +25,7 @@ use crate::key::KeyPath;
 use crate::limit_set::EffectiveLimits;
 use crate::origin::{Origin, Sourced};
 use crate::path::is_fixed;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::sources::{BuiltinTool, ComponentTool, PYTHON};
 use crate::text::{did_you_mean, known_words};
@@ -61,16 +62,22 @@ impl<'a> Resolver<'a> {
                 Ok(name) => {
                     tables.insert(name, parts);
                 }
-                Err(error) => self.report.at(parts[0].key, error),
+                Err(error) => {
+                    self.report.enter(Piece::Tool(parts[0].key.value.to_owned()));
+                    self.report.at(parts[0].key, error);
+                }
             }
         }
         let mut tools = BTreeMap::new();
         let taken = self.taken_scripts(tables.iter());
         for (name, found) in self.listed_components(found).collect::<Vec<_>>() {
             let tables = tables.remove(name).unwrap_or_default();
+            self.report.enter(Piece::Tool(name.to_string()));
             self.check_no_script(name, &tables, "it is a component in `.kitbag/tools`");
             let is_unused = self.is_unused(name, &found.shown, Some(&found.wasm), &tables);
-            let found = (!is_unused).then_some(found);
+            let manifest = found.manifest.as_ref().map(|(_, config)| config);
+            let is_left_out = is_unused || self.shadows(name, &found.shown, manifest, &tables);
+            let found = (!is_left_out).then_some(found);
             let candidate = Candidate::new(name, found, Script::None, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
@@ -80,10 +87,12 @@ impl<'a> Resolver<'a> {
                 continue;
             }
             let own = own.unwrap_or_default();
+            self.report.enter(Piece::Tool(name.to_string()));
             if let Some(found) = found.get(name) {
                 let (tool, other) = (name.to_string(), found.shown.to_path_buf());
                 let origin = Origin::Found { path: script.shown.clone() };
-                self.report.origin(origin, Problem::TwoTools { tool, other }, None);
+                let piece = (Layer::Manifest, Piece::Tool(name.to_string()));
+                self.report.piece(origin, Problem::TwoTools { tool, other }, None, piece);
                 continue;
             }
             if let Some(at) = script_key(&own)
@@ -93,10 +102,9 @@ impl<'a> Resolver<'a> {
                 self.report.at(at, Problem::TwoTools { tool, other });
                 continue;
             }
-            let script = match self.is_unused(name, &script.shown, None, &own) {
-                true => Script::None,
-                false => Script::Found(script),
-            };
+            let is_left_out = self.is_unused(name, &script.shown, None, &own)
+                || script_key(&own).is_none() && self.shadows(name, &script.shown, None, &own);
+            let script = if is_left_out { Script::None } else { Script::Found(script) };
             let candidate = Candidate::new(name, None, script, own, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
@@ -104,16 +112,19 @@ impl<'a> Resolver<'a> {
             if self.is_absent(&name, &tables) {
                 continue;
             }
+            self.report.enter(Piece::Tool(name.to_string()));
             let script = self.named_script(&tables);
             let candidate = Candidate::new(&name, None, script, tables, self.files);
             tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
         }
         for name in self.bytes_tools {
             if !tools.contains_key(name) {
+                self.report.enter(Piece::Tool(name.to_string()));
                 let candidate = Candidate::new(name, None, Script::None, Vec::new(), self.files);
                 tools.extend(self.tool(&candidate, limits).map(|tool| (name.clone(), tool)));
             }
         }
+        self.report.enter(Piece::Everything);
         if let Some(ComponentTool { name, wasm }) = component {
             let wasm = Sourced { value: wasm, origin: Origin::Caller };
             let local = ToolSource::Local(LocalTool::new(wasm, None, None));
@@ -144,6 +155,7 @@ impl<'a> Resolver<'a> {
                 ToolSource::Builtin { name } => Some(name.value.clone()),
                 source => Some(source.replaces()?.value.clone()),
             })
+            .chain(std::mem::take(&mut self.replaced))
             .collect();
         let builtins = self.builtins;
         // Most of them ask for one of two things.
@@ -216,6 +228,10 @@ impl<'a> Resolver<'a> {
                     .map(|local| Sourced { value: ToolSource::Local(local), origin: kind.origin }),
             },
         };
+        if source.is_none() && !self.is_untrusted() {
+            let replaces = last(parts, |tool| tool.replaces.as_ref());
+            self.replaced.extend(replaces.map(|at| at.value.clone()));
+        }
         let builtin = match &source {
             Some(Sourced { value: ToolSource::Builtin { name }, .. }) => self.named(&name.value),
             _ => None,
@@ -312,6 +328,27 @@ impl<'a> Resolver<'a> {
         true
     }
 
+    /// Whether a component or a script has the name of a built-in that it does not replace. It is
+    /// left out then, and the built-in stays.
+    fn shadows(
+        &mut self,
+        name: &ToolName,
+        shown: &Arc<Path>,
+        manifest: Option<&ToolConfig>,
+        tables: &[Part<'_, ToolConfig>],
+    ) -> bool {
+        let by_table = last(tables, |tool| tool.replaces.as_ref()).map(|at| at.value.as_str());
+        let by_manifest = manifest.and_then(|tool| tool.replaces.as_ref()).map(|it| &*it.value);
+        let replaces = by_table.or(by_manifest);
+        let shadows = self.named(name.as_str()).is_some() && replaces != Some(name.as_str());
+        if shadows {
+            let origin = Origin::Found { path: shown.clone() };
+            let problem = Problem::ShadowsBuiltin { tool: name.to_string() };
+            self.report.piece(origin, problem, None, (Layer::Manifest, Piece::Component));
+        }
+        shadows
+    }
+
     /// Refuses what the file beside a manifest already says.
     fn check_manifest(&mut self, candidate: &Candidate<'_>) {
         let Some(Part { at, .. }) = candidate.manifest else { return };
@@ -341,11 +378,7 @@ impl<'a> Resolver<'a> {
         let source = last(tables, |tool| tool.source.as_ref());
         if let Some(found) = found {
             let origin = Origin::Found { path: found.shown.clone() };
-            if is_builtin {
-                self.report.origin(origin.clone(), Problem::ShadowsBuiltin { tool }, None);
-            } else if let Some(source) =
-                source.filter(|source| *source.value == SourceConfig::Builtin)
-            {
+            if let Some(source) = source.filter(|source| *source.value == SourceConfig::Builtin) {
                 self.report
                     .at(source, Problem::TwoTools { tool, other: found.shown.to_path_buf() });
             }
@@ -427,9 +460,18 @@ impl<'a> Resolver<'a> {
         for (name, tool) in tools {
             let Some(builtin) = tool.source.value.replaces() else { continue };
             if let Some(other) = replaced.insert(&builtin.value, name) {
+                // What the user's own file says beats what the workspace says.
+                let layer = |tool: &Tool| match &tool.source.value {
+                    ToolSource::Local(local) => local.layer,
+                    _ => Layer::Workspace,
+                };
+                let is_other = layer(tool) == Layer::User && layer(&tools[other]) != Layer::User;
+                let spoilt = if is_other { other } else { name };
+                let piece = (layer(&tools[spoilt]), Piece::Tool(spoilt.to_string()));
                 let (builtin, origin) = (&builtin.value, builtin.origin.clone());
-                let (builtin, other) = (builtin.clone(), other.to_string());
-                self.report.origin(origin, Problem::ReplacedTwice { builtin, other }, None);
+                let problem =
+                    Problem::ReplacedTwice { builtin: builtin.clone(), other: other.to_string() };
+                self.report.piece(origin, problem, None, piece);
             }
         }
     }
@@ -444,7 +486,8 @@ impl<'a> Resolver<'a> {
         };
         if let Some(path) = found.map(|found| &found.shown).or(script) {
             let origin = Origin::Found { path: path.clone() };
-            self.report.origin(origin, Problem::ShadowsProgram { tool: tool() }, None);
+            let (problem, piece) = (Problem::ShadowsProgram { tool: tool() }, Piece::Component);
+            self.report.piece(origin, problem, None, (Layer::Manifest, piece));
         }
         for part in tables {
             for (key, span) in part.at.value.source_keys() {

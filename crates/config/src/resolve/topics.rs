@@ -16,6 +16,7 @@ use crate::format::{ConfigFile, TopicConfig};
 use crate::key::KeyPath;
 use crate::origin::Sourced;
 use crate::path::is_fixed;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::text::did_you_mean;
 use crate::workspace_trust::{TrustedBy, WorkspaceTrust};
@@ -36,6 +37,7 @@ impl Resolver<'_> {
         let mut names: HashMap<String, &str> = HashMap::new();
         for parts in merge(tables) {
             let key = parts[0].key;
+            self.report.enter(Piece::Topic(key.value.to_owned()));
             let Some(topic) = self.topic(&parts) else { continue };
             if self.leads_out(&topic, &parts) {
                 continue;
@@ -58,6 +60,7 @@ impl Resolver<'_> {
             }
             topics.insert(topic.id.clone(), topic);
         }
+        self.report.enter(Piece::Everything);
         topics
     }
 

@@ -1,6 +1,6 @@
 //! What beats what.
 
-use kitbag_config::load_lenient;
+use kitbag_config::{Disabled, load_lenient};
 use kitbag_contract::{ByteSize, Limits, ToolName};
 
 use crate::support::{Fixture, check_rows};
@@ -120,11 +120,12 @@ fn what_can_be_made_out_of_a_faulty_configuration_comes_with_what_is_wrong() {
     assert_eq!(errors.unwrap().diagnostics().len(), 3);
     assert_eq!(config.limits.limits(), Limits { memory: ByteSize::mib(1), ..Limits::default() });
     let names: Vec<_> = config.tools.keys().map(ToolName::as_str).collect();
-    assert_eq!(names, ["b", "learn", "notes"]);
+    assert_eq!(names, ["a", "b", "learn", "notes"]);
+    assert!(matches!(config.tools["a"].disabled, Some(Disabled::Broken { .. })));
     assert_eq!(config.tools["b"].grants.value.directories, []);
 
     let (config, errors) = load_lenient(&Fixture::new("[").sources());
-    assert!(config.is_none() && errors.is_some());
+    assert!(config.is_some() && errors.is_some());
     let (config, errors) = load_lenient(&Fixture::new("").sources());
     assert!(config.is_some() && errors.is_none());
 }

@@ -15,6 +15,7 @@ mod grant_layers;
 mod grants;
 mod hostile;
 mod http;
+mod isolation;
 mod layers;
 mod limits;
 mod network;

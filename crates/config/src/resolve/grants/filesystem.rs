@@ -279,14 +279,15 @@ impl Resolver<'_> {
         }
         let writable = writable(tools).collect();
         let guard = Guard::new(GuardedPaths { writable, ..GuardedPaths::default() });
-        for Linked { file, span, host, links } in linked {
+        for Linked { file, span, host, links, piece } in linked {
             let Some(link) = guard.writable_link(&links) else { continue };
             let reason = format!(
                 "`{}` is a symbolic link in a directory that a tool may write; grant the directory \
                  that it leads to",
                 shown(&link.path.to_string_lossy()),
             );
-            self.report.span(&file, span, DirectoryProblem::NoDirectory { host, reason }, None);
+            let problem = DirectoryProblem::NoDirectory { host, reason };
+            self.report.span_of(&file, span, problem, None, (piece, Vec::new()));
         }
     }
 
@@ -383,7 +384,8 @@ impl Resolver<'_> {
                     self.through_links.insert(canonical.clone());
                 }
                 let (file, links) = (host.file.clone(), directory.links);
-                self.linked.push(Linked { file, span: host.span, host: path, links });
+                let piece = self.report.at_piece().clone();
+                self.linked.push(Linked { file, span: host.span, host: path, links, piece });
             }
             identity = Some(directory.identity);
             Some(canonical)

@@ -1,0 +1,225 @@
+//! Pieces of the configuration: how much a mistake spoils, and what may be less restricted
+//! without it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use kitbag_contract::text::{alternatives, shown};
+
+use crate::error::Diagnostic;
+use crate::file::{Layer, SourceFile};
+use crate::key::KeyPath;
+use crate::toolsets::TOOLSETS;
+
+/// How much a mistake spoils.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Piece {
+    /// All of it: a flag, a variable, the workspace itself.
+    #[default]
+    Everything,
+    /// A file that cannot be understood, with the words in it. `None`: they are not known.
+    File(Option<Arc<BTreeSet<String>>>),
+    /// A lock file: what was recorded of the tools of its layer.
+    Lock,
+    /// A file that says nothing of anything else, such as a component with a wrong name.
+    Component,
+    /// The tool of this name.
+    Tool(String),
+    /// The topic of this id.
+    Topic(String),
+    /// The value of this dotted key, which is for more than one tool.
+    Key(String),
+}
+
+/// Where a mistake is.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    /// The layer of its file. `None`: it is not in a file.
+    pub(crate) layer: Option<Layer>,
+    pub(crate) piece: Piece,
+    /// Names of tools and toolsets in a key that is not known: it may restrict them.
+    pub(crate) names: Vec<String>,
+}
+
+/// Which tools run with fewer restrictions where a value cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restricts<'a> {
+    /// No tool.
+    Nothing,
+    /// Every tool.
+    All,
+    /// Tools that reach files.
+    Files,
+    /// Tools that send requests.
+    Network,
+    /// Components and scripts of a layer.
+    Code(Layer),
+    /// Components of a layer, of which something was recorded.
+    Recorded(Layer),
+    /// Built-in tools that change files.
+    Writing,
+    /// All built-in tools.
+    Builtins,
+    /// The tools of a toolset.
+    Toolset(&'a str),
+    /// What a server offers.
+    Served,
+    /// What a server may take.
+    ServerMemory,
+    /// All topics.
+    Topics,
+}
+
+/// A piece of the configuration that is left out, since there is a mistake in it.
+///
+/// Reads as ``.kitbag/config.toml:4:1: unknown key `desciption` in `tools.a`; did you mean
+/// `description`? (the tool `a` is off)``, in one line.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The first mistake in it.
+    pub diagnostic: Diagnostic,
+    /// How many more mistakes there are in it.
+    pub more: usize,
+    /// Whether it is a piece of the user's own configuration.
+    pub is_own: bool,
+    pub(crate) consequence: String,
+}
+
+impl Piece {
+    /// The piece to which the value of a dotted key belongs.
+    pub(crate) fn of_key(path: &KeyPath<'_>) -> Self {
+        match &*path.keys() {
+            ["tools", name, ..] => Self::Tool((*name).to_owned()),
+            ["knowledge", id, ..] => Self::Topic((*id).to_owned()),
+            _ => Self::Key(path.to_string()),
+        }
+    }
+
+    /// A file that is not TOML.
+    pub(crate) fn of_text(file: &SourceFile) -> Self {
+        Self::File(words(file.text()).map(Arc::new))
+    }
+}
+
+/// The words of a text, any of which may be a key. `None` where an escape may hide one.
+fn words(text: &str) -> Option<BTreeSet<String>> {
+    let has_escapes = ["\\u", "\\U", "\\x"].iter().any(|escape| text.contains(escape));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let words = text.split(|c| !is_part(c)).filter(|word| !word.is_empty());
+    (!has_escapes).then(|| words.map(str::to_owned).collect())
+}
+
+impl<'a> Restricts<'a> {
+    /// The top-level keys that restrict tools by other means than their names.
+    pub(crate) const KEYS: [&'static str; 10] = [
+        "limits",
+        "secret_files",
+        "serve",
+        "knowledge",
+        "ceiling",
+        "deny",
+        "network",
+        "audit",
+        "approve",
+        "output",
+    ];
+
+    /// The restriction that the value of a dotted key may be.
+    pub(crate) fn of_key(key: &'a str, layer: Layer) -> Self {
+        let mut parts = key.split('.');
+        let (table, rest) = (parts.next().unwrap_or_default(), parts.next());
+        let is_own = layer == Layer::User;
+        match (table, rest) {
+            ("limits" | "tools", _) => Self::All,
+            ("secret_files", _) => Self::Files,
+            ("serve", Some("memory")) => Self::ServerMemory,
+            ("serve", _) => Self::Served,
+            ("knowledge", _) => Self::Topics,
+            ("toolsets", None) => Self::Builtins,
+            ("toolsets", Some("write")) => Self::Writing,
+            ("toolsets", Some(name)) if TOOLSETS.contains(&name) => Self::Toolset(name),
+            // Other layers have none of these.
+            ("ceiling" | "approve" | "output", _) if is_own => Self::All,
+            ("audit", None | Some("required")) if is_own => Self::All,
+            ("deny" | "network", _) if is_own => Self::Network,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl Broken {
+    /// In one line: the place, the problem, what to do about it, and what it means.
+    fn line(&self) -> String {
+        let more = match self.more {
+            0 => String::new(),
+            1 => "; 1 more mistake".to_owned(),
+            more => format!("; {more} more mistakes"),
+        };
+        format!(
+            "{} ({}{more}; `kitbag check` shows everything)",
+            self.diagnostic.line(),
+            self.consequence
+        )
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())
+    }
+}
+
+/// What a mistake means, in words. `off` are the tools that are off for it, `is_trusted` whether
+/// the workspace is trusted where the file is one of the workspace.
+pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool) -> String {
+    let left_out = match piece {
+        Piece::Tool(name) if is_trusted => return format!("the tool `{}` is off", shown(name)),
+        Piece::Topic(id) => return format!("the topic `{}` is left out", shown(id)),
+        Piece::Key(key) => format!("`{key}` is left out"),
+        Piece::Tool(_) => "this is left out".to_owned(),
+        Piece::File(_) | Piece::Lock | Piece::Component | Piece::Everything => {
+            "the file is left out".to_owned()
+        }
+    };
+    if !is_trusted {
+        return format!("{left_out}, and the workspace is not trusted");
+    }
+    let off: Vec<_> = off.iter().collect();
+    match (off.is_empty(), off.len() > 1) {
+        (true, _) => left_out,
+        (false, several) => {
+            let (tools, are) = if several { ("tools", "are") } else { ("tool", "is") };
+            let names = alternatives(&off).replace(" or ", " and ");
+            format!("{left_out}, and it may restrict the {tools} {names}, which {are} off")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_text_are_known_unless_escapes_hide_them() {
+        let found = words("[tools.read_file]\napprove = \"always\" # a-b\n").unwrap();
+        let expected = ["a-b", "always", "approve", "read_file", "tools"];
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert_eq!(words("\"secret\\u005ffiles\" = 1"), None);
+    }
+
+    #[test]
+    fn a_key_that_restricts_tools_is_known_by_its_table() {
+        let check = |key, layer, expected| assert_eq!(Restricts::of_key(key, layer), expected);
+        check("limits.time", Layer::Workspace, Restricts::All);
+        check("toolsets.python", Layer::Workspace, Restricts::Toolset("python"));
+        check("toolsets.later", Layer::Workspace, Restricts::Nothing);
+        check("toolsets", Layer::Workspace, Restricts::Builtins);
+        check("ceiling.memory", Layer::Workspace, Restricts::Nothing);
+        check("ceiling.memory", Layer::User, Restricts::All);
+        check("deny", Layer::User, Restricts::Network);
+        check("audit.size", Layer::User, Restricts::Nothing);
+        check("audit.required", Layer::User, Restricts::All);
+        check("later", Layer::User, Restricts::Nothing);
+    }
+}

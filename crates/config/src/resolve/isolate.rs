@@ -1,0 +1,252 @@
+//! Isolation of mistakes: which tools and topics are off for them, and what is said of each.
+//!
+//! A mistake spoils the smallest piece that is safe: a tool, a topic, a table. Where a value that
+//! restricts tools cannot be read, the tools that it may restrict are off. Mistakes in a
+//! workspace that is not trusted turn no tool off: what they spoil is left out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use kitbag_contract::{ByteSize, LEAST_SERVER_MEMORY, ToolName};
+use kitbag_policy::Access;
+
+use super::resolver::Resolver;
+use crate::config::{DIRECTORY, LocalTool, TOOLS, Tool, ToolSource, Topic};
+use crate::error::Found;
+use crate::file::{Layer, SourceFile};
+use crate::format::ConfigFile;
+use crate::limit_set::EffectiveLimits;
+use crate::origin::Sourced;
+use crate::piece::{Broken, Piece, Restricts, consequence};
+use crate::problem::Problem;
+use crate::sources::BuiltinTool;
+use crate::toolsets::Disabled;
+
+/// How many broken pieces are named one by one.
+const MOST: usize = 20;
+
+impl Resolver<'_> {
+    /// Turns tools off that are broken or that may be less restricted than they should be. One
+    /// that cannot be made out at all is listed all the same.
+    pub(super) fn isolate_tools(
+        &mut self,
+        configs: &[(&SourceFile, &ConfigFile)],
+        tools: &mut BTreeMap<ToolName, Tool>,
+        limits: &EffectiveLimits,
+        is_server: bool,
+    ) {
+        let (is_trusted, builtins) = (self.trust.is_trusted(), self.builtins);
+        let mut own_broken = Vec::new();
+        for found in self.report.found().iter().filter(|found| takes_effect(found, is_trusted)) {
+            let reason: Arc<str> = found.diagnostic.line().into();
+            if let Piece::Tool(name) = &found.scope.piece
+                && let Ok(name) = ToolName::new(name)
+                && !self.bytes_tools.contains(&name)
+            {
+                let tool = tools
+                    .entry(name.clone())
+                    .or_insert_with(|| stub(self.bases.root, name.clone(), found, limits));
+                if !matches!(tool.disabled, Some(Disabled::Broken { .. })) {
+                    tool.disabled = Some(Disabled::Broken { reason: Arc::clone(&reason) });
+                }
+                if found.scope.layer == Some(Layer::User) {
+                    own_broken.push((name, Arc::clone(&reason)));
+                }
+            }
+            let restricts = restricts(found);
+            for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
+                let described = Described::new(tool, builtins);
+                let is_restricted = |it: &Restricts<'_>| described.is_restricted(*it, is_server);
+                if restricts.iter().any(is_restricted) || described.is_named(found) {
+                    tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
+                }
+            }
+        }
+        // What the user's own file says of a tool holds for every name of it.
+        for (name, reason) in own_broken {
+            for alias in self.names_of_same(&name, configs, tools) {
+                if let Some(tool) = tools.get_mut(&alias).filter(|tool| tool.is_enabled()) {
+                    tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
+                }
+            }
+        }
+    }
+
+    /// Takes topics away that are broken, or all of them where their table cannot be read.
+    pub(super) fn isolate_topics(&mut self, topics: &mut BTreeMap<String, Topic>) {
+        if self.is_lost(Restricts::Topics) {
+            topics.clear();
+        }
+        for found in self.report.found() {
+            if let Piece::Topic(id) = &found.scope.piece {
+                topics.remove(id);
+            }
+        }
+    }
+
+    /// Lets a server take the least memory where what it may take cannot be read.
+    pub(super) fn isolate_memory(&mut self, memory: &mut Sourced<ByteSize>) {
+        if self.is_lost(Restricts::ServerMemory) {
+            *memory = Sourced::default(LEAST_SERVER_MEMORY);
+        }
+    }
+
+    /// Whether a restriction cannot be read.
+    fn is_lost(&mut self, restriction: Restricts<'_>) -> bool {
+        let is_trusted = self.trust.is_trusted();
+        let found = self.report.found().iter();
+        let mut found = found.filter(|found| takes_effect(found, is_trusted));
+        found.any(|found| restricts(found).contains(&restriction))
+    }
+
+    /// The pieces that are left out, with the mistakes in each and what these mean.
+    pub(super) fn broken(&mut self, tools: &BTreeMap<ToolName, Tool>) -> Vec<Broken> {
+        let is_trusted = self.trust.is_trusted();
+        let mut broken: Vec<Broken> = Vec::new();
+        let mut known = HashMap::new();
+        for found in self.report.found().iter().filter(|found| !found.is_consequence) {
+            let Some(layer) = found.scope.layer else { continue };
+            // Of a workspace that is not trusted one line for each file is enough.
+            let takes_effect = takes_effect(found, is_trusted);
+            let piece = takes_effect.then(|| found.scope.piece.clone());
+            let next = broken.len();
+            let index = *known.entry((found.path(), piece)).or_insert(next);
+            if let Some(broken) = broken.get_mut(index.min(MOST - 1)) {
+                broken.more += 1;
+                continue;
+            }
+            let line = found.diagnostic.line();
+            let off = tools.values().filter(|tool| {
+                matches!(&tool.disabled, Some(Disabled::Unrestricted { reason }) if **reason == *line)
+            });
+            let off: BTreeSet<_> = off.map(|tool| tool.name.as_str()).collect();
+            broken.push(Broken {
+                diagnostic: found.diagnostic.clone(),
+                more: 0,
+                is_own: layer == Layer::User,
+                consequence: consequence(&found.scope.piece, &off, takes_effect),
+            });
+        }
+        broken
+    }
+}
+
+/// Whether a mistake turns tools off.
+fn takes_effect(found: &Found, is_trusted: bool) -> bool {
+    match found.scope.layer {
+        None => false,
+        Some(Layer::User) => true,
+        Some(Layer::Workspace | Layer::Manifest) => is_trusted,
+    }
+}
+
+/// The restrictions that cannot be read for a mistake.
+fn restricts(found: &Found) -> Vec<Restricts<'_>> {
+    let layer = found.scope.layer.unwrap_or(Layer::User);
+    match &found.scope.piece {
+        // What is asked for can be read, and is not given.
+        Piece::Key(_)
+            if matches!(
+                found.diagnostic.problem,
+                Problem::AboveCeiling { .. }
+                    | Problem::AboveServerMemory { .. }
+                    | Problem::NotOwnFile { .. }
+            ) =>
+        {
+            Vec::new()
+        }
+        Piece::Key(key) => vec![Restricts::of_key(key, layer)],
+        Piece::File(None) => {
+            vec![Restricts::All, Restricts::Served, Restricts::ServerMemory, Restricts::Topics]
+        }
+        Piece::File(Some(words)) => {
+            let keys = Restricts::KEYS.into_iter().filter(|key| words.contains(*key));
+            let mut restricts: Vec<_> = keys.map(|key| Restricts::of_key(key, layer)).collect();
+            if words.contains("write") {
+                restricts.push(Restricts::Writing);
+            }
+            if restricts.contains(&Restricts::Served) && words.contains("memory") {
+                restricts.push(Restricts::ServerMemory);
+            }
+            // Its tables are those of the workspace's own tools.
+            if layer == Layer::Workspace || words.contains("wasm") || words.contains("script") {
+                restricts.push(Restricts::Code(Layer::Workspace));
+            }
+            restricts
+        }
+        Piece::Lock => vec![Restricts::Recorded(layer)],
+        Piece::Everything | Piece::Component | Piece::Tool(_) | Piece::Topic(_) => Vec::new(),
+    }
+}
+
+/// A tool, and the built-in that its name stands for.
+struct Described<'a> {
+    tool: &'a Tool,
+    builtin: Option<&'a BuiltinTool<'a>>,
+}
+
+impl<'a> Described<'a> {
+    fn new(tool: &'a Tool, builtins: &'a [BuiltinTool<'a>]) -> Self {
+        let builtin = match &tool.source.value {
+            ToolSource::Builtin { name } => builtins.iter().find(|it| it.name == name.value),
+            ToolSource::Local(_)
+            | ToolSource::Script(_)
+            | ToolSource::Bytes(_)
+            | ToolSource::Native => None,
+        };
+        Self { tool, builtin }
+    }
+
+    /// Whether a restriction that cannot be read may be one of this tool.
+    fn is_restricted(&self, restricts: Restricts<'_>, is_server: bool) -> bool {
+        let grants = &self.tool.grants.value;
+        let source = &self.tool.source.value;
+        match restricts {
+            Restricts::All => true,
+            Restricts::Files => {
+                let is_given = self.builtin.is_some_and(|it| !it.given_by_call.is_empty());
+                is_given || !grants.directories.is_empty()
+            }
+            Restricts::Network => !grants.http.grants.is_empty(),
+            Restricts::Writing => {
+                let writes = |it: &BuiltinTool<'_>| it.workspace == Some(Access::ReadWrite);
+                self.builtin.is_some_and(writes)
+            }
+            Restricts::Builtins => self.builtin.is_some(),
+            Restricts::Toolset(name) => self.builtin.is_some_and(|it| it.toolset == name),
+            Restricts::Served => is_server,
+            Restricts::Code(layer) => match source {
+                ToolSource::Local(local) => local.layer == layer,
+                ToolSource::Script(_) => layer == Layer::Workspace,
+                ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => false,
+            },
+            Restricts::Recorded(layer) => {
+                matches!(source, ToolSource::Local(local) if local.layer == layer)
+            }
+            Restricts::Nothing | Restricts::ServerMemory | Restricts::Topics => false,
+        }
+    }
+
+    /// Whether a piece that cannot be read names this tool.
+    fn is_named(&self, found: &Found) -> bool {
+        let words = match &found.scope.piece {
+            Piece::File(Some(words)) => Some(words),
+            _ => None,
+        };
+        let is_word = |name: &str| {
+            found.scope.names.iter().any(|named| named == name)
+                || words.is_some_and(|words| words.contains(name))
+        };
+        is_word(self.tool.name.as_str())
+            || self.builtin.is_some_and(|it| is_word(it.name) || is_word(it.toolset))
+    }
+}
+
+/// A tool of which nothing is known but its name.
+fn stub(root: &Path, name: ToolName, found: &Found, limits: &EffectiveLimits) -> Tool {
+    let wasm = root.join(DIRECTORY).join(TOOLS).join(format!("{name}.wasm"));
+    let local = ToolSource::Local(LocalTool::new(Sourced::default(wasm), None, None));
+    let source = Sourced { value: local, origin: found.diagnostic.origin.clone() };
+    Tool::of_caller(name, source, limits.clone())
+}
