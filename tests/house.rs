@@ -109,3 +109,22 @@ fn the_binary_lies_at_another_address_each_time() {
     let addresses: BTreeSet<_> = (0..3).map(|_| address()).collect();
     assert_eq!(addresses.len(), 3, "{addresses:?}");
 }
+
+#[test]
+fn printed_commands_go_through_the_quoter() {
+    // A command of a message in which a value stands as it is, such as "`kitbag run {name}`".
+    let mut found = Vec::new();
+    visit(&repository().join("crates"), &mut |path, text| {
+        let path = path.strip_prefix(repository()).unwrap();
+        let code = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+        let code = code.collect::<Vec<_>>().join(" ").replace("\\ ", "");
+        for (start, _) in code.match_indices(concat!("`", "kitbag ")) {
+            let rest = &code[start + 1..];
+            let command = &rest[..rest.find(['`', '"']).unwrap_or(rest.len())];
+            if command.contains('{') {
+                found.push(format!("{}: {command}", path.display()));
+            }
+        }
+    });
+    assert_eq!(found, [""; 0], "put these together with `shell::command`");
+}

@@ -24,6 +24,7 @@ mod faults;
 mod fuzzing;
 mod house;
 mod http_clients;
+mod importing;
 mod killed;
 mod library;
 mod local_tools;

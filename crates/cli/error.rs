@@ -7,8 +7,8 @@ use std::io;
 use kitbag::BuildError;
 use kitbag::audit::AuditError;
 use kitbag::config::{ConfigErrors, Disabled, Origin, Tool};
-use kitbag::contract::LimitKind;
 use kitbag::contract::text::{alternatives, printable};
+use kitbag::contract::{LimitKind, shell};
 use kitbag::host::{CallError, LoadError, StorageError};
 use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
@@ -16,6 +16,7 @@ use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
+use crate::commands::findings::Finding;
 use crate::exit::Exit;
 use crate::sys;
 
@@ -104,6 +105,9 @@ pub(crate) enum CliError {
         /// What helps.
         hint: String,
     },
+    /// A problem that `kitbag check` reports.
+    #[error("{}: {}", .0.about, .0.text)]
+    Faulty(Finding),
     /// A person has not agreed to what they were shown, or could not be asked.
     #[error("{0}")]
     NotAgreed(String),
@@ -133,6 +137,7 @@ impl CliError {
         match self {
             Self::Usage(_) | Self::Read { .. } => Exit::Usage,
             Self::Configuration(_) => Exit::Configuration,
+            Self::Faulty(finding) => finding.exit,
             Self::Question(_) | Self::NotTrusted(_) | Self::NotAgreed(_) => Exit::Question,
             Self::Trust(TrustQuestionError::Nothing { .. }) => Exit::Usage,
             Self::Trust(_) => Exit::Denied,
@@ -170,7 +175,8 @@ impl CliError {
             Self::Question(question) => {
                 let expectation = question.answer_type.expectation();
                 let who = if question.is_consent { "a person consents" } else { "answer" };
-                let mut hint = format!("{who} with `--answer {}=…`: {expectation}", question.id);
+                let id = shell::quoted(&question.id);
+                let mut hint = format!("{who} with `--answer {id}=…`: {expectation}");
                 if let Some(default) = &question.default {
                     let _ = write!(hint, " (suggested: {default})");
                 }
@@ -193,7 +199,8 @@ impl CliError {
                 ))
             }
             Self::Toolbox(ToolboxError::Arguments { tool, .. }) => {
-                Some(format!("`kitbag describe {tool}` shows the arguments it takes"))
+                let command = shell::command(["kitbag", "describe", tool]);
+                Some(format!("`{command}` shows the arguments it takes"))
             }
             Self::Toolbox(_) if self.is_missing_file() => {
                 Some("build the tool, or correct `wasm` in the configuration".into())

@@ -34,6 +34,7 @@
 mod asks;
 mod builtins;
 mod places;
+mod proposal;
 mod secret_sources;
 mod trust_question;
 
@@ -45,8 +46,8 @@ use std::sync::Arc;
 
 use kitbag_audit::{AuditLog, AuditSize, Auditor, Syncing, Writing};
 use kitbag_config::{
-    AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, ScriptFile,
-    Sourced, Sources, TrustSource,
+    AuditSync, BuiltinTool, CallGrants, ComponentTool, LimitFlags, Network, Origin, Proposal,
+    ScriptFile, Sourced, Sources, TrustSource,
 };
 use kitbag_contract::{ByteSize, ToolName};
 use kitbag_host::{DiskCache, Host, HostOptions, ServerMemory};
@@ -101,6 +102,8 @@ pub struct Builder {
     protected: Vec<PathBuf>,
     private: Vec<PathBuf>,
     call_grants: Option<CallGrants>,
+    proposal: Option<Proposal>,
+    instead: Option<(ToolName, Arc<[u8]>)>,
     trust: TrustSource,
     limits: LimitFlags,
     is_single_call: bool,
@@ -560,10 +563,15 @@ impl Builder {
     }
 
     /// Adds the tools of the program, and returns what is wrong with them.
-    fn with_tools(mut self, config: Config) -> (Kitbag, Vec<BuildError>) {
+    fn with_tools(mut self, mut config: Config) -> (Kitbag, Vec<BuildError>) {
         let mut errors = Vec::new();
         let tools = std::mem::take(&mut self.tools);
-        let components = std::mem::take(&mut self.bytes_tools);
+        let mut components = std::mem::take(&mut self.bytes_tools);
+        if let Some((name, bytes)) = self.instead.take()
+            && proposal::replace_component(&mut config, &name)
+        {
+            components.push((name.to_string(), bytes));
+        }
         let mut kitbag = self.with_config(config);
         for (name, bytes) in components {
             errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
@@ -589,6 +597,7 @@ impl Builder {
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             state: self.places.state.clone(),
             trust: self.trust.clone(),
+            proposal: self.proposal.clone(),
             home: self.places.home.clone(),
             environment: self.places.environment.clone(),
             variables: Some(&self.places.variables),

@@ -2,25 +2,26 @@
 
 pub(crate) mod asked;
 pub(crate) mod place;
+mod requests;
 pub(crate) mod shown;
 pub(crate) mod source;
 pub(crate) mod table;
+pub(crate) mod trial;
 pub(crate) mod trusted;
 
-use std::fs;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
 use kitbag::config::{Layer, LockedTool, ToolSource};
-use kitbag::contract::ToolName;
+use kitbag::contract::{ToolName, shell};
 use kitbag::host::Described;
 use kitbag::toolbox::DescribedParts;
 use serde_json::json;
 
 use self::asked::{Asked, Bounds};
 use self::place::Place;
-use self::source::Source;
+use self::source::{OtherProgram, Source};
 use self::table::ToolTable;
 use self::trusted::TrustBefore;
 use crate::commands::{Global, built, limits_now};
@@ -34,18 +35,22 @@ Examples:
   kitbag add ~/Downloads/weather.wasm
   kitbag add ~/Downloads/weather --user
   kitbag add weather.wasm --yes --grant wishes
+  kitbag add --from jp .jp/config.toml --tool word_stats
 
-In a directory, and beside a component, a manifest is read, too: one of kitbag's own, skill.toml,
-manifest.yaml, NAME.capabilities.json or policy.yaml. What it asks for is shown and grants nothing
-by itself.")]
+A manifest in the directory or beside the component is read as well: one of kitbag's own,
+skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. Its requested
+grants are shown; they grant nothing.")]
 pub(crate) struct Args {
-    /// The component, or a directory that holds it
+    /// The component, a directory that holds it, or with --from a configuration
     #[arg(value_name = "FILE.wasm | DIR")]
     path: PathBuf,
+    /// Take a tool over from a configuration of another program
+    #[arg(long, value_name = "PROGRAM")]
+    from: Option<OtherProgram>,
     /// Call the tool by this name [default: what it calls itself, else the name of its file]
     #[arg(long, value_name = "NAME")]
     name: Option<ToolName>,
-    /// Choose this tool, where a component has several
+    /// Choose this tool if a component or a configuration has several
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Add it for all workspaces, beside your own config.toml
@@ -74,7 +79,7 @@ impl Args {
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let home = Global::home();
-        let source = Source::read(&self.path, home.as_deref())?;
+        let source = Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?;
         let layer = if self.user { Layer::User } else { Layer::Workspace };
         let place = Place::new(layer, config)?;
         let limits = limits_now(&global)?;
@@ -87,10 +92,22 @@ impl Args {
         check_known_inside(&described, &name)?;
         let is_unfinished = check_free(config, &place, &name, &source)?;
         let bounds = Bounds { config, layer, home: home.as_deref() };
-        let asked = Asked::of(&source, &described, &name, &bounds);
+        let mut asked = Asked::of(&source, &described, &name, &bounds);
+        let text = place.config_text()?;
+        let table = |asked: &Asked, is_wished| ToolTable {
+            name: name.to_string(),
+            origin: source.origin.clone(),
+            wasm: place.written(&place.component(name.as_str())),
+            keys: asked.keys.clone(),
+            grants: asked.written(is_wished),
+        };
+        asked.without_invalid(|asked| {
+            let text = place.with_table(&table(asked, true), &text, is_unfinished)?;
+            trial::read(trial::with_config(&global, layer, text))
+        })?;
         let addition = Addition {
             parts: source.parts(&described, &name),
-            name,
+            name: name.clone(),
             source: &source,
             described: &described,
             asked: &asked,
@@ -105,7 +122,7 @@ impl Args {
             return Ok(error.exit());
         }
         let is_wished = self.agreed(&addition, global.json)?;
-        addition.write(is_wished, &global)?;
+        addition.write(&table(&asked, is_wished), &global)?;
         addition.report(is_wished, global.json)?;
         Ok(Exit::Done)
     }
@@ -120,6 +137,8 @@ impl Args {
                 let name = ToolName::new(own.as_str());
                 name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
             }
+            // It has chosen one of a configuration.
+            Some(_) if self.from.is_some() && names.len() <= 1 => Ok(None),
             Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
                 "the component has no tool `{own}`; its tools are {}",
                 all()
@@ -233,10 +252,11 @@ fn check_free(
                 }
                 Some(recorded) => {
                     return Err(CliError::Usage(format!(
-                        "the name `{name}` is taken by `{}` ({}); replace it with `kitbag update {name} \
-                         FILE`, or give this one another name with `--name`",
+                        "the name `{name}` is taken by `{}` ({}); replace it with `{} FILE`, or give \
+                         this one another name with `--name`",
                         place.shown(path),
-                        recorded.place
+                        recorded.place,
+                        shell::command(["kitbag", "update", name.as_str()])
                     )));
                 }
                 None => format!("`{}`", place.shown(path)),
@@ -274,47 +294,29 @@ impl Addition<'_> {
         recorded(self.source, self.parts.clone())
     }
 
-    /// Writes what is recorded, the table, and at last the component: before that is there,
-    /// nothing of the name runs.
-    fn write(&self, is_wished: bool, global: &Global) -> Result<(), CliError> {
+    /// Checks everything, and writes the record, the table, and at last the component: before
+    /// that is there, nothing of the name runs.
+    fn write(&self, table: &ToolTable, global: &Global) -> Result<(), CliError> {
         let mut locked = self.place.lock()?;
         let trusted = TrustBefore::now(global)?;
         let path = self.place.component(self.name.as_str());
         if path.symlink_metadata().is_ok() {
             return Err(taken(&self.name, &format!("`{}`", self.place.shown(&path))));
         }
-        let table = ToolTable {
-            name: self.name.to_string(),
-            origin: self.source.origin.clone(),
-            wasm: self.place.written(&path),
-            keys: self.asked.keys.clone(),
-            grants: self.asked.written(is_wished),
-        };
-        let config = self.place.config.display();
-        let text = table.add_to(locked.config_text()?, self.is_unfinished).map_err(|error| {
-            CliError::Usage(format!(
-                "`{config}` is left as it is: {error}; write the table of the tool yourself, or make \
-                 room for it"
-            ))
+        let text = self.place.with_table(table, locked.config_text()?, self.is_unfinished)?;
+        let builder = || trial::with_config(global, self.place.layer, text.clone());
+        let bytes = &self.source.component.bytes;
+        let checked = trial::read(builder())
+            .and_then(|()| trial::check_component(builder(), &self.name, bytes, global.json));
+        checked.map_err(|error| {
+            let hint = "nothing was added: `kitbag check` would report this".to_owned();
+            CliError::Hinted { error: Box::new(error), hint }
         })?;
-        let staged = locked.stage(&path, &self.source.component.bytes)?;
+        let staged = locked.stage(&path, bytes)?;
         let before = (locked.recorded.clone(), locked.config_text()?.to_owned());
         locked.recorded.tools.insert(self.name.clone(), self.record());
         let written = locked.write_lock().and_then(|()| locked.write_config(&text));
-        let written = written.and_then(|()| locked.put(staged, &path, true));
-        let is_put = written.is_ok();
-        let checked = written.and_then(|()| match global.builder().single_call().build() {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let hint = "nothing was added: the configuration with it would be wrong".to_owned();
-                Err(CliError::Hinted { error: Box::new(error.into()), hint })
-            }
-        });
-        if let Err(error) = checked {
-            if is_put {
-                let failed = |source| CliError::Save { path: path.display().to_string(), source };
-                fs::remove_file(&path).map_err(failed)?;
-            }
+        if let Err(error) = written.and_then(|()| locked.put(staged, &path, true)) {
             locked.recorded = before.0;
             locked.write_config(&before.1)?;
             locked.write_lock()?;
@@ -358,10 +360,12 @@ impl Addition<'_> {
         }
         let granted = if is_wished { "what it would like" } else { "nothing" };
         output::data(&format!(
-            "Added {name} as {}, and granted it {granted} in {}.\nCall it with `kitbag run {name}`; \
-             `kitbag describe {name}` shows its arguments.",
+            "Added {name} as {}, and granted it {granted} in {}.\nCall it with `{}`; `{}` shows its \
+             arguments.",
             place.shown(&path),
             place.shown(&place.config),
+            shell::command(["kitbag", "run", name.as_str()]),
+            shell::command(["kitbag", "describe", name.as_str()]),
         ))
     }
 }
@@ -377,6 +381,7 @@ pub(crate) fn recorded(source: &Source, parts: DescribedParts) -> LockedTool {
         schema,
         wishes,
         imports: source.imports(),
+        manifest: source.manifest.as_ref().map(requests::recorded),
     }
 }
 

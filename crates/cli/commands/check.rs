@@ -1,36 +1,20 @@
 //! `kitbag check`.
 
 use kitbag::config::Diagnostic;
-use kitbag::contract::ToolName;
 use kitbag::contract::text::printable;
 use kitbag::host::Host;
 use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
 use serde_json::json;
 
+use crate::commands::findings::{Finding, Findings};
 use crate::commands::{Global, warn};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::listener::Screen;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag check && echo all is well")]
 pub(crate) struct Args {}
-
-/// Something that is wrong.
-struct Problem {
-    /// What it is about: a tool, a topic, or the configuration.
-    about: String,
-    text: String,
-    exit: Exit,
-}
-
-impl Problem {
-    fn of_tool(name: &ToolName, error: ToolboxError) -> Self {
-        let error = CliError::from(error);
-        Self { about: format!("tool `{name}`"), text: error.to_string(), exit: error.exit() }
-    }
-}
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
@@ -43,7 +27,7 @@ impl Args {
                 }
                 BuildError::Tool(error) => vec![error.to_string()],
             };
-            problems.extend(texts.into_iter().map(|text| Problem {
+            problems.extend(texts.into_iter().map(|text| Finding {
                 about: "configuration".into(),
                 text,
                 exit: Exit::Configuration,
@@ -57,7 +41,7 @@ impl Args {
             let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
             warnings.extend(unsure.map(ToString::to_string));
             warnings.extend(config.workspace_trust.notice().map(ToString::to_string));
-            problems.extend(toolbox.config().ignored.iter().map(|ignored| Problem {
+            problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
                 about: "configuration".into(),
                 text: ignored.to_string(),
                 exit: Exit::Configuration,
@@ -65,45 +49,17 @@ impl Args {
             let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
             for name in &names {
                 tools += 1;
-                let load = |events| toolbox.with_events(events).load(name.as_str());
-                match Screen::during(global.json, load) {
-                    Ok(component) => {
-                        warn(component.cache_problems());
-                        if let Some(problem) = component.described().problem() {
-                            problems.push(Problem {
-                                about: format!("tool `{name}`"),
-                                text: format!("its description cannot be used: {problem}"),
-                                exit: Exit::Trap,
-                            });
-                        }
-                    }
-                    Err(error) => {
-                        problems.push(Problem::of_tool(name, error));
-                        continue;
-                    }
-                }
-                let checked = toolbox.tool(name.as_str()).and_then(|tool| {
-                    if let Some(reason) = tool.refused {
-                        let tool = name.to_string();
-                        return Err(ToolboxError::NotAsRecorded { tool, reason });
-                    }
-                    if tool.unavailable(toolbox.config()).is_some() {
-                        warnings.push(format!(
-                            "the tool `{name}` is unavailable until it is granted what it asks for"
-                        ));
-                    }
-                    warnings.extend(tool.grant_warnings());
-                    warnings.extend(tool.missing_grants(toolbox.config()));
-                    tool.check_schemas()
-                });
-                problems.extend(checked.err().map(|error| Problem::of_tool(name, error)));
+                let findings = Findings::of_tool(toolbox, name, global.json);
+                warn(&findings.cache_problems);
+                problems.extend(findings.problems);
+                warnings.extend(findings.warnings);
             }
             warnings.extend(unmatched_subjects(toolbox)?.iter().map(ToString::to_string));
             for topic in toolbox.topics() {
                 topics += 1;
                 if let Err(error) = topic {
                     let text = error.message;
-                    problems.push(Problem {
+                    problems.push(Finding {
                         about: "topic".into(),
                         text,
                         exit: Exit::Configuration,
@@ -129,7 +85,7 @@ fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
 }
 
 fn report(
-    problems: &[Problem],
+    problems: &[Finding],
     warnings: &[String],
     tools: usize,
     topics: usize,
@@ -137,7 +93,7 @@ fn report(
 ) -> Result<(), CliError> {
     if as_json {
         let problem =
-            |problem: &Problem| json!({ "about": problem.about, "problem": problem.text });
+            |problem: &Finding| json!({ "about": problem.about, "problem": problem.text });
         return output::json(&json!({
             "tools": tools,
             "topics": topics,

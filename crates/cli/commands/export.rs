@@ -1,6 +1,7 @@
 //! `kitbag export`.
 
 use clap::ValueEnum;
+use kitbag::contract::shell;
 use kitbag::contract::text::printable;
 use kitbag::toolbox::definitions::Format;
 
@@ -67,10 +68,11 @@ impl Args {
             output::note(&format!("warning: {}", printable(&loss.to_string())));
         }
         if !counted.is_empty() {
-            let (number, tool) = (counted.len(), &counted[0].tool);
+            let number = counted.len();
+            let command = shell::command(["kitbag", "export", counted[0].tool.as_str()]);
             output::note(&format!(
-                "the schemas of built-in tools say {number} things in another way here; `kitbag \
-                 export {tool} …` shows those of a tool"
+                "the schemas of built-in tools say {number} things in another way here; `{command} …` \
+                 shows those of a tool"
             ));
         }
         Ok(Exit::Done)

@@ -6,6 +6,7 @@ mod merge;
 use std::path::{Path, PathBuf};
 
 use kitbag::config::Origin;
+use kitbag::contract::shell;
 use kitbag::contract::text::{printable, shown};
 use serde_json::{Map, Value, json};
 
@@ -111,11 +112,11 @@ impl Args {
             let words: Vec<_> = match connection {
                 Connection::Program { command, arguments } => {
                     let words = ["stdio", name, "--", command].into_iter();
-                    words.chain(arguments.iter().map(String::as_str)).map(quoted).collect()
+                    words.chain(arguments.iter().map(String::as_str)).map(shell::quoted).collect()
                 }
                 Connection::Http { url, token_variable } => {
                     let header = format!("Authorization: Bearer ${{{token_variable}}}");
-                    ["http", name, url, "--header", &header].map(quoted).into()
+                    ["http", name, url, "--header", &header].map(shell::quoted).into()
                 }
             };
             note.push_str(", or: claude mcp add --transport ");
@@ -236,29 +237,9 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&b);
-    match word.bytes().all(is_plain) && !word.is_empty() {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_read_something_else() {
-        let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
-        check("/usr/bin/kitbag", "/usr/bin/kitbag");
-        check("--workspace", "--workspace");
-        check("", "''");
-        check("my notes", "'my notes'");
-        check("it's $HOME", r"'it'\''s $HOME'");
-        check("~/x", "'~/x'");
-    }
 
     #[test]
     fn a_url_has_a_host_and_gets_the_path_of_the_server() {

@@ -10,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod describe;
 pub(crate) mod eject;
 pub(crate) mod export;
+pub(crate) mod findings;
 pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod man;
@@ -298,6 +299,13 @@ impl Global {
     /// The home directory, where it is known.
     pub(crate) fn home() -> Option<PathBuf> {
         Places::from_environment(std::env::vars_os()).home
+    }
+
+    /// The user's own configuration, whether it exists or not.
+    fn own_file() -> Option<PathBuf> {
+        let places = Places::from_environment(std::env::vars_os());
+        let usual = places.config_dir.map(|directory| directory.join("config.toml"));
+        places.user_file.or(usual)
     }
 
     /// Reads the configuration.

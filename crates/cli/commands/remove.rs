@@ -1,16 +1,21 @@
 //! `kitbag remove`.
+//!
+//! It works on the text of the files, so that it also removes a tool whose entry is invalid, from a
+//! configuration with mistakes in other places.
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
-use kitbag::config::{Layer, ToolSource};
-use kitbag::contract::ToolName;
+use kitbag::Config;
+use kitbag::config::Layer;
+use kitbag::contract::{ToolName, shell};
 use serde_json::json;
 
-use crate::commands::add::place::Place;
+use crate::commands::Global;
+use crate::commands::add::place::{LockedPlace, Place};
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{is_in, table};
-use crate::commands::{Global, built};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -24,30 +29,12 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        // What was recorded, also where it does not count: nothing is called.
-        let kitbag = built(global.builder().ask_trust())?;
-        let config = kitbag.toolbox().config();
         let name = &self.tool;
-        let not_added = || {
-            CliError::Usage(format!(
-                "`{name}` was not added with `kitbag add`; `kitbag list` shows where it comes from"
-            ))
-        };
-        let Some(tool) = config.tools.get(name.as_str()) else {
-            let known = config.tools.keys().map(ToolName::as_str);
-            let near = kitbag::contract::text::nearest(name.as_str(), known);
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(CliError::Usage(format!("there is no tool `{name}`{near}")));
-        };
-        let ToolSource::Local(local) = &tool.source.value else { return Err(not_added()) };
-        if local.recorded.is_none() {
-            return Err(not_added());
-        }
-        let place = Place::new(local.layer, config)?;
-        let path = local.wasm.value.clone();
+        let place = self.place(&global)?;
+        let mut locked = place.lock_leniently()?;
+        let path = component(&place, &locked, name);
         // The component first: without it nothing of the name runs.
-        let mut locked = place.lock()?;
-        let trusted = TrustBefore::now(&global)?;
+        let trusted = TrustBefore::now_leniently(&global);
         let is_own = is_in(&place.tools, &path);
         if is_own {
             let failed = |source| CliError::Save { path: path.display().to_string(), source };
@@ -56,17 +43,35 @@ impl Args {
                 _ => {}
             }
         }
-        let left = table::without(locked.config_text()?, name.as_str());
+        let left = locked.config_text().and_then(|text| {
+            table::without(text, name.as_str()).map_err(|error| CliError::Usage(error.to_string()))
+        });
         let left = left.map_err(|error| {
-            CliError::Usage(format!("`{}` is left as it is: {error}", place.config.display()))
+            let command = shell::command(["kitbag", "remove", name.as_str()]);
+            let hint = match is_own {
+                true => format!(
+                    "the component is removed, so the tool does not run; repair `{}`, then `{command}` \
+                     removes the rest",
+                    place.shown(&place.config)
+                ),
+                false => format!("repair `{}`, then `{command}`", place.shown(&place.config)),
+            };
+            CliError::Hinted { error: Box::new(error), hint }
         })?;
         if let Some(text) = &left {
             locked.write_config(text)?;
         }
-        locked.recorded.tools.remove(name);
-        locked.write_lock()?;
-        // Without trust in the workspace there is none that could go on.
-        if place.layer == Layer::Workspace && !matches!(trusted, TrustBefore::None) {
+        let is_recorded_still = locked.forget(name)?;
+        if is_recorded_still {
+            output::note(&format!(
+                "`{}` cannot be read and is left as it is; remove `[tools.{name}]` in it yourself",
+                place.shown(&place.lock)
+            ));
+        }
+        // Trust that was not given cannot be kept.
+        if place.layer == Layer::Workspace
+            && let Some(trusted) = trusted.filter(|trusted| !matches!(trusted, TrustBefore::None))
+        {
             let component = is_own.then_some((&*path, None));
             trusted.extend(&global, name, &locked.changed(component))?;
         }
@@ -84,4 +89,57 @@ impl Args {
         ))?;
         Ok(Exit::Done)
     }
+
+    /// The files that hold the tool: those of the workspace, else the user's own.
+    fn place(&self, global: &Global) -> Result<Place, CliError> {
+        let name = &self.tool;
+        // Also a configuration that is not trusted: nothing is called.
+        let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
+        let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());
+        let root = match config {
+            Some(config) => config.root.value.clone(),
+            None => global.builder().find_workspace()?,
+        };
+        let own_file = config.and_then(|config| config.own_file.clone()).or_else(Global::own_file);
+        for layer in [Layer::Workspace, Layer::User] {
+            if let Some(config) = config
+                && layer == Layer::Workspace
+                && config.ignored.is_some()
+            {
+                continue;
+            }
+            let Ok(place) = Place::at(layer, root.clone(), own_file.clone()) else { continue };
+            if place.has_added(name)? {
+                // Links are refused only where something would be written.
+                place.check()?;
+                return Ok(place);
+            }
+        }
+        Err(CliError::Usage(not_added(name, config)))
+    }
+}
+
+/// What is said of a name that no lock file has.
+fn not_added(name: &ToolName, config: Option<&Config>) -> String {
+    let tools = config.map(|config| &config.tools);
+    match tools.and_then(|tools| tools.get(name)) {
+        Some(_) => format!(
+            "`{name}` was not added with `kitbag add`; `kitbag list` shows where it comes from"
+        ),
+        None => {
+            let known = tools.into_iter().flatten().map(|(known, _)| known.as_str());
+            let near = kitbag::contract::text::nearest(name.as_str(), known);
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            format!("there is no tool `{name}`{near}")
+        }
+    }
+}
+
+/// The component of a tool: as its table says, else where `kitbag add` puts it.
+fn component(place: &Place, locked: &LockedPlace<'_>, name: &ToolName) -> PathBuf {
+    let text = locked.config_text().unwrap_or_default();
+    let written = table::wasm(text, name.as_str());
+    written
+        .and_then(|written| place.absolute(&written))
+        .unwrap_or_else(|| place.component(name.as_str()))
 }

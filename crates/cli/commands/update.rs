@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use kitbag::config::{Layer, LockedTool, ToolSource};
+use kitbag::config::{Layer, LockedManifest, LockedTool, ToolSource};
 use kitbag::contract::text::shown as escaped;
-use kitbag::contract::{Description, ToolName};
+use kitbag::contract::{Description, ToolName, shell};
 use kitbag::host::{Described, read_component};
 use serde_json::json;
 
 use crate::commands::add::place::Place;
 use crate::commands::add::shown::beginning;
-use crate::commands::add::source::Source;
+use crate::commands::add::source::{OtherProgram, Source};
+use crate::commands::add::trial;
 use crate::commands::add::trusted::TrustBefore;
 use crate::commands::add::{ask, is_in, recorded};
 use crate::commands::{Global, built, limits_now};
@@ -26,13 +27,16 @@ Examples:
   kitbag update weather
   kitbag update weather ~/Downloads/weather-1.3.wasm
 
-It changes no grants: what a tool would like besides is shown, and yours to write.")]
+It changes no grants: newly requested grants are shown, and are yours to write.")]
 pub(crate) struct Args {
     /// The tool's name, which `kitbag list` shows
     tool: ToolName,
     /// Take this component, or that of this directory, in place of the one that is there
     #[arg(value_name = "FILE.wasm | DIR")]
     path: Option<PathBuf>,
+    /// Take the tool over from a configuration of another program
+    #[arg(long, value_name = "PROGRAM", requires = "path")]
+    from: Option<OtherProgram>,
     /// Record the difference without asking
     #[arg(long)]
     yes: bool,
@@ -60,22 +64,25 @@ impl Args {
         if self.path.is_some() && !is_in(&place.tools, path) {
             return Err(CliError::Usage(format!(
                 "the component of `{name}` is `{}`, which `kitbag add` has not put there; replace it \
-                 yourself, and then call `kitbag update {name}`",
-                place.shown(path)
+                 yourself, and then call `{}`",
+                place.shown(path),
+                shell::command(["kitbag", "update", name.as_str()])
             )));
         }
         let home = Global::home();
-        let mut source = Source::read(self.path.as_deref().unwrap_or(path), home.as_deref())?;
+        let source = match &self.path {
+            Some(path) => Source::read(path, home.as_deref(), self.from, Some(name.as_str()))?,
+            None => Source::in_place(path, home.as_deref())?,
+        };
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
-        if self.path.is_none() {
-            // Where it came from has not changed with it.
-            if let Some(origin) = old.and_then(|old| old.origin.clone()) {
-                source.origin = origin;
-            }
+        let mut new = recorded(&source, source.parts(&described, name));
+        if self.path.is_none()
+            && let Some(old) = old
+        {
+            keep_source(&mut new, old);
         }
-        let new = recorded(&source, source.parts(&described, name));
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
         let difference = Difference::new(old, &new);
         let is_there = || {
@@ -97,7 +104,8 @@ impl Args {
             if global.json || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
                 let error = CliError::NotAgreed(format!(
                     "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
-                     difference, and record it with `kitbag update {name} --yes`"
+                     difference, and record it with `{}`",
+                    shell::command(["kitbag", "update", name.as_str(), "--yes"])
                 ));
                 if global.json {
                     let changed = difference.keys();
@@ -120,6 +128,13 @@ impl Args {
                 "another command has recorded something of `{name}` meanwhile; try again"
             )));
         }
+        let text = place.config_text()?;
+        let builder = trial::with_config(&global, place.layer, text);
+        let checked = trial::check_component(builder, name, &source.component.bytes, global.json);
+        checked.map_err(|error| {
+            let hint = "nothing was recorded: `kitbag check` would report this".to_owned();
+            CliError::Hinted { error: Box::new(error), hint }
+        })?;
         let staged = match self.path {
             Some(_) => Some(locked.stage(path, &source.component.bytes)?),
             None => None,
@@ -174,6 +189,7 @@ impl<'a> Difference<'a> {
             ("schema", old.schema != new.schema),
             ("wishes", old.wishes != new.wishes),
             ("imports", old.imports != new.imports),
+            ("manifest", old.manifest != new.manifest),
         ];
         changes.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
     }
@@ -192,6 +208,7 @@ impl<'a> Difference<'a> {
             let _ = writeln!(text, "{name}: nothing was recorded of it; its digest is {digest}");
             text.push_str(&lines("wishes", &[], &new.wishes));
             text.push_str(&lines("imports", &[], &new.imports));
+            text.push_str(&manifests(None, new.manifest.as_ref()));
             return text;
         };
         let _ = writeln!(text, "{name}, from {}", escaped(new.origin.as_deref().unwrap_or("-")));
@@ -230,8 +247,48 @@ impl<'a> Difference<'a> {
         }
         text.push_str(&lines("Wishes", &old.wishes, &new.wishes));
         text.push_str(&imports(&old.imports, &new.imports));
+        text.push_str(&manifests(old.manifest.as_ref(), new.manifest.as_ref()));
         text
     }
+}
+
+/// Takes over the origin, the manifest and the version that a manifest gave, none of which can be
+/// told from a component in place.
+fn keep_source(new: &mut LockedTool, old: &LockedTool) {
+    if old.origin.is_some() {
+        new.origin.clone_from(&old.origin);
+    }
+    new.manifest.clone_from(&old.manifest);
+    let by_manifest = old.manifest.as_ref().is_some_and(|manifest| manifest.version.is_some());
+    if by_manifest || new.version.is_none() || new.component == old.component {
+        new.version.clone_from(&old.version);
+    }
+}
+
+/// The difference of two manifests: their files, authors, requested grants and settings.
+fn manifests(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> String {
+    if old == new {
+        return String::new();
+    }
+    let file = |manifest: Option<&LockedManifest>| match manifest {
+        Some(manifest) => {
+            format!("{} {}", escaped(&manifest.file), beginning(&manifest.digest))
+        }
+        None => "none".to_owned(),
+    };
+    let mut text = format!("Manifest: {} → {}\n", file(old), file(new));
+    let author = |manifest: Option<&LockedManifest>| {
+        let author = manifest.and_then(|manifest| manifest.author.clone());
+        author.unwrap_or_else(|| "-".to_owned())
+    };
+    if author(old) != author(new) {
+        let _ = writeln!(text, "Author: {} → {}", escaped(&author(old)), escaped(&author(new)));
+    }
+    let requests = |manifest: Option<&LockedManifest>| {
+        manifest.map(|manifest| manifest.requests.clone()).unwrap_or_default()
+    };
+    text.push_str(&lines("Requested by the manifest", &requests(old), &requests(new)));
+    text
 }
 
 fn description(description: &Description, name: &str) -> String {

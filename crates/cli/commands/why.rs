@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use kitbag::config::{Config, Disabled, GrantPlace, PathRefusal, Problem, Sourced, Tool};
-use kitbag::contract::ByteSize;
 use kitbag::contract::text::{printable, shown};
+use kitbag::contract::{ByteSize, shell};
 use kitbag::policy::http::Host;
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
@@ -234,8 +234,8 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                         && !config.secrets.contains_key(name)
                     {
                         text.push_str(&format!(
-                            "\n  there is no such secret yet: kitbag secret set {name} --to \
-                             'https://HOST/**'"
+                            "\n  there is no such secret yet: {} --to 'https://HOST/**'",
+                            shell::command(["kitbag", "secret", "set", name.as_str()])
                         ));
                     }
                     let lines = advice.lines.iter().map(|line| (&*line.missing.entry, &line.place));

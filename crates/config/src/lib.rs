@@ -77,10 +77,10 @@ mod written;
 
 pub use config::{
     Audit, AuditSync, BytesTool, Config, FileAdvice, GrantAdvice, GrantLine, GrantPlace,
-    IgnoredWorkspace, LeakAllowance, LocalTool, LockedTool, Network, Output, Parameter,
-    ParameterType, Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret,
-    SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource, Topic,
-    Trust,
+    IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool, Network, Output,
+    Parameter, ParameterType, Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool,
+    Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource,
+    Topic, Trust,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
@@ -89,13 +89,14 @@ pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
 pub use lock::Lock;
 pub use origin::{Origin, Sourced};
+pub use path::settled;
 pub use path_refusal::PathRefusal;
 pub use piece::Broken;
 pub use problem::Problem;
 pub use rows::Row;
 pub use schema::{json_schema, json_schema_text};
 pub use sources::{
-    BuiltinTool, CallGrants, ComponentTool, PYTHON, ScriptFile, Sources, TRUST_VARIABLE,
+    BuiltinTool, CallGrants, ComponentTool, PYTHON, Proposal, ScriptFile, Sources, TRUST_VARIABLE,
     TrustSource, VARIABLES, Variables,
 };
 pub use toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};

@@ -12,7 +12,7 @@ use kitbag_contract::ToolName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::{DIRECTORY, LOCK, LockedTool, Recorded};
+use crate::config::{DIRECTORY, LOCK, LockedManifest, LockedTool, Recorded};
 use crate::error::{ConfigErrors, Report};
 use crate::file::{Layer, SourceFile};
 use crate::invalid_keys::InvalidKeys;
@@ -24,8 +24,11 @@ use crate::problem::Problem;
 use crate::schema::schema_of;
 use crate::written::{Span, Table, Written};
 
-/// The version of the form that this build reads and writes.
-const VERSION: u64 = 1;
+/// The version of the form that this build writes.
+const VERSION: u64 = 2;
+
+/// The oldest version that it reads: without manifests.
+const OLDEST: u64 = 1;
 
 /// What stands at the start of the file.
 const HEADER: &str = "\
@@ -73,6 +76,25 @@ struct LockedToolConfig {
     wishes: Option<Written<Vec<Written<String>>>>,
     /// What it imports.
     imports: Option<Written<Vec<Written<String>>>>,
+    /// The manifest that it was added with.
+    manifest: Option<LockedManifestConfig>,
+}
+
+/// The record of a manifest.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Manifest")]
+struct LockedManifestConfig {
+    /// The name of its file.
+    file: Written<String>,
+    /// The BLAKE3 digest of its content.
+    digest: Written<String>,
+    /// The version that it gives the tool.
+    version: Option<Written<String>>,
+    /// The author that it names.
+    author: Option<Written<String>>,
+    /// Its requested grants and its settings.
+    requests: Option<Written<Vec<Written<String>>>>,
 }
 
 impl Lock {
@@ -114,7 +136,7 @@ impl Lock {
             report.span(file, Span::default(), Problem::MissingKey { key, table }, None);
             return None;
         };
-        if version.value.get() != VERSION {
+        if !(OLDEST..=VERSION).contains(&version.value.get()) {
             let problem = Problem::LockVersion { found: version.value.get(), known: VERSION };
             report.at(version.at(file), problem);
             return None;
@@ -132,17 +154,34 @@ impl Lock {
                     None
                 }
             };
-            let LockedToolConfig { version, origin, component, description, schema, .. } =
-                part.at.value;
+            let LockedToolConfig {
+                version,
+                origin,
+                component,
+                description,
+                schema,
+                wishes,
+                imports,
+                manifest,
+            } = part.at.value;
             let place = component.at(file).origin();
             let component = digest(component);
             let description = description.as_ref().and_then(&mut digest);
-            let schema = schema.as_ref().and_then(digest);
+            let schema = schema.as_ref().and_then(&mut digest);
             let text = |written: &Option<Written<String>>| Some(written.as_ref()?.value.clone());
             let list = |written: &Option<Written<Vec<Written<String>>>>| {
                 let texts = written.iter().flat_map(|list| &list.value);
                 texts.map(|text| text.value.clone()).collect()
             };
+            let manifest = manifest.as_ref().and_then(|manifest| {
+                Some(LockedManifest {
+                    file: manifest.file.value.clone(),
+                    digest: digest(&manifest.digest)?,
+                    version: text(&manifest.version),
+                    author: text(&manifest.author),
+                    requests: list(&manifest.requests),
+                })
+            });
             let name = match ToolName::new(part.key.value) {
                 Ok(name) => name,
                 Err(error) => {
@@ -157,8 +196,9 @@ impl Lock {
                 component,
                 description,
                 schema,
-                wishes: list(&part.at.value.wishes),
-                imports: list(&part.at.value.imports),
+                wishes: list(wishes),
+                imports: list(imports),
+                manifest,
             };
             lock.places.insert(name.clone(), place);
             lock.tools.insert(name, tool);
@@ -182,6 +222,10 @@ impl std::fmt::Display for Lock {
         for (name, tool) in &self.tools {
             let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
             write!(f, "\n[tools.{name}]\n{keys}")?;
+            if let Some(manifest) = &tool.manifest {
+                let keys = toml::to_string_pretty(manifest).map_err(|_| std::fmt::Error)?;
+                write!(f, "\n[tools.{name}.manifest]\n{keys}")?;
+            }
         }
         Ok(())
     }
@@ -212,6 +256,7 @@ mod tests {
             schema: None,
             wishes: Vec::new(),
             imports: Vec::new(),
+            manifest: None,
         };
         let whole = LockedTool {
             version: Some("1.2.0".into()),
@@ -220,6 +265,13 @@ mod tests {
             schema: Some(digest(3)),
             wishes: vec!["http GET https://a.example/**".into()],
             imports: vec!["wasi:cli/environment@0.2.6".into(), "wasi:io/streams@0.2.6".into()],
+            manifest: Some(LockedManifest {
+                file: "skill.toml".into(),
+                digest: digest(4),
+                version: Some("1.2.0".into()),
+                author: Some("Ada".into()),
+                requests: vec!["http: \"https://a.example\"".into()],
+            }),
             ..bare.clone()
         };
         let tools = [("z-tool", bare), ("a_tool", whole)];
@@ -231,8 +283,21 @@ mod tests {
         assert_eq!(again.to_string(), text);
         assert!(text.find("a_tool").unwrap() < text.find("z-tool").unwrap(), "{text}");
         let recorded = again.recorded(&ToolName::new("z-tool").unwrap()).unwrap();
-        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:19:13");
+        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:26:13");
         assert_eq!(read("version = 1\n").unwrap().tools, BTreeMap::new());
+    }
+
+    #[test]
+    fn a_file_of_version_1_is_read_and_written_as_version_2() {
+        let tool = |version: u64| {
+            let digest = digest(1);
+            format!(
+                "version = {version}\n\n[tools.a]\nversion = \"0.1.0\"\ncomponent = \"{digest}\"\n"
+            )
+        };
+        let lock = read(&tool(1)).unwrap();
+        assert_eq!(lock.tools["a"].version.as_deref(), Some("0.1.0"));
+        assert_eq!(lock.to_string(), format!("{HEADER}{}", tool(2)));
     }
 
     #[test]
@@ -242,7 +307,8 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("", "kitbag.lock:1:1: missing key `version`");
-        check("version = 2\n", "kitbag.lock:1:11: this file has version 2, and this kitbag reads");
+        check("version = 3\n", "kitbag.lock:1:11: this file has version 3, and this kitbag reads");
+        check("version = 0\n", "`version`");
         check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
         let component = "version = 1\n[tools.a]\ncomponent = ";
         check(&format!("{component}\"ab\"\n"), "kitbag.lock:3:13: a digest has 64 hexadecimal");

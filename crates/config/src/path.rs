@@ -51,8 +51,9 @@ pub(crate) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// A path whose lexical parents are its parents: without `..`.
-pub(crate) fn settled(path: &Path) -> PathBuf {
+/// A path whose lexical parents are its parents: without `..`, and with links resolved if there
+/// was one.
+pub fn settled(path: &Path) -> PathBuf {
     let clean = clean(path);
     let goes_up = clean.components().any(|component| component == Component::ParentDir);
     if goes_up { canonical(&clean) } else { clean }

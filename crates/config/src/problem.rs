@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::text::shown;
 use kitbag_contract::{
-    ByteSize, ContentDigestError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError,
+    ByteSize, ContentDigestError, LEAST_SERVER_MEMORY, ParseLimitError, ToolNameError, shell,
 };
 use kitbag_policy::{ApprovalRuleError, ParseRatesError};
 
@@ -526,7 +526,8 @@ pub enum Problem {
     Outside,
     /// A tool names a secret that the user does not have.
     #[error(
-        "there is no secret `{name}`; keep one with `kitbag secret set {name} --to 'https://…'`"
+        "there is no secret `{name}`; keep one with `{} --to 'https://…'`",
+        shell::command(["kitbag", "secret", "set", name])
     )]
     NoSecret {
         /// Its name.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 use kitbag_policy::{Access, VariableGrant};
 
+use crate::file::Layer;
 use crate::limit_set::LimitFlags;
 use crate::origin::Sourced;
 use crate::path::settled;
@@ -69,6 +70,8 @@ pub struct Sources<'a> {
     pub state: Option<Sourced<PathBuf>>,
     /// How it is known whether the files of the workspace count.
     pub trust: TrustSource,
+    /// A configuration that is read instead of a file, to check it before it is written.
+    pub proposal: Option<Proposal>,
     /// What `~/` stands for; absolute.
     pub home: Option<PathBuf>,
     /// The variables of the environment that start with `KITBAG_`, with their
@@ -106,6 +109,15 @@ pub struct Sources<'a> {
     /// and the trust store; absolute, and they need not exist. The files that
     /// are read here, `.git` and `.kitbag` need not be named.
     pub protected: Vec<PathBuf>,
+}
+
+/// A configuration that is read instead of the file of its layer, whether that exists or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Whose file it is: the user's own, or that of the workspace.
+    pub layer: Layer,
+    /// The text of the whole file.
+    pub text: String,
 }
 
 /// Grants of the command line, for one call.
@@ -224,6 +236,12 @@ impl Sources<'_> {
     /// Whether the variable of the environment says that the files of the workspace count.
     pub(crate) fn variable_trusts(&self) -> bool {
         self.environment.iter().any(|(name, value)| name == TRUST_VARIABLE && value == "1")
+    }
+
+    /// The text that is read instead of the file of a layer.
+    pub(crate) fn proposed(&self, layer: Layer) -> Option<&str> {
+        let proposal = self.proposal.as_ref().filter(|proposal| proposal.layer == layer);
+        proposal.map(|proposal| &*proposal.text)
     }
 
     /// The absolute path of what the caller names relative to `start`.

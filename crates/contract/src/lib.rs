@@ -18,6 +18,7 @@ mod limit;
 mod name;
 mod outcome;
 mod pin;
+pub mod shell;
 pub mod text;
 
 pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};

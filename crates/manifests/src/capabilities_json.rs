@@ -1,46 +1,91 @@
-//! `NAME.capabilities.json`: `http`, `secrets`, `tool_invoke`, `workspace`.
+//! `NAME.capabilities.json`: `http`, `secrets`, `tool_invoke`, `workspace`, as such or below
+//! `capabilities`.
 //!
-//! A list of methods that is empty means every one, and a path begins with its prefix. Requests
-//! are encrypted ones. `rate_limit` counts requests.
+//! An empty list of methods means every method, and a path is matched by its prefix. Requests are
+//! encrypted. `rate_limit` counts requests.
 
-use kitbag_policy::Rates;
-
+use crate::credential::Credential;
 use crate::fields::{Fields, Notes};
 use crate::manifest::Manifest;
 use crate::node::{Node, quoted};
-use crate::wishes::{
-    DirectoryWish, HttpWish, SecretWish, guest_path, host_path, host_pattern, methods,
-    prefix_patterns,
-};
+use crate::rates::rate;
+use crate::wishes::{DirectoryWish, HttpWish, guest_path, host_path, methods, prefix_patterns};
+
+/// Fields of a request that say how much may be sent, and not where.
+const AMOUNTS: [&str; 5] = [
+    "max_request_bytes",
+    "max_response_bytes",
+    "max_request_size",
+    "max_response_size",
+    "timeout_secs",
+];
+
+const NO_AMOUNT: &str =
+    "kitbag has no such limit of one request; `limits` of the tool bounds the whole call";
 
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut root) = Fields::of("", root, notes) else { return };
-    manifest.version = root.text("version", notes).map(str::to_owned);
-    manifest.description = root.text("description", notes).map(str::to_owned);
-    if let Some(mut http) = root.table("http", notes) {
-        for (path, node) in http.list("allowlist", notes).unwrap_or_default() {
-            endpoint(path, node, manifest, notes);
+    let mut text = |key| root.text(key, notes).map(str::to_owned);
+    manifest.name = text("name");
+    manifest.version = text("version");
+    manifest.description = text("description");
+    match root.text("type", notes) {
+        None | Some("tool") => {}
+        Some(other) => {
+            notes.add(
+                root.path("type"),
+                format!("it is {}, and kitbag runs it as a tool", quoted(other)),
+            );
         }
+    }
+    root.remark(
+        &["wit_version"],
+        "the component itself names the interfaces that it needs; it is ignored",
+        notes,
+    );
+    root.remark(
+        &["auth", "setup"],
+        "kitbag obtains no credentials; keep the value yourself with `kitbag secret set`",
+        notes,
+    );
+    // A channel has the same fields one level deeper.
+    if let Some(mut nested) = root.table("capabilities", notes) {
+        capabilities(&mut nested, manifest, notes);
+        nested.note_unread(notes);
+    }
+    capabilities(&mut root, manifest, notes);
+    root.note_unread(notes);
+}
+
+fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
+    endpoints(fields, "allowed_endpoints", manifest, notes);
+    if let Some(mut http) = fields.table("http", notes) {
+        endpoints(&mut http, "allowlist", manifest, notes);
+        endpoints(&mut http, "allowed_endpoints", manifest, notes);
         if let Some(credentials) = http.table("credentials", notes) {
             for (path, _, node) in credentials.entries() {
                 credential(path, node, manifest, notes);
             }
         }
+        http.remark(&AMOUNTS, NO_AMOUNT, notes);
         rate(&mut http, manifest, notes);
         http.note_unread(notes);
     }
-    rate(&mut root, manifest, notes);
-    if let Some(mut secrets) = root.table("secrets", notes) {
-        for (path, name) in secrets.texts("allowed_names", notes) {
-            let text = format!(
-                "a tool asks for no names of secrets here, so that {} means nothing",
-                quoted(name)
-            );
-            notes.add(path, text);
+    rate(fields, manifest, notes);
+    if let Some(mut secrets) = fields.table("secrets", notes) {
+        for key in ["allowed_names", "allowed"] {
+            for (path, name) in secrets.texts(key, notes) {
+                let text = format!(
+                    "a tool cannot ask whether {} exists; it is ignored: the secrets that are \
+                     requested are those of `http.credentials`",
+                    quoted(name)
+                );
+                notes.add(path, text);
+            }
         }
         secrets.note_unread(notes);
     }
-    if let Some(mut invoke) = root.table("tool_invoke", notes) {
+    if let Some(mut invoke) = fields.table("tool_invoke", notes) {
         if let Some(aliases) = invoke.table("aliases", notes) {
             for (path, alias, node) in aliases.entries() {
                 match node {
@@ -49,31 +94,87 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
                 }
             }
         }
+        rate(&mut invoke, manifest, notes);
         invoke.note_unread(notes);
     }
-    if let Some(mut workspace) = root.table("workspace", notes) {
-        for (path, prefix) in workspace.texts("allowed_prefixes", notes) {
-            match directory(prefix) {
-                Ok(wish) => manifest.wishes.directories.push(wish),
-                Err(reason) => notes.add(path, reason),
-            }
+    workspace(fields, manifest, notes);
+}
+
+/// `workspace`: `true` for all of it, or a table with the directories to read.
+fn workspace(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
+    let path = fields.path("workspace");
+    let node = match fields.take("workspace") {
+        None | Some(Node::Bool(false)) => return,
+        Some(Node::Bool(true)) => {
+            notes.add(path, "the whole workspace is requested, to read");
+            return manifest.wishes.directories.extend(directory(""));
         }
-        workspace.note_unread(notes);
+        Some(node) => node,
+    };
+    let Some(mut workspace) = Fields::of(path, node, notes) else { return };
+    for (path, prefix) in workspace.texts("allowed_prefixes", notes) {
+        match directory(prefix) {
+            Ok(wish) => manifest.wishes.directories.push(wish),
+            Err(reason) => notes.add(path, reason),
+        }
     }
-    root.note_unread(notes);
+    workspace.note_unread(notes);
+}
+
+/// A list of endpoints: tables with a host, or texts such as `https://a.example/v1/*`.
+fn endpoints(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    manifest: &mut Manifest,
+    notes: &mut Notes,
+) {
+    for (path, node) in fields.list(key, notes).unwrap_or_default() {
+        match node {
+            Node::Text(url) => match url_patterns(url) {
+                Ok(urls) => {
+                    for url in urls {
+                        manifest.wishes.requests(HttpWish { url, methods: None });
+                    }
+                }
+                Err(reason) => notes.add(path, reason),
+            },
+            node => endpoint(path, node, manifest, notes),
+        }
+    }
+}
+
+/// The patterns of a text that is a URL or a host with a path, and may end in `*`.
+fn url_patterns(text: &str) -> Result<Vec<String>, String> {
+    let rest = match text.split_once("://") {
+        Some(("https", rest)) => rest,
+        Some(_) => {
+            return Err(format!("{} is not reached by `https`; it is dropped", quoted(text)));
+        }
+        None => text,
+    };
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    // `/v1/*` and `/v1/**` are all paths below `/v1/`.
+    let path = match path.trim_end_matches('*') {
+        prefix if prefix.len() == path.len() || prefix.ends_with('/') => prefix,
+        _ => return Err(format!("{} is not a host with a path; it is dropped", quoted(text))),
+    };
+    prefix_patterns(host, path)
 }
 
 fn endpoint(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut entry) = Fields::of(path.clone(), node, notes) else { return };
     let Some(host) = entry.text("host", notes) else {
-        return notes.add(path, "it names no host: it wishes nothing");
+        return notes.add(path, "it names no host; it is dropped");
     };
-    // What is there and cannot be read could have been narrower than nothing.
-    let prefix = match entry.take("path_prefix") {
-        None => "",
-        Some(Node::Text(prefix)) => prefix,
-        Some(other) => return notes.wrong_type(entry.path("path_prefix"), "a text", other),
-    };
+    // A prefix that cannot be read could have been narrower than none.
+    let mut prefix = "";
+    for key in ["path_prefix", "path"] {
+        match entry.take(key) {
+            None => {}
+            Some(Node::Text(text)) => prefix = text,
+            Some(other) => return notes.wrong_type(entry.path(key), "a text", other),
+        }
+    }
     let Ok(names) = entry.list("methods", notes) else { return };
     let mut texts = Vec::new();
     for (path, name) in &names {
@@ -86,87 +187,46 @@ fn endpoint(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Note
         true => Ok(None),
         false => methods(texts).map(Some),
     };
+    entry.remark(&AMOUNTS, NO_AMOUNT, notes);
+    entry.remark(&["description"], "it is for people; it is ignored", notes);
+    rate(&mut entry, manifest, notes);
+    let is_narrower = entry.has_unread();
     entry.note_unread(notes);
+    if is_narrower {
+        return notes.add(path, "it has fields that may narrow it; it is dropped");
+    }
     match (prefix_patterns(host, prefix), methods) {
         (Ok(urls), Ok(methods)) => {
-            let wish = |url| HttpWish { url, methods: methods.clone() };
-            manifest.wishes.http.extend(urls.into_iter().map(wish));
+            for url in urls {
+                manifest.wishes.requests(HttpWish { url, methods: methods.clone() });
+            }
         }
         (Err(reason), _) => notes.add(path, reason),
-        (_, Err(reason)) => notes.add(entry.path("methods"), reason),
+        (_, Err(reason)) => notes.add(entry.path("methods"), format!("{reason}; it is dropped")),
     }
 }
 
-/// A secret that is added to requests. Where it stands in them is the user's to say, with the
-/// command that the note has.
 fn credential(path: String, node: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut entry) = Fields::of(path.clone(), node, notes) else { return };
     let Some(name) = entry.text("secret_name", notes) else {
-        return notes.add(path, "it names no secret: it wishes nothing");
+        return notes.add(path, "it names no secret; it is dropped");
     };
-    let mut to = Vec::new();
-    for (path, host) in entry.texts("host_patterns", notes) {
-        match host_pattern(host, "") {
-            Ok(url) => to.push(format!("{url}/**")),
-            Err(reason) => notes.add(path, reason),
-        }
-    }
-    let location = entry.table("location", notes).and_then(|mut location| {
-        let kind = location.text("type", notes)?;
-        let mut text = |key| location.text(key, notes);
-        let flag = match kind {
-            "bearer" => " --bearer".to_owned(),
-            "basic" => format!(" --basic {}", text("username").unwrap_or_default()),
-            "header" => {
-                let name = text("name").or_else(|| text("header_name")).unwrap_or_default();
-                let prefix = text("prefix").map(|prefix| format!(" --prefix '{prefix}'"));
-                format!(" --header {name}{}", prefix.unwrap_or_default())
-            }
-            "query_param" => format!(" --query {}", text("name").unwrap_or_default()),
-            "url_path" => format!(" --path {}", text("placeholder").unwrap_or_default()),
-            _ => String::new(),
-        };
-        location.note_unread(notes);
-        Some(flag)
-    });
+    let hosts = entry.texts("host_patterns", notes).into_iter();
+    let hosts = hosts.map(|(path, host)| (path, host.to_owned())).collect();
+    let has_location = entry.take("location").is_some();
+    let location = entry.table("location", notes);
     entry.note_unread(notes);
-    if to.is_empty() {
-        return notes.add(path, "it names no host that the secret goes to: it wishes nothing");
+    if has_location && location.is_none() {
+        return notes.add(path, "its place in a request is unknown; the secret is not requested");
     }
-    let places: String = to.iter().map(|url| format!(" --to '{url}'")).collect();
-    let text = format!(
-        "the value is yours: keep it with `kitbag secret set {name}{places}{}`",
-        location.unwrap_or_default()
-    );
-    notes.add(path.clone(), text);
-    manifest.wishes.secret(path, SecretWish { name: name.to_owned(), to }, notes);
-}
-
-/// How often requests may be made, which bounds how often the tool is called.
-fn rate(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
-    let Some(mut rate) = fields.table("rate_limit", notes) else { return };
-    let per = [("requests_per_minute", "min"), ("requests_per_hour", "h")];
-    let rates: Vec<_> = per
-        .into_iter()
-        .filter_map(|(key, unit)| Some(format!("{}/{unit}", rate.limit(key, notes)?)))
-        .collect();
-    if !rates.is_empty() {
-        let text = "it counts requests there, and here calls of the tool; `limits.requests` bounds the \
-                    requests of a call";
-        notes.add(fields.path("rate_limit"), text);
-        let rates = rates.join(", ");
-        match rates.parse::<Rates>() {
-            Ok(_) => manifest.rate = Some(rates),
-            Err(error) => notes.add(fields.path("rate_limit"), error.to_string()),
-        }
-    }
-    rate.note_unread(notes);
+    let name = (entry.path("secret_name"), name);
+    Credential { path, name, hosts, location }.request(manifest, notes);
 }
 
 fn directory(prefix: &str) -> Result<DirectoryWish, String> {
     if !prefix.ends_with('/') && !prefix.is_empty() {
         return Err(format!(
-            "{} is the beginning of names, and a directory is granted as a whole",
+            "{} is the beginning of names; it is dropped: a directory is granted as a whole",
             quoted(prefix)
         ));
     }
@@ -175,7 +235,7 @@ fn directory(prefix: &str) -> Result<DirectoryWish, String> {
         prefix => host_path(prefix)?,
     };
     if host.starts_with(['/', '~']) {
-        return Err(format!("{} is no path in the workspace", quoted(prefix)));
+        return Err(format!("{} is not a path in the workspace; it is dropped", quoted(prefix)));
     }
     let guest = match &*host {
         "." => "/workspace".to_owned(),

@@ -1,16 +1,21 @@
-//! Reading the fields of a document: each is read once, and what is left over is noted.
+//! Reading the fields of a document: each is read once, and unread fields are noted.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use kitbag_contract::text::shown;
 
 use crate::node::Node;
 use crate::note::Note;
+use crate::wishes::quoted;
 
 /// The most notes that are kept: a hostile document could cause tens of thousands.
 const MOST_NOTES: usize = 100;
 
-/// What is to be said of a document.
+/// The note on a field that no part of kitbag corresponds to.
+const UNKNOWN: &str = "kitbag has no such setting; it is ignored";
+
+/// The remarks on a document.
 #[derive(Default)]
 pub(crate) struct Notes {
     list: Vec<Note>,
@@ -27,20 +32,19 @@ pub(crate) struct Fields<'a> {
 }
 
 impl Notes {
-    /// Notes something of a place.
+    /// Adds a remark on a field. The same remark is kept once.
     pub(crate) fn add(&mut self, key: impl Into<String>, text: impl Into<String>) {
+        let note = Note { key: key.into(), text: text.into() };
         match self.list.len() < MOST_NOTES {
-            true => self.list.push(Note { key: key.into(), text: text.into() }),
+            true if self.list.contains(&note) => {}
+            true => self.list.push(note),
             false => self.left_out += 1,
         }
     }
 
     /// Notes a value of another type than the format says.
     pub(crate) fn wrong_type(&mut self, key: impl Into<String>, expected: &str, found: &Node) {
-        self.add(
-            key,
-            format!("it is {}, and should be {expected}: it wishes nothing", found.kind()),
-        );
+        self.add(key, format!("it must be {expected}, not {}; it is ignored", found.kind()));
     }
 
     pub(crate) fn into_list(mut self) -> Vec<Note> {
@@ -52,10 +56,17 @@ impl Notes {
     }
 }
 
-/// Joins a path and a key.
+/// Joins a path and a key, which is quoted as in TOML where it has to be.
 pub(crate) fn join(path: &str, key: &str) -> String {
-    let key = shown(key);
-    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+    let is_bare = |key: &str| {
+        !key.is_empty()
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    let key = match is_bare(key) {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned(shown(&quoted(key)).to_string()),
+    };
+    if path.is_empty() { key.into_owned() } else { format!("{path}.{key}") }
 }
 
 impl<'a> Fields<'a> {
@@ -72,12 +83,17 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The path of the table itself.
+    pub(crate) fn own_path(&self) -> &str {
+        &self.path
+    }
+
     /// The path of a field.
     pub(crate) fn path(&self, key: &str) -> String {
         join(&self.path, key)
     }
 
-    /// A field, which counts as read. One that is empty in its format is not there.
+    /// A field, which is marked as read. An empty value is as good as none.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Node> {
         self.read.insert(key);
         let found = self.entries.iter().find(|(own, _)| own == key).map(|(_, node)| node);
@@ -112,12 +128,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A limit: a positive integer. Zero wishes nothing at all.
+    /// A limit: a positive integer. Zero means that the tool may do nothing.
     pub(crate) fn limit(&mut self, key: &'static str, notes: &mut Notes) -> Option<u64> {
         match self.take(key)? {
             Node::Integer(0) => {
-                notes.has_zero_limit = true;
-                notes.add(self.path(key), "it is zero, so that the manifest wishes nothing");
+                notes.zero_limit(self.path(key));
                 None
             }
             Node::Integer(value) if u64::try_from(*value).is_ok() => u64::try_from(*value).ok(),
@@ -128,7 +143,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list, of whatever it is. `Err`: it is there and is none.
+    /// A list with values of any type. `Err`: the field is not a list.
     pub(crate) fn list(
         &mut self,
         key: &'static str,
@@ -148,7 +163,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts. What in it is none is noted.
+    /// A list of texts. Values of another type are noted.
     pub(crate) fn texts(&mut self, key: &'static str, notes: &mut Notes) -> Vec<(String, &'a str)> {
         let list = self.list(key, notes).unwrap_or_default();
         let texts = list.into_iter().filter_map(|(path, node)| match node {
@@ -161,6 +176,15 @@ impl<'a> Fields<'a> {
         texts.collect()
     }
 
+    /// Notes each of these fields that is there with the same remark.
+    pub(crate) fn remark(&mut self, keys: &[&'static str], text: &str, notes: &mut Notes) {
+        for key in keys {
+            if self.take(key).is_some() {
+                notes.add(self.path(key), text);
+            }
+        }
+    }
+
     /// Whether there are fields that were not read.
     pub(crate) fn has_unread(&self) -> bool {
         self.entries.iter().any(|(key, _)| !self.read.contains(&**key))
@@ -170,8 +194,10 @@ impl<'a> Fields<'a> {
     pub(crate) fn note_unread(&self, notes: &mut Notes) {
         for (key, node) in self.entries.iter().filter(|(key, _)| !self.read.contains(&**key)) {
             match node {
-                Node::Unusable(reason) => notes.add(self.path(key), format!("it is {reason}")),
-                _ => notes.add(self.path(key), "it has no meaning here"),
+                Node::Unusable(reason) => {
+                    notes.add(self.path(key), format!("it is {reason}; it is ignored"));
+                }
+                _ => notes.add(self.path(key), UNKNOWN),
             }
         }
     }
@@ -179,5 +205,13 @@ impl<'a> Fields<'a> {
     /// The entries of a table whose keys are names.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (String, &'a str, &'a Node)> {
         self.entries.iter().map(|(key, node)| (self.path(key), &**key, node))
+    }
+}
+
+impl Notes {
+    /// Notes a limit of zero, after which the manifest requests nothing.
+    pub(crate) fn zero_limit(&mut self, key: impl Into<String>) {
+        self.has_zero_limit = true;
+        self.add(key, "it is zero, so the manifest requests nothing");
     }
 }

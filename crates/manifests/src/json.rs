@@ -55,8 +55,8 @@ impl<'de> Visitor<'de> for Value<'_> {
         Ok(Node::Integer(value.into()))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-        Ok(Node::Number)
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Number(value.to_string()))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {

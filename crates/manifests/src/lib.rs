@@ -1,20 +1,24 @@
-//! Manifests that were written for other hosts of tools, in kitbag's own terms.
+//! Manifests that were written for other hosts, in kitbag's own terms.
 //!
-//! Each format is a file of its own: it knows the fields of that format and what they meant to
-//! the host that it was made for. What comes of it is a [`Manifest`]: wishes, which grant nothing,
-//! limits, and notes of all that has no meaning here. A manifest never asks for more than its
-//! source says; what cannot be expressed is left out and noted.
+//! Each format is a file of its own: it knows the fields of that format and their meaning to
+//! the host that it was made for. The result is a [`Manifest`]: requested grants, which grant
+//! nothing, limits, and notes on every field that was dropped. A manifest never requests more than
+//! its source says.
 //!
 //! This crate reads texts and does no I/O.
 
 mod capabilities_json;
+mod credential;
+mod extension_toml;
 mod fields;
+mod jp;
 mod json;
 mod manifest;
 mod manifest_yaml;
 mod node;
 mod note;
 mod policy_yaml;
+mod rates;
 mod skill_toml;
 mod toml_tree;
 mod translate;

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use kitbag_contract::ContentDigest;
+
 use crate::note::Note;
 use crate::wishes::{Wishes, quoted};
 
-/// What the name of a file of credentials and grants ends in.
+/// The end of the name of a file of credentials and grants.
 const CAPABILITIES: &str = ".capabilities.json";
 
 /// The format of a manifest.
@@ -15,42 +17,58 @@ pub enum Format {
     SkillToml,
     /// `manifest.yaml`
     ManifestYaml,
-    /// `NAME.capabilities.json`
+    /// `capabilities.json` or `NAME.capabilities.json`
     CapabilitiesJson,
     /// `policy.yaml`
     PolicyYaml,
+    /// `manifest.toml` of IronClaw
+    ExtensionToml,
+    /// A configuration of JP with `[conversation.tools.NAME]`
+    Jp,
 }
 
 /// A manifest in kitbag's own terms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// What it was written in.
+    /// The format of the source.
     pub format: Format,
-    /// What the tool is called.
+    /// The BLAKE3 digest of the source.
+    pub digest: ContentDigest,
+    /// The name of the tool.
     pub name: Option<String>,
-    /// Its version.
+    /// The display name of the tool.
+    pub title: Option<String>,
+    /// The version of the tool.
     pub version: Option<String>,
-    /// What it does.
+    /// The author of the tool.
+    pub author: Option<String>,
+    /// What the tool does.
     pub description: Option<String>,
-    /// The file of its component, relative to the manifest.
+    /// The file of the component, relative to the manifest.
     pub component: Option<String>,
-    /// What it would like to be granted.
+    /// The requested grants.
     pub wishes: Wishes,
-    /// What one call may use up, as `limits` has it: keys and values in TOML.
+    /// The arguments of the tool, in the form of a configuration's `parameters`.
+    pub parameters: Option<toml::Table>,
+    /// Limits of one call, as `limits` of a configuration: keys and values in TOML.
     pub limits: Vec<(&'static str, String)>,
-    /// How often it may be called.
+    /// How often the tool may be called, such as `60/min`.
     pub rate: Option<String>,
-    /// What was left out, and why.
+    /// Whether a person is asked before each call.
+    pub is_approved_per_call: bool,
+    /// Remarks on fields that were dropped or restrict less here.
     pub notes: Vec<Note>,
 }
 
 impl Format {
-    /// The format of a file, by its name. `None`: it is no manifest that is read here.
+    /// The format of a file, by its name. `None`: the file is not read as a manifest.
     pub fn of_file(name: &str) -> Option<Self> {
         Some(match name {
             "skill.toml" => Self::SkillToml,
             "manifest.yaml" | "manifest.yml" => Self::ManifestYaml,
+            "manifest.toml" => Self::ExtensionToml,
             "policy.yaml" | "policy.yml" => Self::PolicyYaml,
+            "capabilities.json" => Self::CapabilitiesJson,
             name if name.len() > CAPABILITIES.len() && name.ends_with(CAPABILITIES) => {
                 Self::CapabilitiesJson
             }
@@ -58,22 +76,52 @@ impl Format {
         })
     }
 
-    /// The tool that the name of such a file names.
+    /// The tool that is part of the name of such a file.
     pub fn tool_of_file(name: &str) -> Option<&str> {
         name.strip_suffix(CAPABILITIES).filter(|stem| !stem.is_empty())
     }
 }
 
 impl Manifest {
+    /// A manifest that requests nothing.
+    pub(crate) fn empty(format: Format, source: &[u8]) -> Self {
+        Self {
+            format,
+            digest: ContentDigest(*blake3::hash(source).as_bytes()),
+            name: None,
+            title: None,
+            version: None,
+            author: None,
+            description: None,
+            component: None,
+            wishes: Wishes::default(),
+            parameters: None,
+            limits: Vec::new(),
+            rate: None,
+            is_approved_per_call: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The keys of the tool's table besides its grants: each with its value in TOML.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = Vec::new();
+        let texts = [("title", &self.title), ("description", &self.description)];
+        for (key, text) in texts.into_iter().chain([("rate", &self.rate)]) {
+            settings.extend(text.as_ref().map(|text| (key, quoted(text))));
+        }
+        if self.is_approved_per_call {
+            settings.push(("approve", quoted("always")));
+        }
+        settings
+    }
+
     /// The table of the tool in TOML, as `NAME.toml` beside a component has it. Directories are
-    /// among the grants even where there are none: without a list a tool reads the workspace.
+    /// always among the grants: without a list a tool reads the workspace.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        if let Some(description) = &self.description {
-            let _ = writeln!(text, "description = {}", quoted(description));
-        }
-        if let Some(rate) = &self.rate {
-            let _ = writeln!(text, "rate = {}", quoted(rate));
+        for (key, value) in self.settings() {
+            let _ = writeln!(text, "{key} = {value}");
         }
         text.push_str("\n[grants]\n");
         for (key, value) in self.wishes.grants() {
@@ -84,6 +132,13 @@ impl Manifest {
             for (key, value) in &self.limits {
                 let _ = writeln!(text, "{key} = {value}");
             }
+        }
+        if let Some(parameters) = &self.parameters {
+            let table = toml::Table::from_iter([(
+                "parameters".to_owned(),
+                toml::Value::Table(parameters.clone()),
+            )]);
+            let _ = write!(text, "\n{table}");
         }
         text.trim_start().to_owned()
     }

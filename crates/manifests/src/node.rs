@@ -17,8 +17,8 @@ pub(crate) enum Node {
     Null,
     Bool(bool),
     Integer(i128),
-    /// A number with a fraction, or one that is too large: nothing reads it.
-    Number,
+    /// A number with a fraction or one that is too large, as it is written.
+    Number(String),
     Text(String),
     List(Vec<Node>),
     /// In the order of the document; each key stands here once.
@@ -36,7 +36,7 @@ impl Node {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "a boolean",
-            Self::Integer(_) | Self::Number => "a number",
+            Self::Integer(_) | Self::Number(_) => "a number",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
@@ -53,7 +53,7 @@ impl Node {
 }
 
 /// What a key that stands twice in a table amounts to.
-pub(crate) const TWICE: Node = Node::Unusable("a key that stands there twice");
+pub(crate) const TWICE: Node = Node::Unusable("a key that is there twice");
 
 /// Adds an entry to a table. Where the key is there already, neither value counts.
 pub(crate) fn insert(entries: &mut Vec<(String, Node)>, key: String, value: Node) {

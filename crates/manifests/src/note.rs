@@ -1,10 +1,10 @@
-//! What is to be said of a manifest.
+//! Remarks on fields of a manifest.
 
-/// Something of a manifest that was left out or means less here.
+/// A remark on a field that was dropped or that restricts less here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Where it stands: dotted keys. Empty: the whole file.
+    /// The dotted key of the field. Empty: the whole file.
     pub key: String,
-    /// What is to be said of it.
+    /// The consequence, in one line without characters that a terminal acts on.
     pub text: String,
 }

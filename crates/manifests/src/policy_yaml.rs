@@ -14,8 +14,9 @@ use crate::wishes::{DirectoryWish, HttpWish, guest_path, host_path, host_pattern
 
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut root) = Fields::of("", root, notes) else { return };
-    // That of the form of the file, not of the tool.
-    root.take("version");
+    if !is_known_version(&mut root, notes) {
+        return;
+    }
     manifest.description = root.text("description", notes).map(str::to_owned);
     if let Some(mut permissions) = root.table("permissions", notes) {
         if let Some(fields) = permissions.table("storage", notes) {
@@ -38,8 +39,28 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
     root.note_unread(notes);
 }
 
-/// What is denied of a kind, and cannot be read: nothing of the kind is wished then.
-const UNREADABLE: &str = "what it denies cannot be told, so that nothing of its kind is wished";
+/// Whether the version of the format is one that is read here: another one may deny in a way that
+/// is not understood.
+fn is_known_version(root: &mut Fields<'_>, notes: &mut Notes) -> bool {
+    let version = match root.take("version") {
+        None => return true,
+        Some(Node::Text(text) | Node::Number(text)) => text.clone(),
+        Some(Node::Integer(number)) => number.to_string(),
+        Some(other) => other.kind().to_owned(),
+    };
+    let is_known = version == "1" || version.starts_with("1.");
+    if !is_known {
+        let text = format!(
+            "kitbag reads version 1 of this format, not {}; nothing is requested",
+            crate::node::quoted(&version)
+        );
+        notes.add(root.path("version"), text);
+    }
+    is_known
+}
+
+/// The note on a denial that cannot be read: nothing of its kind is requested then.
+const UNREADABLE: &str = "the denial cannot be read, so nothing of its kind is requested";
 
 fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let allowed = fields.list("allow", notes).unwrap_or_default();
@@ -60,11 +81,11 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         let is_writable = match (has("read"), has("write")) {
             (true, is_writable) => is_writable,
             (false, true) => {
-                notes.add(path, "a directory is granted to be written together with reading it");
+                notes.add(path, "no grant is for writing alone; it is dropped");
                 continue;
             }
             (false, false) => {
-                notes.add(path, "it has neither `read` nor `write`: it wishes nothing");
+                notes.add(path, "it has neither `read` nor `write`; it is dropped");
                 continue;
             }
         };
@@ -80,8 +101,9 @@ fn storage(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
         match wish {
             Ok(wish) => match denied.iter().find(|denied| overlaps(&wish.host, denied)) {
                 Some(denied) => {
-                    notes
-                        .add(path, format!("`{denied}` is denied of it, so that it is not wished"));
+                    let text =
+                        format!("{} is denied in it; it is dropped", crate::node::quoted(denied));
+                    notes.add(path, text);
                 }
                 None => manifest.wishes.directories.push(wish),
             },
@@ -101,16 +123,10 @@ fn network(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     for (path, node) in allowed {
         let Some(mut entry) = Fields::of(path.clone(), node, notes) else { continue };
         if entry.take("cidr").is_some() {
-            notes.add(
-                entry.path("cidr"),
-                "requests are granted by the names of hosts: it wishes nothing",
-            );
+            notes.add(entry.path("cidr"), "requests are granted by names of hosts; it is dropped");
         }
         if entry.take("defaults").is_some() {
-            notes.add(
-                entry.path("defaults"),
-                "a list of another host is not known here: it wishes nothing",
-            );
+            notes.add(entry.path("defaults"), "kitbag has no such list of hosts; it is dropped");
         }
         let host = entry.text("host", notes);
         // Something else in the entry could narrow it.
@@ -139,7 +155,7 @@ fn environment(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Note
         match key {
             Some(_) if is_narrower => {}
             Some(key) if denied.iter().any(|denied| denied == key) => {
-                notes.add(path, "it is denied, too");
+                notes.add(path, "it is both requested and denied; it is denied");
             }
             Some(key) => manifest.wishes.variable(path, key, notes),
             None => {}
@@ -147,7 +163,7 @@ fn environment(mut fields: Fields<'_>, manifest: &mut Manifest, notes: &mut Note
     }
 }
 
-/// The memory of a call, as a container has it: `512Mi`. Others have no meaning here.
+/// The memory of a call, as a container has it: `512Mi`.
 fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
     let memory = limits.text("memory", notes);
     let path = limits.path("memory");
@@ -160,18 +176,17 @@ fn limits_of(mut limits: Fields<'_>, manifest: &mut Manifest, notes: &mut Notes)
     });
     match number {
         Some(0) => {
-            notes.has_zero_limit = true;
-            notes.add(path, "it is zero, so that the manifest wishes nothing");
+            notes.zero_limit(path);
         }
         Some(kibibytes) => {
             let size = ByteSize::bytes(kibibytes.saturating_mul(1 << 10));
             manifest.limits.push(("memory", format!("\"{size}\"")));
         }
-        None => notes.add(path, "it is not a size such as `64Mi`"),
+        None => notes.add(path, "it is not a size such as `64Mi`; it is ignored"),
     }
 }
 
-/// What is denied of a kind. `None`: it cannot be told.
+/// The denials of a kind. `None`: one of them cannot be read.
 fn denied<'a>(
     fields: &mut Fields<'a>,
     notes: &mut Notes,
@@ -199,12 +214,12 @@ fn denied<'a>(
 
 /// The directory that a URI means, relative to the workspace or absolute.
 fn directory_of(uri: &str) -> Result<String, String> {
-    let path = uri.strip_prefix("fs://").ok_or("it is no URI that begins with `fs://`")?;
+    let path = uri
+        .strip_prefix("fs://")
+        .ok_or("it is not a URI that begins with `fs://`; it is dropped")?;
     let trimmed = path.strip_suffix("/**").unwrap_or(path).trim_end_matches('/');
     match trimmed {
-        "" if path.starts_with('/') => {
-            Err("it is the whole file system, which is not granted".to_owned())
-        }
+        "" if path.starts_with('/') => Err("it is the whole file system; it is dropped".to_owned()),
         "" => Ok(".".to_owned()),
         trimmed => host_path(trimmed),
     }

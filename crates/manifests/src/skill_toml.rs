@@ -1,7 +1,8 @@
 //! `skill.toml`: `[skill]`, `[capabilities]`, `[resources]`, `[wasm]`.
 //!
 //! `memory_mb` counts mebibytes, and `epoch_timeout_secs` seconds of real time. A domain is one
-//! host and no other, reached by any method; a path is the same for the host and the guest.
+//! host, reached by any method; a path is the same for the host and the guest. A directory under
+//! `write` is read as well.
 
 use crate::fields::{Fields, Notes};
 use crate::manifest::Manifest;
@@ -15,15 +16,14 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         manifest.name = text("name");
         manifest.version = text("version");
         manifest.description = text("description");
-        // It is shown by no one.
-        let _ = text("author");
+        manifest.author = text("author");
         skill.note_unread(notes);
     }
     if let Some(mut capabilities) = root.table("capabilities", notes) {
         if let Some(mut network) = capabilities.table("network", notes) {
             for (path, domain) in network.texts("domains", notes) {
                 match host_pattern(domain, "") {
-                    Ok(url) => manifest.wishes.http.push(HttpWish { url, methods: None }),
+                    Ok(url) => manifest.wishes.requests(HttpWish { url, methods: None }),
                     Err(reason) => notes.add(path, reason),
                 }
             }
@@ -32,19 +32,16 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         if let Some(mut filesystem) = capabilities.table("filesystem", notes) {
             let read = filesystem.texts("read", notes);
             let write = filesystem.texts("write", notes);
-            for (path, text) in &write {
-                // There is no grant to write alone.
-                if !read.iter().any(|(_, other)| other == text) {
-                    let reason = "a directory is granted to be written together with reading it, \
-                                  and this one is not to be read";
-                    notes.add(path, reason);
-                }
-            }
-            for (path, text) in &read {
-                let is_writable = write.iter().any(|(_, other)| other == text);
-                match directory(text, is_writable) {
-                    Ok(wish) => manifest.wishes.directories.push(wish),
-                    Err(reason) => notes.add(path, reason),
+            let is_written = |text: &str| write.iter().any(|(_, other)| *other == text);
+            let only_read = read.iter().filter(|(_, text)| !is_written(text));
+            let lists = [(only_read.collect::<Vec<_>>(), false), (write.iter().collect(), true)];
+            for (list, is_writable) in lists {
+                for (path, text) in list {
+                    match directory(text, is_writable) {
+                        Ok(wish) if manifest.wishes.directories.contains(&wish) => {}
+                        Ok(wish) => manifest.wishes.directories.push(wish),
+                        Err(reason) => notes.add(path, reason),
+                    }
                 }
             }
             filesystem.note_unread(notes);

@@ -23,10 +23,10 @@ fn node(value: &DeValue<'_>, depth: usize, budget: &mut Budget) -> Result<Node, 
         DeValue::Integer(integer) => {
             match i128::from_str_radix(integer.as_str(), integer.radix()) {
                 Ok(integer) => Node::Integer(integer),
-                Err(_) => Node::Number,
+                Err(_) => Node::Number(integer.as_str().to_owned()),
             }
         }
-        DeValue::Float(_) => Node::Number,
+        DeValue::Float(float) => Node::Number(float.as_str().to_owned()),
         DeValue::Boolean(value) => Node::Bool(*value),
         DeValue::Datetime(_) => Node::Unusable("a date"),
         DeValue::Array(array) => {

@@ -9,7 +9,7 @@ use kitbag_policy::{GuestPath, SecretName, UrlPattern, VariableName};
 
 use crate::fields::Notes;
 
-/// What a manifest would like to be granted. It grants nothing.
+/// The grants that a manifest requests. They grant nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
     /// Directories.
@@ -26,7 +26,7 @@ pub struct Wishes {
     pub tools: Vec<(String, String)>,
 }
 
-/// A directory that a manifest wishes.
+/// A directory that a manifest requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryWish {
     /// The directory: absolute, relative to the workspace, in the home directory with `~/`, or
@@ -38,7 +38,7 @@ pub struct DirectoryWish {
     pub is_writable: bool,
 }
 
-/// Requests over HTTP that a manifest wishes.
+/// HTTP requests that a manifest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpWish {
     /// A pattern of URLs.
@@ -47,7 +47,7 @@ pub struct HttpWish {
     pub methods: Option<Vec<String>>,
 }
 
-/// A secret that a manifest wishes the host to add to requests.
+/// A secret that the host is to add to requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretWish {
     /// Its name.
@@ -65,12 +65,13 @@ pub struct SecretWish {
 pub(crate) fn host_pattern(host: &str, path: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._*:[]".contains(c);
     if host.is_empty() || !host.chars().all(fits) {
-        return Err(format!("`{}` is not the name of a host", shown(host)));
+        return Err(format!("`{}` is not the name of a host; it is dropped", shown(host)));
     }
     let url = format!("https://{host}{path}");
     match url.parse::<UrlPattern>() {
         Ok(pattern) if pattern.is_any_host() => {
-            Err("it means every host, which only your own file may grant".to_owned())
+            Err("it means every host, which only your user config may grant; it is dropped"
+                .to_owned())
         }
         Ok(_) => Ok(url),
         Err(error) => Err(error.to_string()),
@@ -88,7 +89,7 @@ pub(crate) fn prefix_patterns(host: &str, prefix: &str) -> Result<Vec<String>, S
             && prefix.chars().all(fits)
             && segments().all(|segment| !matches!(segment, "" | "." | ".."));
     if !is_plain {
-        return Err(format!("`{}` is not the beginning of a path", shown(prefix)));
+        return Err(format!("`{}` is not the beginning of a path; it is dropped", shown(prefix)));
     }
     match prefix {
         "" | "/" => Ok(vec![host_pattern(host, "")?]),
@@ -111,19 +112,28 @@ pub(crate) fn methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Ve
 pub(crate) fn host_path(path: &str) -> Result<String, String> {
     let shown = || shown(path);
     if path.is_empty() {
-        return Err("the path is empty".to_owned());
+        return Err("the path is empty; it is dropped".to_owned());
+    }
+    if path.trim_end_matches('/') == "~" {
+        return Err(format!(
+            "`{}` is your whole home directory; it is dropped: grant a directory in it",
+            shown()
+        ));
     }
     if path.contains(['*', '?', '$', '{', '\0', '\\']) {
         return Err(format!(
-            "`{}` is a pattern or has a variable, and a directory is granted as a whole",
+            "`{}` is a pattern or has a variable; it is dropped: a directory is granted as a whole",
             shown()
         ));
     }
     if path.starts_with('~') && !path.starts_with("~/") {
-        return Err(format!("`{}` is in the home directory of another user", shown()));
+        return Err(format!(
+            "`{}` is in the home directory of another user; it is dropped",
+            shown()
+        ));
     }
     if Path::new(path).components().any(|part| part == Component::ParentDir) {
-        return Err(format!("`{}` has `..`", shown()));
+        return Err(format!("`{}` has `..`; it is dropped", shown()));
     }
     Ok(path.to_owned())
 }
@@ -141,41 +151,55 @@ impl Wishes {
         *self == Self { deny: self.deny.clone(), ..Self::default() }
     }
 
-    /// Wishes a variable.
+    /// Requests HTTP requests, each pattern of URLs once for the same methods.
+    pub(crate) fn requests(&mut self, wish: HttpWish) {
+        if !self.http.contains(&wish) {
+            self.http.push(wish);
+        }
+    }
+
+    /// Requests a variable.
     pub(crate) fn variable(&mut self, path: String, name: &str, notes: &mut Notes) {
         match VariableName::new(name) {
             Ok(_) if self.env.iter().any(|own| own == name) => {}
             Ok(_) => self.env.push(name.to_owned()),
-            Err(error) => notes.add(path, error.to_string()),
+            Err(error) => notes.add(path, format!("{error}; it is dropped")),
         }
     }
 
-    /// Wishes a secret.
+    /// Requests a secret.
     pub(crate) fn secret(&mut self, path: String, wish: SecretWish, notes: &mut Notes) {
         match SecretName::new(wish.name.as_str()) {
             Ok(_) => match self.secrets.iter_mut().find(|own| own.name == wish.name) {
-                Some(own) => own.to.extend(wish.to),
+                Some(own) => {
+                    let more: Vec<_> =
+                        wish.to.into_iter().filter(|to| !own.to.contains(to)).collect();
+                    own.to.extend(more);
+                }
                 None => self.secrets.push(wish),
             },
-            Err(error) => notes.add(path, error.to_string()),
+            Err(error) => notes.add(path, format!("{error}; it is dropped")),
         }
     }
 
-    /// Wishes another tool.
+    /// Requests another tool.
     pub(crate) fn tool(&mut self, path: String, alias: &str, tool: &str, notes: &mut Notes) {
         match (ToolName::new(alias), ToolName::new(tool)) {
             (Ok(alias), Ok(tool)) => self.tools.push((alias.to_string(), tool.to_string())),
-            (Err(error), _) | (_, Err(error)) => notes.add(path, error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                notes.add(path, format!("{error}; it is dropped"));
+            }
         }
     }
 
-    /// Leaves out what a pattern denies as a whole: such a wish could only mislead.
+    /// Drops each requested URL that is denied as a whole: it could only mislead.
     pub(crate) fn without_denied(&mut self, notes: &mut Notes) {
         let Self { http, deny, .. } = self;
         http.retain(|wish| {
             let is_denied = deny.contains(&wish.url);
             if is_denied {
-                notes.add("", format!("`{}` is wished and denied, so that it is denied", wish.url));
+                let text = format!("`{}` is both requested and denied; it is denied", wish.url);
+                notes.add("", text);
             }
             !is_denied
         });

@@ -126,7 +126,7 @@ fn scalar(text: &str, style: ScalarStyle) -> Node {
     }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() {
-        return text.parse().map_or(Node::Number, Node::Integer);
+        return text.parse().map_or_else(|_| Node::Number(text.to_owned()), Node::Integer);
     }
     let radix = |prefix: &str, radix| i128::from_str_radix(text.strip_prefix(prefix)?, radix).ok();
     if let Some(integer) = radix("0x", 16).or_else(|| radix("0o", 8)) {
@@ -134,7 +134,7 @@ fn scalar(text: &str, style: ScalarStyle) -> Node {
     }
     let starts_as_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     match starts_as_number && text.parse::<f64>().is_ok() {
-        true => Node::Number,
+        true => Node::Number(text.to_owned()),
         false => Node::Text(text.to_owned()),
     }
 }

@@ -1,7 +1,7 @@
 //! What a call's end becomes in the protocol.
 
 use kitbag_contract::text::printable;
-use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question};
+use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question, shell};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{CallEnd, Completed, Marks, Suspended, ToolboxError};
 use rmcp::ErrorData;
@@ -126,12 +126,13 @@ fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> C
     let Question { id, text, answer_type, is_consent, .. } = question;
     let expected = answer_type.expectation();
     if *is_consent {
+        let (command, quoted_id) = (shell::command(["kitbag", "run", tool]), shell::quoted(id));
         return failure(
             &format!(
                 "The tool needs the consent of a person before it does anything:\n\n{text}\n\n\
                  This client cannot ask a person, and `_answers` does not count as consent. \
                  Tell the user what would be done, and that they can allow it in one of these \
-                 ways: run `kitbag run {tool}` with the same arguments and `--answer {id}=…` \
+                 ways: run `{command}` with the same arguments and `--answer {quoted_id}=…` \
                  in a terminal ({expected}); set the answer to `{id}` under \
                  `[tools.{tool}.answers]` in the configuration, for all calls; or use a client \
                  that supports elicitation."

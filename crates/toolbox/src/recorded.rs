@@ -4,7 +4,7 @@
 //! another thing each time that it is asked, so that is checked by itself.
 
 use kitbag_config::{LocalTool, LockedTool, ToolSource};
-use kitbag_contract::{ContentDigest, Description};
+use kitbag_contract::{ContentDigest, Description, shell};
 use kitbag_host::Described;
 use kitbag_policy::RequestedGrants;
 use serde::Serialize;
@@ -83,7 +83,8 @@ pub(crate) fn refused(tool: &kitbag_config::Tool, described: &Described) -> Opti
     let parts = DescribedParts::of(described, name.as_str());
     let what = parts.difference(&recorded.tool, dev.value)?;
     let place = &recorded.place;
-    Some(format!("{what} ({place}); `kitbag update {name}` shows the difference"))
+    let command = shell::command(["kitbag", "update", name.as_str()]);
+    Some(format!("{what} ({place}); `{command}` shows the difference"))
 }
 
 fn digest(value: &impl Serialize) -> ContentDigest {
@@ -104,8 +105,8 @@ mod tests {
     fn recorded(parts: &DescribedParts) -> LockedTool {
         let DescribedParts { description, schema, wishes } = parts.clone();
         let component = ContentDigest([0; 32]);
-        let (version, origin, imports) = (None, None, Vec::new());
-        LockedTool { version, origin, component, description, schema, wishes, imports }
+        let (version, origin, imports, manifest) = (None, None, Vec::new(), None);
+        LockedTool { version, origin, component, description, schema, wishes, imports, manifest }
     }
 
     #[test]

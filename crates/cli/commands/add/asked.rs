@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kitbag::Config;
 use kitbag::config::Layer;
 use kitbag::contract::text::shown;
-use kitbag::contract::{ByteSize, ToolName, parse_duration};
+use kitbag::contract::{ByteSize, ToolDescription, ToolName, parse_duration};
 use kitbag::host::Described;
 use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
 use kitbag_manifests::Manifest;
@@ -27,7 +27,8 @@ pub(crate) struct Asked {
 
 /// The keys of a manifest in kitbag's own form that a table takes over, and that are shown.
 /// Answers are not among them: a person gives those.
-const OWN_KEYS: [&str; 6] = ["title", "description", "parameters", "limits", "rate", "approve"];
+pub(super) const OWN_KEYS: [&str; 6] =
+    ["title", "description", "parameters", "limits", "rate", "approve"];
 
 /// What bounds what is written.
 pub(crate) struct Bounds<'a> {
@@ -56,8 +57,7 @@ impl Asked {
         }
         match source.manifest.as_ref().map(|manifest| &manifest.content) {
             Some(ManifestContent::Foreign(manifest)) => {
-                let is_described = says.is_some_and(|says| says.description.is_some());
-                asked.take_foreign(manifest, is_described, bounds);
+                asked.take_foreign(manifest, says, bounds);
             }
             Some(ManifestContent::Own(document)) => asked.take_own(document),
             None => {}
@@ -85,7 +85,14 @@ impl Asked {
         }
     }
 
-    fn take_foreign(&mut self, manifest: &Manifest, is_described: bool, bounds: &Bounds<'_>) {
+    /// Takes over a foreign manifest. `says` is the component's own description, which its texts
+    /// and schema do not replace.
+    fn take_foreign(
+        &mut self,
+        manifest: &Manifest,
+        says: Option<&ToolDescription>,
+        bounds: &Bounds<'_>,
+    ) {
         for note in &manifest.notes {
             let key = if note.key.is_empty() { String::new() } else { format!("{}: ", note.key) };
             self.notes.push(format!("{key}{}", note.text));
@@ -95,11 +102,26 @@ impl Asked {
                 self.merge(key, value);
             }
         }
-        if !is_described && let Some(description) = &manifest.description {
-            self.keys.push(("description".to_owned(), Item::Value(description.as_str().into())));
+        let is_said = |key: &str| match key {
+            "title" => says.is_some_and(|says| says.title.is_some()),
+            "description" => says.is_some_and(|says| says.description.is_some()),
+            _ => false,
+        };
+        for (key, text) in manifest.settings() {
+            if !is_said(key)
+                && let Ok(value) = text.parse::<Value>()
+            {
+                self.keys.push((key.to_owned(), Item::Value(value)));
+            }
         }
-        if let Some(rate) = &manifest.rate {
-            self.keys.push(("rate".to_owned(), Item::Value(rate.as_str().into())));
+        let has_schema = says.is_some_and(|says| says.input_schema.is_some());
+        if let Some(parameters) = &manifest.parameters
+            && !has_schema
+            && let Ok(document) = parameters.to_string().parse::<DocumentMut>()
+        {
+            let mut parameters = document.as_table().clone();
+            parameters.set_implicit(true);
+            self.keys.push(("parameters".to_owned(), Item::Table(parameters)));
         }
         let mut limits = Table::new();
         for (key, text) in &manifest.limits {

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use kitbag::Config;
 use kitbag::config::{Layer, Lock};
-use kitbag::contract::ContentDigest;
+use kitbag::contract::{ContentDigest, ToolName};
 use kitbag::trust::digest_of;
 use tempfile::NamedTempFile;
 
+use super::table::{self, ToolTable};
 use super::trusted::Changed;
 use crate::commands::Global;
 use crate::error::CliError;
@@ -36,6 +37,8 @@ pub(crate) struct LockedPlace<'a> {
     lock: Original,
     /// What was recorded of tools.
     pub(crate) recorded: Lock,
+    /// Whether the lock file has no mistakes.
+    is_readable: bool,
     /// Locked until it is closed.
     _directory: File,
 }
@@ -43,11 +46,27 @@ pub(crate) struct LockedPlace<'a> {
 impl Place {
     /// The files of the workspace, or the user's own.
     pub(crate) fn new(layer: Layer, config: &Config) -> Result<Self, CliError> {
-        let root = config.root.value.clone();
+        if layer != Layer::User
+            && let Some(ignored) = &config.ignored
+        {
+            return Err(CliError::Usage(ignored.to_string()));
+        }
+        let place = Self::at(layer, config.root.value.clone(), config.own_file.clone())?;
+        place.check()?;
+        Ok(place)
+    }
+
+    /// The files of a workspace with this root, or those beside the user's own file. They are
+    /// not looked at.
+    pub(crate) fn at(
+        layer: Layer,
+        root: PathBuf,
+        own_file: Option<PathBuf>,
+    ) -> Result<Self, CliError> {
         let home = Global::home();
         Ok(match layer {
             Layer::User => {
-                let config = config.own_file.clone().ok_or_else(|| {
+                let config = own_file.ok_or_else(|| {
                     let why = "it is not known where your own config.toml is: set `HOME` or \
                                `KITBAG_CONFIG`";
                     CliError::Usage(why.to_owned())
@@ -57,21 +76,19 @@ impl Place {
                 Self { root, directory, config, lock, tools, layer, home }
             }
             Layer::Workspace | Layer::Manifest => {
-                if let Some(ignored) = &config.ignored {
-                    return Err(CliError::Usage(ignored.to_string()));
-                }
                 let directory = root.join(".kitbag");
                 let (config, tools) = (directory.join("config.toml"), directory.join("tools"));
                 let lock = Lock::path_in(&root);
-                let place = Self { root, directory, config, lock, tools, layer, home };
-                place.refuse_links()?;
-                place
+                Self { root, directory, config, lock, tools, layer, home }
             }
         })
     }
 
-    /// A link in a workspace could have what is added written anywhere.
-    fn refuse_links(&self) -> Result<(), CliError> {
+    /// Refuses links in a workspace, through which files could be written anywhere.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        if self.layer == Layer::User {
+            return Ok(());
+        }
         let paths = [&self.directory, &self.config, &self.lock, &self.tools];
         match paths.into_iter().find(|path| path.is_symlink()) {
             None => Ok(()),
@@ -107,14 +124,72 @@ impl Place {
         below.map_or_else(|| self.written(path), |below| below.display().to_string())
     }
 
+    /// The text of the configuration as it is now; empty if there is none.
+    pub(crate) fn config_text(&self) -> Result<String, CliError> {
+        let unreadable =
+            |source| CliError::Read { path: self.config.display().to_string(), source };
+        let original = Original::read(&self.config).map_err(unreadable)?;
+        self.text_of(&original).map(str::to_owned)
+    }
+
+    /// The text of the configuration in a file.
+    fn text_of<'a>(&self, file: &'a Original) -> Result<&'a str, CliError> {
+        str::from_utf8(file.content())
+            .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.config.display())))
+    }
+
+    /// A configuration with the table of a tool at its end.
+    pub(crate) fn with_table(
+        &self,
+        table: &ToolTable,
+        text: &str,
+        replace: bool,
+    ) -> Result<String, CliError> {
+        table.add_to(text, replace).map_err(|error| {
+            CliError::Usage(format!(
+                "`{}` is left as it is: {error}; write the table of the tool yourself, or make room \
+                 for it",
+                self.config.display()
+            ))
+        })
+    }
+
+    /// The path that a configuration means by a text. `None`: the home directory is not known.
+    pub(crate) fn absolute(&self, text: &str) -> Option<PathBuf> {
+        match text.strip_prefix("~/") {
+            Some(below) => self.home.as_ref().map(|home| home.join(below)),
+            None => Some(self.root.join(text)),
+        }
+    }
+
+    /// Whether a tool was added here: whether it is recorded, or has a table if the record cannot
+    /// be read.
+    pub(crate) fn has_added(&self, name: &ToolName) -> Result<bool, CliError> {
+        let unreadable = |source| CliError::Read { path: self.lock.display().to_string(), source };
+        let lock = Original::read(&self.lock).map_err(unreadable)?;
+        let lock = String::from_utf8_lossy(lock.content()).into_owned();
+        Ok(match table::has(&lock, name.as_str()) {
+            Some(is_recorded) => is_recorded,
+            None => table::wasm(&self.config_text()?, name.as_str()).is_some(),
+        })
+    }
+
+    /// As [`lock`](Self::lock), also if the lock file has mistakes: it is then only for
+    /// [`LockedPlace::forget`].
+    pub(crate) fn lock_leniently(&self) -> Result<LockedPlace<'_>, CliError> {
+        self.locked(true)
+    }
+
     /// Waits until no other command changes the files, and reads them.
     pub(crate) fn lock(&self) -> Result<LockedPlace<'_>, CliError> {
+        self.locked(false)
+    }
+
+    fn locked(&self, is_lenient: bool) -> Result<LockedPlace<'_>, CliError> {
         let failed =
             |path: &Path, source| CliError::Save { path: path.display().to_string(), source };
         fs::create_dir_all(&self.tools).map_err(|source| failed(&self.tools, source))?;
-        if self.layer != Layer::User {
-            self.refuse_links()?;
-        }
+        self.check()?;
         let directory = lock(&self.directory).map_err(|source| failed(&self.directory, source))?;
         let read = |path: &Path| {
             let unreadable = |source| CliError::Read { path: path.display().to_string(), source };
@@ -122,18 +197,25 @@ impl Place {
         };
         let (config, lock) = (read(&self.config)?, read(&self.lock)?);
         let recorded = match lock.content() {
-            [] => Lock::default(),
-            content => Lock::read(&String::from_utf8_lossy(content), &self.lock, &self.root)?,
+            [] => Some(Lock::default()),
+            content => {
+                let read = Lock::read(&String::from_utf8_lossy(content), &self.lock, &self.root);
+                match read {
+                    Err(_) if is_lenient => None,
+                    read => Some(read?),
+                }
+            }
         };
-        Ok(LockedPlace { place: self, config, lock, recorded, _directory: directory })
+        let is_readable = recorded.is_some();
+        let recorded = recorded.unwrap_or_default();
+        Ok(LockedPlace { place: self, config, lock, recorded, is_readable, _directory: directory })
     }
 }
 
 impl LockedPlace<'_> {
     /// The text of the configuration.
     pub(crate) fn config_text(&self) -> Result<&str, CliError> {
-        str::from_utf8(self.config.content())
-            .map_err(|error| CliError::Usage(format!("`{}`: {error}", self.place.config.display())))
+        self.place.text_of(&self.config)
     }
 
     /// The files of the workspace as they were written here, by their paths in it. Nothing, where
@@ -175,6 +257,23 @@ impl LockedPlace<'_> {
             path: self.place.lock.display().to_string(),
             source,
         })
+    }
+
+    /// Removes the record of a tool. Returns whether it is still there, since the lock file is not
+    /// even TOML.
+    pub(crate) fn forget(&mut self, name: &ToolName) -> Result<bool, CliError> {
+        if self.is_readable {
+            self.recorded.tools.remove(name);
+            return self.write_lock().map(|()| false);
+        }
+        let text = String::from_utf8_lossy(self.lock.content()).into_owned();
+        let Ok(left) = table::without(&text, name.as_str()) else { return Ok(true) };
+        if let Some(left) = left {
+            let failed =
+                |source| CliError::Save { path: self.place.lock.display().to_string(), source };
+            self.lock.replace(left.as_bytes()).map_err(failed)?;
+        }
+        Ok(false)
     }
 
     /// Writes a component beside where it goes, under a name that no tool has.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kitbag::contract::text::shown;
+use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ByteSize, ContentDigest, ToolName};
 use kitbag::host::{Described, Inspection};
 
@@ -58,7 +58,9 @@ pub(crate) fn tool(
 ) -> String {
     let mut text = String::new();
     let version = source.version().map(|version| format!(" {version}")).unwrap_or_default();
-    let _ = writeln!(text, "{name}{version}, from {}", shown(&source.origin));
+    let author = source.foreign().and_then(|manifest| manifest.author.as_deref());
+    let author = author.map(|author| format!(" by {}", shown(author))).unwrap_or_default();
+    let _ = writeln!(text, "{name}{version}{author}, from {}", shown(&source.origin));
     let says = described.description().and_then(|says| says.tool(name.as_str()));
     let own = says.and_then(|says| says.description.as_deref());
     let of_manifest = source.foreign().and_then(|manifest| manifest.description.as_deref());
@@ -96,7 +98,8 @@ pub(crate) fn tool(
     if !asked.notes.is_empty() {
         text.push_str("\nNotes:\n");
         for note in &asked.notes {
-            let _ = writeln!(text, "  {}", shown(note));
+            // Whole, since one that is cut could cut a command in its quotes.
+            let _ = writeln!(text, "  {}", printable(note));
         }
     }
     text

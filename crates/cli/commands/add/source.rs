@@ -4,12 +4,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kitbag::contract::ToolName;
+use kitbag::config::settled;
+use kitbag::contract::text::shown;
+use kitbag::contract::{ContentDigest, ToolName};
 use kitbag::host::{
     ComponentBytes, ComponentSource, Described, Host, Limits, ReadComponent, RunContext,
     read_component,
 };
 use kitbag::toolbox::DescribedParts;
+use kitbag::trust::digest_of;
 use kitbag_manifests::{Format, Manifest};
 use toml_edit::DocumentMut;
 
@@ -37,6 +40,8 @@ pub(crate) struct Source {
 pub(crate) struct SourceManifest {
     /// The name of its file.
     pub(crate) file: String,
+    /// The digest of its content.
+    pub(crate) digest: ContentDigest,
     pub(crate) content: ManifestContent,
 }
 
@@ -47,12 +52,31 @@ pub(crate) enum ManifestContent {
     Foreign(Box<Manifest>),
 }
 
+/// A configuration of another program, from which a tool is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OtherProgram {
+    /// A file of JP with `[conversation.tools.NAME]`
+    Jp,
+}
+
 impl Source {
     /// Finds and reads the component, and the manifest where there is one. Nothing runs.
-    pub(crate) fn read(named: &Path, home: Option<&Path>) -> Result<Self, CliError> {
+    ///
+    /// `from` says whose configuration the named file is, and `tool` which of its tools is meant.
+    pub(crate) fn read(
+        named: &Path,
+        home: Option<&Path>,
+        from: Option<OtherProgram>,
+        tool: Option<&str>,
+    ) -> Result<Self, CliError> {
         let unreadable = |source| CliError::Read { path: named.display().to_string(), source };
-        let absolute = std::path::absolute(named).map_err(unreadable)?;
-        let (path, directory) = match fs::metadata(named).map_err(unreadable)?.is_dir() {
+        // Without `..`, as the paths that a manifest requests are compared with it.
+        let absolute = settled(&std::path::absolute(named).map_err(unreadable)?);
+        let metadata = fs::metadata(&absolute).map_err(unreadable)?;
+        if let Some(OtherProgram::Jp) = from {
+            return Self::of_jp(&absolute, home, tool);
+        }
+        let (path, directory) = match metadata.is_dir() {
             true => (None, absolute),
             false => {
                 let directory = absolute.parent().unwrap_or(Path::new("/")).to_owned();
@@ -65,6 +89,38 @@ impl Source {
             Some(path) => path,
             None => entries.component(&directory, manifest.as_ref())?,
         };
+        Self::of_component(path, home, manifest)
+    }
+
+    /// Reads a component where it is in use: manifests beside it are of no other host.
+    pub(crate) fn in_place(path: &Path, home: Option<&Path>) -> Result<Self, CliError> {
+        Self::of_component(path.to_owned(), home, None)
+    }
+
+    /// Reads a tool of JP. Its component is relative to JP's workspace, the nearest directory
+    /// upwards that holds `.jp`.
+    fn of_jp(file: &Path, home: Option<&Path>, tool: Option<&str>) -> Result<Self, CliError> {
+        let directory = file.parent().unwrap_or(Path::new("/"));
+        let root = directory.ancestors().find(|directory| directory.join(".jp").is_dir());
+        let root = root.unwrap_or(directory);
+        let bytes = read_manifest(file)?;
+        let manifest = Manifest::of_jp(&bytes, tool)
+            .map_err(|problem| CliError::Usage(format!("`{}`: {problem}", file.display())))?;
+        let named = manifest.component.clone().unwrap_or_default();
+        let path = inside(root, &named)?;
+        let manifest = SourceManifest {
+            file: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            digest: manifest.digest,
+            content: ManifestContent::Foreign(Box::new(manifest)),
+        };
+        Self::of_component(path, home, Some(manifest))
+    }
+
+    fn of_component(
+        path: PathBuf,
+        home: Option<&Path>,
+        manifest: Option<SourceManifest>,
+    ) -> Result<Self, CliError> {
         let component = read_component(&path).map_err(CliError::Component)?;
         let origin = match home.and_then(|home| path.strip_prefix(home).ok()) {
             Some(below) => format!("~/{}", below.display()),
@@ -157,7 +213,10 @@ impl Entries {
             if name.starts_with('.') {
                 continue;
             }
-            if let Some(format) = Format::of_file(&name) {
+            // `manifest.toml` beside `manifest.wasm` is kitbag's own.
+            let is_own = name == "manifest.toml"
+                && (stem == Some("manifest") || directory.join("manifest.wasm").exists());
+            if let Some(format) = Format::of_file(&name).filter(|_| !is_own) {
                 // That of another tool beside it is no manifest of this one.
                 let own = Format::tool_of_file(&name);
                 if own.is_none_or(|own| stem.is_none_or(|stem| own == stem)) {
@@ -199,13 +258,18 @@ impl Entries {
             }
         };
         let path = directory.join(file);
-        let text = read_manifest(&path)?;
+        let bytes = read_manifest(&path)?;
         let content = match format {
             Some(format) => {
-                let manifest = Manifest::translate(*format, &text, directory);
+                // A person has named the directory: only links in it are none of their choice.
+                let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+                let manifest = Manifest::translate(*format, &bytes, &real);
                 ManifestContent::Foreign(Box::new(manifest))
             }
             None => {
+                let text = str::from_utf8(&bytes).map_err(|error| {
+                    CliError::Usage(format!("the manifest `{}`: {error}", path.display()))
+                })?;
                 let document = text.parse::<DocumentMut>().map_err(|error| {
                     let place = path.display();
                     CliError::Usage(format!("the manifest `{place}` is not TOML: {error}"))
@@ -220,7 +284,7 @@ impl Entries {
         {
             return Ok(None);
         }
-        Ok(Some(SourceManifest { file: file.clone(), content }))
+        Ok(Some(SourceManifest { file: file.clone(), digest: digest_of(&bytes), content }))
     }
 
     /// The component of a directory: that of its manifest, else the only one.
@@ -234,35 +298,38 @@ impl Entries {
             ManifestContent::Foreign(foreign) => foreign.component.as_deref(),
             ManifestContent::Own(_) => None,
         });
-        let name = match (named, &self.components[..]) {
-            (Some(named), _) => {
-                let is_inside = Path::new(named).components().all(|part| {
-                    matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)
-                });
-                if !is_inside {
-                    return Err(CliError::Usage(format!(
-                        "the manifest in `{place}` names the component `{named}`, which lies outside"
-                    )));
-                }
-                named
-            }
-            (None, [only]) => only,
-            (None, []) => {
-                return Err(CliError::Usage(format!(
-                    "`{place}` has no component: no file in it ends in `.wasm`"
-                )));
-            }
+        match (named, &self.components[..]) {
+            (Some(named), _) => inside(directory, named),
+            (None, [only]) => inside(directory, only),
+            (None, []) => Err(CliError::Usage(format!(
+                "`{place}` has no component: no file in it ends in `.wasm`"
+            ))),
             (None, several) => {
                 let names = kitbag::contract::text::alternatives(several);
+                Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
+            }
+        }
+    }
+}
+
+/// The path of a component in a directory, to which no link in that leads.
+fn inside(directory: &Path, named: &str) -> Result<PathBuf, CliError> {
+    let mut path = directory.to_owned();
+    for part in Path::new(named).components() {
+        match part {
+            std::path::Component::Normal(part) => path.push(part),
+            std::path::Component::CurDir => continue,
+            _ => {
                 return Err(CliError::Usage(format!(
-                    "`{place}` has several components: name {names}"
+                    "the manifest in `{}` names the component `{}`, which lies outside",
+                    directory.display(),
+                    shown(named)
                 )));
             }
-        };
-        let path = directory.join(name);
+        }
         refuse_link(&path)?;
-        Ok(path)
     }
+    Ok(path)
 }
 
 /// A link in a directory that another user made may lead anywhere.
@@ -276,7 +343,7 @@ fn refuse_link(path: &Path) -> Result<(), CliError> {
     }
 }
 
-fn read_manifest(path: &Path) -> Result<String, CliError> {
+fn read_manifest(path: &Path) -> Result<Vec<u8>, CliError> {
     refuse_link(path)?;
     let unreadable = |source| CliError::Read { path: path.display().to_string(), source };
     let metadata = path.symlink_metadata().map_err(unreadable)?;
@@ -287,5 +354,5 @@ fn read_manifest(path: &Path) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(MANIFEST_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

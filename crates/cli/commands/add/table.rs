@@ -1,5 +1,6 @@
 //! The table of a tool in a configuration, added and removed without touching the rest.
 
+use kitbag::contract::shell;
 use kitbag::contract::text::shown;
 use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
 
@@ -59,8 +60,9 @@ impl ToolTable {
         let origin = shown(&self.origin);
         let name = &self.name;
         table.decor_mut().set_prefix(format!(
-            "{end}{gap}{MARK} from {origin}; change it with `kitbag update {name}` and `kitbag \
-             remove {name}`.\n"
+            "{end}{gap}{MARK} from {origin}; change it with `{}` and `{}`.\n",
+            shell::command(["kitbag", "update", name]),
+            shell::command(["kitbag", "remove", name]),
         ));
         table.insert("source", value("local"));
         table.insert("wasm", value(self.wasm.as_str()));
@@ -80,6 +82,19 @@ impl ToolTable {
         tools.insert(name, Item::Table(table));
         Ok(document.to_string())
     }
+}
+
+/// The component that the table of a tool names. `None`: there is none, or the text is not TOML.
+pub(crate) fn wasm(text: &str, name: &str) -> Option<String> {
+    let document: DocumentMut = text.parse().ok()?;
+    let table = document.get("tools")?.get(name)?;
+    table.get("wasm")?.as_str().map(str::to_owned)
+}
+
+/// Whether there is a table of a tool. `None`: the text is not TOML.
+pub(crate) fn has(text: &str, name: &str) -> Option<bool> {
+    let document: DocumentMut = text.parse().ok()?;
+    Some(document.get("tools").is_some_and(|tools| tools.get(name).is_some()))
 }
 
 /// The configuration without the table of a tool. `None`: it has none. Comments above it that

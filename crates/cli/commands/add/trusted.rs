@@ -31,6 +31,13 @@ impl TrustBefore {
         Ok(Self::of(global.builder().single_call().build()?.toolbox().config()))
     }
 
+    /// As [`now`](Self::now), also if the configuration has mistakes. `None`: a file of it cannot
+    /// be read at all.
+    pub(crate) fn now_leniently(global: &Global) -> Option<Self> {
+        let (kitbag, _) = global.builder().single_call().build_faulty();
+        kitbag.map(|kitbag| Self::of(kitbag.toolbox().config()))
+    }
+
     fn of(config: &Config) -> Self {
         match &config.workspace_trust {
             WorkspaceTrust::Nothing => Self::Content(None),
@@ -61,7 +68,11 @@ impl TrustBefore {
             }
             Self::Content(before) => before,
         };
-        let kitbag = global.builder().single_call().ask_trust().build()?;
+        // Mistakes in other places stay as they were trusted.
+        let (kitbag, errors) = global.builder().single_call().ask_trust().build_faulty();
+        let Some(kitbag) = kitbag else {
+            return errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()));
+        };
         let question = match kitbag.trust_question() {
             Ok(question) => question,
             // Nothing is left that could be trusted.

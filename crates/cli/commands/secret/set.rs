@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal, Read};
 
 use kitbag::Config;
 use kitbag::config::{Secret, SecretStoreKind};
+use kitbag::contract::shell;
 use kitbag::contract::text::shown;
 use kitbag::policy::{Placement, SecretName, SecretPlace, SecretSource};
 use kitbag::secrets::{CallEnd, Leaks, SecretValue};
@@ -113,10 +114,12 @@ impl SetArgs {
             return Ok(());
         }
         let name = if is_name { self.name.as_str() } else { "NAME" };
+        let command = shell::command(["kitbag", "secret", "set", name]);
         Err(CliError::Usage(format!(
             "a value is no argument, since the history of the shell and other programs have those; \
-             type it where `kitbag secret set {name}` asks for it, or let a program write it, such \
-             as with `pass show {name} | kitbag secret set {name}`. If that was one, get another"
+             type it where `{command}` asks for it, or let a program write it, such as with \
+             `pass show {} | {command}`. If that was one, get another",
+            shell::quoted(name)
         )))
     }
 

@@ -22,7 +22,7 @@ pub use network::{Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace};
-pub use recorded::{LockedTool, Recorded};
+pub use recorded::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{LeakAllowance, Secret, SecretStore, SecretStoreKind};
 pub(crate) use tool::writable;

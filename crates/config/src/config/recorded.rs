@@ -28,6 +28,28 @@ pub struct LockedTool {
     /// What it imports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,
+    /// The manifest that it was added with. `None`: it was added without one, or by a version of
+    /// kitbag that did not record it.
+    #[serde(skip)]
+    pub manifest: Option<LockedManifest>,
+}
+
+/// The record of the manifest that a tool was added with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockedManifest {
+    /// The name of its file.
+    pub file: String,
+    /// The BLAKE3 digest of its content.
+    pub digest: ContentDigest,
+    /// The version that it gives the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The author that it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// Its requested grants and its settings, a line for each: `http: "https://a.example"`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
 }
 
 /// What was recorded of a tool, and where.

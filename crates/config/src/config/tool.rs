@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kitbag_contract::{FileId, Pin, ToolName};
+use kitbag_contract::{FileId, Pin, ToolName, shell};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Rates};
 use serde_json::{Map, Value};
 
@@ -226,7 +226,7 @@ impl LocalTool {
         self.add_pin(Pin {
             digest: recorded.tool.component,
             recorded_in: recorded.place.to_string().into(),
-            renewed_by: format!("kitbag update {name}").into(),
+            renewed_by: shell::command(["kitbag", "update", name.as_str()]).into(),
         });
         self.recorded = Some(Arc::new(recorded));
     }

@@ -18,7 +18,7 @@ use texts::Texts;
 use crate::config::Trust;
 use crate::content::OwnContent;
 use crate::error::Report;
-use crate::file::{self, Layer};
+use crate::file::{self, Layer, SourceFile};
 use crate::format::ConfigFile;
 use crate::invalid_keys::InvalidKeys;
 use crate::lock::Lock;
@@ -45,13 +45,17 @@ pub(crate) fn read(
         is_complete: true,
         report,
     };
-    let user = sources.user_file.as_ref().and_then(|path| {
+    let proposed = sources.own_file().zip(sources.proposed(Layer::User)).map(|(path, text)| {
+        let root = &workspace.root.value;
+        SourceFile::new(path::clean(path), root, Layer::User, text.to_owned())
+    });
+    let user = sources.user_file.as_ref().filter(|_| proposed.is_none()).and_then(|path| {
         let mut texts = Texts::new(&workspace.root.value);
         let file = texts.user_file(path::clean(path), sources, Piece::File(None));
         parser.take(texts);
         file
     });
-    let user = user.map(|file| (parser.config(&file), file));
+    let user = proposed.or(user).map(|file| (parser.config(&file), file));
     let trust = match &user {
         Some((config, file)) => {
             let before = parser.report.enter(Piece::Key("trust".to_owned()));
@@ -73,6 +77,12 @@ pub(crate) fn read(
             workspace.canonical = kitbag_files::canonical(&start);
             workspace.root = Sourced::default(start);
         }
+    }
+
+    if let Some(text) = sources.proposed(Layer::Workspace).filter(|_| ignored.is_none()) {
+        workspace.exists = true;
+        let root = &workspace.root.value;
+        own.get_or_insert_with(|| OwnFiles::none(root, sources.home.as_deref())).propose(text);
     }
 
     let own_content = own.as_ref().map(OwnFiles::content);

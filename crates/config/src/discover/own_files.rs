@@ -38,16 +38,7 @@ pub(super) struct OwnFiles {
 impl OwnFiles {
     /// Opens, examines and reads every file of a workspace.
     pub(super) fn read(root: &Path, home: Option<&Path>) -> Self {
-        let mut files = Self {
-            directory: None,
-            texts: Texts::new(root),
-            examiner: Examiner::new(home),
-            config: None,
-            lock: None,
-            tools: BTreeMap::new(),
-            scripts: BTreeMap::new(),
-            tool_links: Vec::new(),
-        };
+        let mut files = Self::none(root, home);
         let path = root.join(DIRECTORY);
         let directory = match files.examiner.root(root) {
             Ok(directory) => {
@@ -70,6 +61,27 @@ impl OwnFiles {
             Err(error) => files.texts.fail(&path, file::not_opened(&error), CONFIG_PIECE),
         }
         files
+    }
+
+    /// The files of a directory that is not a workspace yet.
+    pub(super) fn none(root: &Path, home: Option<&Path>) -> Self {
+        Self {
+            directory: None,
+            texts: Texts::new(root),
+            examiner: Examiner::new(home),
+            config: None,
+            lock: None,
+            tools: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            tool_links: Vec::new(),
+        }
+    }
+
+    /// Takes a text for the configuration, instead of that of the file.
+    pub(super) fn propose(&mut self, text: &str) {
+        let root = &self.texts.root;
+        let path = root.join(DIRECTORY).join(FILE);
+        self.config = Some(SourceFile::new(path, root, Layer::Workspace, text.to_owned()));
     }
 
     /// What a person trusts as a whole.

@@ -11,6 +11,7 @@ fn shown(manifest: &Manifest) -> String {
     for (key, value) in [
         ("name", &manifest.name),
         ("version", &manifest.version),
+        ("author", &manifest.author),
         ("component", &manifest.component),
     ] {
         let value = value.as_deref().unwrap_or("-");
@@ -29,23 +30,35 @@ fn a_manifest_becomes_a_table_and_what_has_no_meaning_is_named() {
     let mut names: Vec<_> =
         fs::read_dir(&cases).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 34);
     for name in names {
         let directory = cases.join(&name);
         let mut files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
-        let read = files.find_map(|path| {
-            let format = Format::of_file(path.file_name()?.to_str()?)?;
-            Some((format, fs::read_to_string(path).unwrap()))
+        let manifest = files.find_map(|path| {
+            let file = path.file_name()?.to_str()?;
+            let source = || fs::read(&path).unwrap();
+            match Format::of_file(file) {
+                Some(format) => {
+                    Some(Ok(Manifest::translate(format, source(), Path::new("/skills/own"))))
+                }
+                None if file == "jp.toml" => Some(Manifest::of_jp(source(), None)),
+                None => None,
+            }
         });
-        let (format, text) = read.unwrap();
-        let manifest = Manifest::translate(format, &text, Path::new("/skills/own"));
+        let manifest = manifest.unwrap();
+        let text = match &manifest {
+            Ok(manifest) => shown(manifest),
+            Err(problem) => format!("# {problem}\n"),
+        };
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path(&directory);
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
-        settings.bind(|| insta::assert_snapshot!("translated", shown(&manifest)));
+        settings.bind(|| insta::assert_snapshot!("translated", text));
         // It is TOML, whatever the manifest has in it.
-        toml::from_str::<toml::Table>(&manifest.to_toml()).unwrap();
+        if let Ok(manifest) = manifest {
+            toml::from_str::<toml::Table>(&manifest.to_toml()).unwrap();
+        }
     }
 }
 
@@ -81,6 +94,8 @@ fn a_format_is_known_by_the_name_of_its_file() {
     check("skill.toml", Some(Format::SkillToml), None);
     check("manifest.yaml", Some(Format::ManifestYaml), None);
     check("policy.yaml", Some(Format::PolicyYaml), None);
+    check("manifest.toml", Some(Format::ExtensionToml), None);
+    check("capabilities.json", Some(Format::CapabilitiesJson), None);
     check("slack.capabilities.json", Some(Format::CapabilitiesJson), Some("slack"));
     check(".capabilities.json", None, None);
     check("Skill.toml", None, None);

@@ -11,11 +11,25 @@ use kitbag_policy::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const FORMATS: [Format; 4] =
-    [Format::SkillToml, Format::ManifestYaml, Format::CapabilitiesJson, Format::PolicyYaml];
+const FORMATS: [Format; 5] = [
+    Format::SkillToml,
+    Format::ManifestYaml,
+    Format::CapabilitiesJson,
+    Format::PolicyYaml,
+    Format::ExtensionToml,
+];
 
 fn translate(format: Format, text: &str) -> Manifest {
     Manifest::translate(format, text, Path::new("/skills/own"))
+}
+
+/// The words that a shell takes a command line for, which it must not run.
+fn words_of(command: &str) -> Vec<String> {
+    let script = format!("printf '%s\\0' {command}; printf x");
+    let output = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.strip_suffix("\0x").unwrap();
+    words.split('\0').map(str::to_owned).collect()
 }
 
 /// What the wishes would be if all of them were granted.
@@ -139,8 +153,8 @@ proptest! {
         let text = toml::to_string(&json!({ "capabilities": { "filesystem": { "read": read, "write": write } } }));
         let manifest = translate(Format::SkillToml, &text.unwrap());
         for wish in &manifest.wishes.directories {
-            prop_assert!(read.contains(&wish.host), "{wish:?}");
-            prop_assert!(!wish.is_writable || write.contains(&wish.host), "{wish:?}");
+            let list = if wish.is_writable { &write } else { &read };
+            prop_assert!(list.contains(&wish.host), "{wish:?}");
         }
         let entry = |(path, access): (&String, &str)| json!({ "uri": format!("fs://{path}{end}"), "access": [access] });
         let allow: Vec<_> = read.iter().map(|path| entry((path, "read"))).collect();
@@ -170,6 +184,37 @@ proptest! {
             let manifest = translate(format, &text);
             prop_assert!(toml::from_str::<toml::Table>(&manifest.to_toml()).is_ok());
         }
+        let _ = Manifest::of_jp(&text, None);
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        for format in FORMATS {
+            let manifest = Manifest::translate(format, &bytes, Path::new("/skills/own"));
+            prop_assert!(manifest.wishes.is_empty(), "{manifest:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_of_credentials_never_leave_their_quotes(
+        texts in prop::array::uniform5("[a-z$()`;&|'\"\\ \n~!-]{0,12}"),
+        kind in prop::sample::select(vec!["bearer", "basic", "header", "query_param", "url_path", "cookie"]),
+    ) {
+        let [name, user, header, prefix, host] = &texts;
+        let location = json!({
+            "type": kind, "username": user, "name": header, "prefix": prefix, "placeholder": user,
+        });
+        let credential = json!({ "secret_name": name, "location": location, "host_patterns": [host, "a.example"] });
+        let text = json!({ "http": { "credentials": { "c": credential } } }).to_string();
+        for note in translate(Format::CapabilitiesJson, &text).notes {
+            let Some((_, command)) = note.text.split_once("keep it with `") else { continue };
+            let command = command.strip_suffix('`').unwrap();
+            // What a shell would run is the program `kitbag` with some arguments.
+            let words = words_of(command);
+            prop_assert_eq!(&words[..3], ["kitbag", "secret", "set"]);
+            prop_assert_eq!(&words[3], name);
+            prop_assert_eq!(kitbag_contract::shell::command(&words), command);
+        }
     }
 
     #[test]
@@ -187,5 +232,6 @@ proptest! {
             prop_assert!(toml::from_str::<toml::Table>(&manifest.to_toml()).is_ok(), "{text:?}");
             let _ = granted(&manifest);
         }
+        let _ = Manifest::of_jp(&text, None);
     }
 }

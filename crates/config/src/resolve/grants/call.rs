@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kitbag_contract::ToolName;
 use kitbag_contract::text::{alternatives, nearest};
+use kitbag_contract::{ToolName, shell};
 use kitbag_policy::tools::ToolGrants as CallableTools;
 use kitbag_policy::{
     HttpGrant, HttpGrants, Kind, MissingGrant, StorageGrant, VariableGrant, VariableName,
@@ -170,7 +170,7 @@ impl Config {
         };
         let typed = match (*key, &*text) {
             (StorageGrant::KEY, "true") => StorageGrant::KEY.to_owned(),
-            _ => format!("'{}'", format!("{key}={text}").replace('\'', r"'\''")),
+            _ => shell::in_quotes(&format!("{key}={text}")),
         };
         (is_within || !self.grant_ceiling.has(key)).then(|| format!("{FLAG} {typed}"))
     }

@@ -1,0 +1,41 @@
+//! Checking a configuration and a component before they are written.
+
+use std::sync::Arc;
+
+use kitbag_config::{BytesTool, Config, Proposal, ToolSource};
+use kitbag_contract::ToolName;
+
+use crate::Builder;
+
+impl Builder {
+    /// Reads this text instead of the file of its layer, to check it before it is written.
+    #[must_use]
+    pub fn proposal(mut self, proposal: Proposal) -> Self {
+        self.proposal = Some(proposal);
+        self
+    }
+
+    /// Gives a tool that has its component in a file this component instead, to check it before it
+    /// is written. Without such a tool it has no effect.
+    #[must_use]
+    pub fn component_instead(mut self, tool: ToolName, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.instead = Some((tool, bytes.into()));
+        self
+    }
+}
+
+/// Has a tool's component brought by the program instead of a file. Returns whether there is such
+/// a tool that is enabled.
+pub(crate) fn replace_component(config: &mut Config, name: &ToolName) -> bool {
+    let Some(tool) = config.tools.get_mut(name).filter(|tool| tool.is_enabled()) else {
+        return false;
+    };
+    let ToolSource::Local(local) = &mut tool.source.value else { return false };
+    // The name of a built-in is never one of the program's own tools.
+    if local.replaces.is_some() {
+        return false;
+    }
+    let parameters = local.parameters.take();
+    tool.source.value = ToolSource::Bytes(BytesTool { component: name.clone(), parameters });
+    true
+}
