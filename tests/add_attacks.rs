@@ -45,14 +45,14 @@ fn a_component_that_changes_between_showing_and_copying_is_added_as_it_was_shown
         let shown = fs::read(&path).unwrap();
         let mut is_changed = false;
         let arguments = ["add", path.to_str().unwrap()];
-        let (stdout, terminal) = on_a_watched_terminal(&workspace, &arguments, "none\n", |seen| {
+        let (stdout, terminal) = on_a_watched_terminal(&workspace, &arguments, "yes\n", |seen| {
             if !is_changed && seen.contains("Add it as ") {
                 change(&path, &evil);
                 is_changed = true;
             }
         });
         assert!(is_changed, "{terminal}");
-        assert!(stdout.contains("Tells the weather."), "{stdout}");
+        assert!(terminal.contains("Tells the weather."), "{terminal}");
         assert!(stdout.contains("Added weather as "), "{stdout}{terminal}");
         assert_eq!(fs::read(workspace.path(".kitbag/tools/weather.wasm")).unwrap(), shown);
         assert!(workspace.run(&["describe", "weather"]).success().contains("Tells the weather."));
@@ -72,13 +72,13 @@ fn a_component_that_changes_while_an_update_is_agreed_to_is_not_the_one_that_run
     let evil = describing(&json!({ "name": "weather", "description": "Evil." }).to_string());
     let mut is_changed = false;
     let update = ["update", "weather"];
-    let (stdout, _) = on_a_watched_terminal(&workspace, &update, "yes\n", |seen| {
+    let (_, seen) = on_a_watched_terminal(&workspace, &update, "yes\n", |seen| {
         if !is_changed && seen.contains("Record this") {
             swap(&own, &evil);
             is_changed = true;
         }
     });
-    assert!(is_changed && stdout.contains("Tells more."), "{stdout}");
+    assert!(is_changed && seen.contains("Tells more."), "{seen}");
     let run = workspace.run(&["run", "weather"]);
     assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.shown());
 }

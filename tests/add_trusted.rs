@@ -96,7 +96,7 @@ fn a_tool_is_updated_and_removed_where_its_workspace_is_not_trusted() {
     component(&workspace, "Tells more.");
     let updated = command(&workspace, &["update", "weather", "FILE", "--yes"]);
     assert!(
-        updated.stdout.contains("- Tells the weather.\n  + Tells more."),
+        updated.stdout.contains("| - Tells the weather.\n| + Tells more.\n"),
         "{}",
         updated.shown()
     );

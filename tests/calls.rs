@@ -172,19 +172,47 @@ pub(crate) fn on_a_terminal(
     on_a_watched_terminal(workspace, arguments, typed, |_| {})
 }
 
-/// As [`on_a_terminal`], and reacts to what it shows.
+/// As [`on_a_terminal`], and reacts to what the terminal shows.
 pub(crate) fn on_a_watched_terminal(
     workspace: &Workspace,
     arguments: &[&str],
     typed: &str,
     mut watch: impl FnMut(&str),
 ) -> (String, String) {
+    with_a_person(workspace, arguments, "", typed, &mut watch)
+}
+
+/// As [`on_a_terminal`], with a person who types something before the command starts.
+pub(crate) fn on_a_hasty_terminal(
+    workspace: &Workspace,
+    arguments: &[&str],
+    before: &str,
+    typed: &str,
+) -> (String, String) {
+    with_a_person(workspace, arguments, before, typed, &mut |_| {})
+}
+
+/// Whether a terminal shows a question that waits for its answer.
+fn waits(shown: &str) -> bool {
+    let line = shown.rsplit('\n').next().unwrap_or_default();
+    line.contains("[n]o") && line.ends_with(": ") || line.starts_with('(') && line.ends_with(") ")
+}
+
+/// Runs a command on a terminal. Each line of `typed` is typed at a question, `before` earlier.
+fn with_a_person(
+    workspace: &Workspace,
+    arguments: &[&str],
+    before: &str,
+    typed: &str,
+    watch: &mut dyn FnMut(&str),
+) -> (String, String) {
     use std::fs::File;
     use std::io::{Read, Write};
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut person = File::from(terminal.master);
-    // The terminal shows what is typed when it is typed: here, before anything else.
-    person.write_all(typed.as_bytes()).unwrap();
+    person.write_all(before.as_bytes()).unwrap();
+    let mut answers = typed.split_inclusive('\n');
+    let mut answered = 0;
     let child = {
         let mut command = workspace.command();
         command.args(arguments).stdin(terminal.slave.try_clone().unwrap());
@@ -196,7 +224,13 @@ pub(crate) fn on_a_watched_terminal(
     // Linux ends a terminal that is no longer open with an error.
     while let Ok(length @ 1..) = person.read(&mut part) {
         seen.extend_from_slice(&part[..length]);
-        watch(&shown(&seen));
+        let text = shown(&seen);
+        watch(&text);
+        if waits(&shown(&seen[answered..])) {
+            answered = seen.len();
+            // One that has nothing more to say ends the input.
+            person.write_all(answers.next().unwrap_or("\u{4}").as_bytes()).unwrap();
+        }
     }
     let output = child.wait_with_output().unwrap();
     (String::from_utf8_lossy(&output.stdout).into_owned(), shown(&seen))
@@ -208,7 +242,7 @@ fn a_person_at_a_terminal_is_asked_until_the_answer_fits() {
     let (stdout, shown) =
         on_a_terminal(&workspace, &["run", "probe", "do=ask-twice"], "blue\nperhaps\nyes\n");
     assert_eq!(stdout, "ask-twice: {\"first\":\"blue\",\"second\":true}\n");
-    assert!(shown.contains("The second question?\n(`yes` or `no`) "), "{shown}");
+    assert!(shown.contains("The second question?\n[y]es / [n]o: "), "{shown}");
     assert!(shown.contains("`perhaps` is not `yes` or `no`"), "{shown}");
     let ask = ["run", "probe", "do=ask", "answer_type=text", "default=a suggestion"];
     let (stdout, shown) = on_a_terminal(&workspace, &ask, "\n");
@@ -244,7 +278,7 @@ fn a_form_is_asked_a_field_at_a_time_or_answered_at_once() {
         "Your name\n(a text, or nothing for `Ann`) ",
         "age: in years\n(a whole number, or nothing) ",
         "`old` is not a whole number",
-        "agrees\n(`yes` or `no`) ",
+        "agrees\n[y]es / [n]o: ",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

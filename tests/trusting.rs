@@ -6,6 +6,7 @@ mod greedy;
 mod named;
 mod narrowing;
 mod places;
+mod screens;
 mod served;
 mod terminal;
 

@@ -2,6 +2,7 @@
 //! read in `error.rs`, what the process ends with in `exit.rs`.
 
 mod commands;
+mod consent;
 mod emitted;
 mod environment;
 mod error;
@@ -82,8 +83,7 @@ enum Command {
     Why(commands::why::Args),
     /// Add a tool: its component, what was recorded of it, and what it is granted
     ///
-    /// What it would like is shown beside what its imports could do, and asked for. The
-    /// component is copied to .kitbag/tools; from then on another one under its name does not
+    /// Its requests are shown with their risks, and you are asked. The component is copied to .kitbag/tools; from then on another one under its name does not
     /// run.
     Add(commands::add::Args),
     /// Show what has changed of a tool since it was added, and record that

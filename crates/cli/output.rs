@@ -5,12 +5,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kitbag::contract::text::{is_hidden, printable};
 use serde_json::Value;
 
 use crate::error::CliError;
+use crate::sys;
 
 /// Writes a text for a person. It ends with a line break, whether the text does or not.
 pub(crate) fn data(text: &str) -> Result<(), CliError> {
@@ -112,10 +114,45 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Writes a question to standard error, and stays on its line.
+/// Writes a question to standard error, and stays on its line. It is written at once, so that what
+/// is typed before it can be seen is not an answer.
 pub(crate) fn ask(text: &str) -> io::Result<()> {
+    let text = printable(text).to_string();
+    let (before, line) = text.split_at(text.rfind('\n').map_or(0, |at| at + 1));
     let mut terminal = io::stderr().lock();
-    write!(terminal, "{}", printable(text)).and_then(|()| terminal.flush())
+    terminal.write_all(before.as_bytes())?;
+    sys::discard_typed();
+    terminal.write_all(line.as_bytes()).and_then(|()| terminal.flush())
+}
+
+/// Shows a long text to a person who is asked something: in their pager, if standard output is a
+/// terminal, else as a note.
+pub(crate) fn paged(text: &str) -> Result<(), CliError> {
+    if !io::stdout().is_terminal() {
+        note(text);
+        return Ok(());
+    }
+    let named = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let mut words = named.split_whitespace();
+    let Some(program) = words.next() else { return data(text) };
+    let mut pager = Command::new(program);
+    pager.args(words).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // As git does: leave at the end of a text that fits, and leave the text on the screen.
+        pager.env("LESS", "FRX");
+    }
+    let Ok(mut child) = pager.spawn() else { return data(text) };
+    let written = child
+        .stdin
+        .take()
+        .map_or(Ok(()), |mut stdin| stdin.write_all(printable(text).to_string().as_bytes()));
+    let ended = child.wait().map_err(CliError::Output)?;
+    match written {
+        // The reader has closed the pager before the end.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
+        _ if ended.code() == Some(127) => data(text),
+        _ => Ok(()),
+    }
 }
 
 /// A line of the log, with everything spelled out that a terminal would act on.

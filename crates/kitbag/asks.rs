@@ -1,10 +1,14 @@
-//! What a workspace asks, in lines that a person reads.
+//! The requests of a workspace, each in a line that a person reads.
+
+use std::path::{Path, PathBuf};
 
 use kitbag_config::{Config, OFF_BY_DEFAULT, Problem, Tool, ToolSource};
-use kitbag_contract::text::shown;
-use kitbag_files::{ProtectedNames, canonical};
-use kitbag_policy::{Access, DirectoryGrant, HttpGrant, Kind, SecretGrant, VariableGrant};
-use kitbag_policy::{StorageGrant, ToolGrants as CallableTools};
+use kitbag_files::canonical;
+use kitbag_policy::ToolGrants as CallableTools;
+use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
+use kitbag_toolbox::consent::{
+    Ability, Item, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
+};
 
 /// The kinds of grants, in the order in which they are shown.
 const KINDS: [&str; 6] = [
@@ -16,42 +20,53 @@ const KINDS: [&str; 6] = [
     StorageGrant::KEY,
 ];
 
-/// What the files of the workspace ask: tool by tool what it is and what it is granted, then the
-/// rest. Each line can be understood by itself.
-pub(crate) fn asks(config: &Config) -> Vec<String> {
-    let mut lines = Vec::new();
+/// Everything that the files of the workspace request: tool by tool what it is and what it is
+/// granted, then the rest.
+pub(crate) fn asks(config: &Config) -> Vec<Item> {
+    let root = canonical(&config.root.value);
+    let home = config.home().map(canonical);
+    let asker = Asker { config, root, home };
+    let mut items = Vec::new();
     for tool in config.tools.values() {
-        lines.extend(of_tool(config, tool));
+        items.extend(asker.tool_itself(tool));
         for kind in KINDS {
             let is_asked = config.is_of_workspace(tool.grants.origin_of(kind));
             if is_own(config, tool) || is_asked {
-                lines.extend(of_kind(config, tool, kind));
+                items.extend(asker.kind(tool, kind));
             }
         }
     }
     for topic in config.topics.values() {
         if config.is_of_workspace(&topic.subjects.origin) {
             let path = canonical(&topic.subjects.value);
-            let path = place(config, &path);
-            let mut line = format!("topic `{}` reads {path}", shown(&topic.id));
+            let name = quoted(&topic.id);
+            let mut line = format!("topic {name} reads {}", place(&path, &asker.root));
+            let ability = match path.starts_with(&asker.root) {
+                true => Ability::ReadInside,
+                false => Ability::ReadOutside,
+            };
+            let mut item = Item::new(Requester::Topic(topic.id.clone()), "").with_ability(ability);
+            item.risks = asker.read_risks(&path, &topic.include.value);
             if !topic.include.value.is_empty() {
-                let globs = topic.include.value.join("`, `");
-                line.push_str(&format!(", with what looks like a secret: `{}`", shown(&globs)));
+                let globs: Vec<_> = topic.include.value.iter().map(|glob| quoted(glob)).collect();
+                line.push_str(&format!(", with what looks like a secret: {}", globs.join(", ")));
             }
-            lines.push(line);
+            items.push(Item { line, ..item });
         }
     }
     let toolsets = &config.toolsets;
     if toolsets.write.value && config.is_of_workspace(&toolsets.write.origin) {
-        lines.push("built-in tools change the files of the workspace".into());
+        let line = "built-in tools change the files of the workspace";
+        items.push(Item::new(Requester::Workspace, line).with_ability(Ability::WriteInside));
     }
     for (name, switch) in &toolsets.switches {
         let is_asked = switch.value && config.is_of_workspace(&switch.origin);
         if is_asked && OFF_BY_DEFAULT.contains(name) {
-            lines.push(format!("the tools of `{name}` keep what later sessions read"));
+            let line = format!("the tools of `{name}` keep what later sessions read");
+            items.push(Item::new(Requester::Workspace, line).with_risk(Risk::Memory));
         }
     }
-    lines
+    items
 }
 
 /// Whether the code of a tool is the workspace's.
@@ -63,151 +78,116 @@ fn is_own(config: &Config, tool: &Tool) -> bool {
     }
 }
 
-/// What a tool is granted of a kind.
-fn of_kind(config: &Config, tool: &Tool, key: &str) -> Vec<String> {
-    let name = &tool.name;
-    if key == DirectoryGrant::KEY {
-        let grants = tool.grants.value.directories.iter();
-        return grants.map(|grant| format!("tool `{name}` {}", directory(config, grant))).collect();
-    }
-    if key == VariableGrant::KEY {
-        // Whether they are set now says nothing of what is asked.
-        let names = tool.grants.value.variables.iter().map(|variable| &variable.name);
-        let line =
-            |variable| format!("tool `{name}` sees a variable of your environment: {variable}");
-        return names.map(line).collect();
-    }
-    let kinds = tool.grants.value.kinds();
-    let kind = kinds.into_iter().find(|kind| kind.key() == key);
-    let lines = kind.map(Kind::lines).unwrap_or_default();
-    let mut lines: Vec<_> = lines
-        .into_iter()
-        .map(|line| match key {
-            SecretGrant::KEY => format!("tool `{name}` uses your {line}"),
-            HttpGrant::KEY => format!("tool `{name}` sends requests: {line}"),
-            CallableTools::KEY => {
-                let called = ["tools → ", "tool "].iter().find_map(|it| line.strip_prefix(it));
-                format!("tool `{name}` calls {}", called.unwrap_or(&line))
-            }
-            _ => format!("tool `{name}` has {line}"),
-        })
-        .collect();
-    if key == SecretGrant::KEY {
-        // It would have one of this name as soon as there is one.
-        let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.value {
-            Problem::NoSecret { name: secret } => Some(format!(
-                "tool `{name}` uses your secret {}, which you do not have yet",
-                shown(secret)
-            )),
-            _ => None,
-        });
-        lines.extend(missing);
-    }
-    lines
+/// The workspace, as far as its requests are put into words.
+struct Asker<'a> {
+    config: &'a Config,
+    /// The root of the workspace; canonical.
+    root: PathBuf,
+    /// The home directory; canonical.
+    home: Option<PathBuf>,
 }
 
-/// What a tool does in a directory.
-fn directory(config: &Config, grant: &DirectoryGrant) -> String {
-    let does = match grant.access {
-        Access::ReadOnly => "reads",
-        Access::ReadWrite => "reads and changes",
-    };
-    if grant.is_temporary() {
-        return "has a directory of its own in each run".to_owned();
-    }
-    let mut line = format!("{does} {}", place(config, &grant.host));
-    if !grant.include.is_empty() {
-        let globs = grant.include.join("`, `");
-        line.push_str(&format!(", with what looks like a secret: `{}`", shown(&globs)));
-    }
-    if let (Access::ReadWrite, Some(protected)) = (grant.access, &grant.protected) {
-        line.push_str(&unprotected(protected));
-    }
-    line
-}
-
-/// The files of other programs that a grant lets a tool write, with its own list of protected
-/// names.
-fn unprotected(protected: &[String]) -> String {
-    let joined = |names: Vec<&str>| shown(&names.join("`, `")).to_string();
-    let (exceptions, names): (Vec<_>, Vec<_>) =
-        protected.iter().map(String::as_str).partition(|name| name.starts_with('!'));
-    match (names.contains(&ProtectedNames::BUILT_IN), names.is_empty()) {
-        (true, _) if exceptions.is_empty() => String::new(),
-        (true, _) => format!(
-            ", with files named `{}` of other programs",
-            joined(exceptions.iter().map(|name| &name[1..]).collect())
-        ),
-        (false, true) => ", with the files by which other programs run something".to_owned(),
-        (false, false) => format!(
-            ", with the files by which other programs run something, but not `{}`",
-            joined(names)
-        ),
-    }
-}
-
-/// What else is asked of a tool.
-fn of_tool(config: &Config, tool: &Tool) -> Vec<String> {
-    let (name, source) = (&tool.name, &tool.source.value);
-    let is_own = is_own(config, tool);
-    let mut lines = Vec::new();
-    match source {
-        ToolSource::Local(local) if is_own => {
-            let path = canonical(&local.wasm.value);
-            let mut line = format!("tool `{name}` runs {}", place(config, &path));
-            if local.dev.value {
-                let by = &local.dev.origin;
-                line.push_str(&format!(", and each later build of it (`dev = true`, {by})"));
-            }
-            lines.push(line);
+impl Asker<'_> {
+    /// The grants of a tool of one kind.
+    fn kind(&self, tool: &Tool, key: &str) -> Vec<Item> {
+        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        let name = &tool.name;
+        let mut items = kind_items(name.as_str(), &tool.grants.value, key, &around);
+        if key == SecretGrant::KEY {
+            // It would have one of this name as soon as there is one.
+            let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.value {
+                Problem::NoSecret { name } => Some(name),
+                _ => None,
+            });
+            items.extend(missing.map(|secret| {
+                let secret = quoted(secret);
+                let secret = secret.trim_matches('`');
+                let line = format!("uses your secret {secret}, which you do not have yet");
+                of_tool(tool, &line).with_ability(Ability::Secrets).with_risk(Risk::Secret)
+            }));
         }
-        ToolSource::Script(script) if is_own => {
-            lines.push(format!("tool `{name}` runs {}", place(config, &script.path.value)));
+        items
+    }
+
+    /// The risks of a directory that is read.
+    fn read_risks(&self, path: &Path, include: &[String]) -> Vec<Risk> {
+        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        around.read_risks(path, include)
+    }
+
+    /// Everything that is requested of a tool besides its grants.
+    fn tool_itself(&self, tool: &Tool) -> Vec<Item> {
+        let Self { config, root, .. } = self;
+        let source = &tool.source.value;
+        let is_own = is_own(config, tool);
+        let item = |line: String| of_tool(tool, &line);
+        let mut items = Vec::new();
+        let mut is_named_here = is_own;
+        match source {
+            ToolSource::Local(local) if is_own => {
+                let line = format!("runs {}", place(&canonical(&local.wasm.value), root));
+                items.push(match local.dev.value {
+                    true => {
+                        let by = &local.dev.origin;
+                        item(format!("{line}, and each later build of it (`dev = true`, {by})"))
+                            .with_risk(Risk::LaterBuilds)
+                    }
+                    false => item(line),
+                });
+            }
+            ToolSource::Script(script) if is_own => {
+                items.push(item(format!("runs {}", place(&script.path.value, root))));
+            }
+            ToolSource::Builtin { name: own }
+                if own.value != tool.name.as_str() && config.is_of_workspace(&own.origin) =>
+            {
+                is_named_here = true;
+                items.push(item(format!("is the built-in {}", quoted(&own.value))));
+            }
+            _ => {}
         }
-        ToolSource::Builtin { name: own }
-            if own.value != name.as_str() && config.is_of_workspace(&own.origin) =>
+        if is_named_here {
+            let others = config.tools.values().filter(|other| !self::is_own(config, other));
+            let others = others.map(|other| other.name.as_str());
+            if let Some(other) = imitated(tool.name.as_str(), others) {
+                let line = format!("has a name that is easily taken for `{other}`");
+                items.push(item(line).with_risk(Risk::Imitation));
+            }
+        }
+        if let Some(replaced) = source.replaces().filter(|own| config.is_of_workspace(&own.origin))
         {
-            lines.push(format!("tool `{name}` is the built-in `{}`", shown(&own.value)));
+            let line = format!("takes the place of the built-in {}", quoted(&replaced.value));
+            items.push(item(line).with_risk(Risk::ReplacesBuiltin));
         }
-        _ => {}
-    }
-    if let Some(replaced) = source.replaces().filter(|own| config.is_of_workspace(&own.origin)) {
-        let own = shown(&replaced.value);
-        lines.push(format!("tool `{name}` takes the place of the built-in `{own}`"));
-    }
-    if let (ToolSource::Builtin { .. }, Some(description)) = (source, &tool.description)
-        && config.is_of_workspace(&description.origin)
-    {
-        lines.push(format!("tool `{name}` is described to models in other words than its own"));
-    }
-    // What the user's own file says of a name holds for whatever a workspace has by that name.
-    for (id, answer) in &tool.answers {
-        let value = answer.value.to_string();
-        let (id, value) = (shown(id), shown(&value));
-        let line = format!("tool `{name}` is answered `{id}` with {value} without asking you");
-        match (config.is_of_workspace(&answer.origin), is_own) {
-            (true, _) => lines.push(line),
-            (false, true) => lines.push(format!("{line} ({})", answer.origin)),
-            (false, false) => {}
+        if let (ToolSource::Builtin { .. }, Some(description)) = (source, &tool.description)
+            && config.is_of_workspace(&description.origin)
+        {
+            let line = "is described to models in other words than its own".to_owned();
+            items.push(item(line).with_risk(Risk::OtherWords));
         }
+        // What the user's own file says of a name holds for whatever a workspace has by that name.
+        for (id, answer) in &tool.answers {
+            let value = quoted(&answer.value.to_string());
+            let (id, value) = (quoted(id), value.trim_matches('`').to_owned());
+            let line = format!("is answered {id} with {value} without asking you");
+            match (config.is_of_workspace(&answer.origin), is_own) {
+                (true, _) => items.push(item(line).with_risk(Risk::PresetAnswer)),
+                (false, true) => {
+                    let line = format!("{line} ({})", answer.origin);
+                    items.push(item(line).with_risk(Risk::PresetAnswer));
+                }
+                (false, false) => {}
+            }
+        }
+        if let (true, Some(by)) = (is_own, &tool.approve.never) {
+            let line = format!("is called without asking you (`approve = \"never\"`, {by})");
+            items.push(item(line).with_risk(Risk::Unasked));
+        }
+        items
     }
-    if let (true, Some(by)) = (is_own, &tool.approve.never) {
-        lines.push(format!(
-            "tool `{name}` is called without asking you (`approve = \"never\"`, {by})"
-        ));
-    }
-    lines
 }
 
-/// A canonical path, and whether it is in the workspace.
-fn place(config: &Config, path: &std::path::Path) -> String {
-    let root = canonical(&config.root.value);
-    match path.strip_prefix(&root) {
-        Ok(inside) if inside.as_os_str().is_empty() => "the workspace".into(),
-        Ok(inside) => format!("`{}`", shown(&inside.to_string_lossy())),
-        Err(_) => {
-            let path = path.to_string_lossy();
-            format!("`{}`, which is outside of the workspace", shown(&path))
-        }
-    }
+fn of_tool(tool: &Tool, line: &str) -> Item {
+    let name = tool.name.as_str();
+    Item::new(Requester::Tool(name.to_owned()), format!("tool `{name}` {line}"))
 }

@@ -11,6 +11,7 @@ use kitbag_contract::text::shown;
 use kitbag_files::{OpenError, OwnerError, Owners};
 use kitbag_host::COMPONENT_BYTES;
 use kitbag_toolbox::Caller;
+use kitbag_toolbox::consent::{Change, Item, Requester};
 use kitbag_trust::{Shown, TrustError, TrustRecord, TrustStore, digest_of};
 
 use crate::Kitbag;
@@ -25,6 +26,9 @@ pub struct TrustQuestion<'a> {
     store: TrustStore,
     /// What would be trusted.
     pub record: TrustRecord,
+    /// The requests of the workspace, each with its change since it was trusted, those that are
+    /// gone among them.
+    pub items: Vec<Item>,
     /// What it asks, and the texts of its files.
     pub shown: Shown,
     /// What was trusted before, and what was shown then.
@@ -100,14 +104,20 @@ impl Kitbag {
         };
         let store = store(config, content)?;
         let record = record(config, content)?;
-        let shown = Shown { asks: asks(config), texts: texts(config, content) };
+        let items = asks(config);
+        let asks = items.iter().map(|item| item.line.clone()).collect();
+        let shown = Shown { asks, texts: texts(config, content) };
         // One that cannot be read is as none, and is replaced.
         let before = store.find(&content.root).ok().flatten();
         let before = before.map(|record| {
             let shown = store.shown(&content.root).unwrap_or_default();
             (record, shown)
         });
-        Ok(TrustQuestion { kitbag: self, store, record, shown, before })
+        let items = match &before {
+            Some((_, then)) => changed(items, &then.asks),
+            None => items,
+        };
+        Ok(TrustQuestion { kitbag: self, store, record, items, shown, before })
     }
 
     /// Trusts this workspace no longer, by its path without links. Returns whether it was.
@@ -178,6 +188,21 @@ impl TrustQuestion<'_> {
         self.store.write(record, &self.shown)?;
         Ok(())
     }
+}
+
+/// The requests, compared with the lines that were shown when the workspace was trusted.
+fn changed(items: Vec<Item>, then: &[String]) -> Vec<Item> {
+    let is_kept = |line: &String| items.iter().any(|item| item.line == *line);
+    let gone = then
+        .iter()
+        .filter(|line| !is_kept(line))
+        .map(|line| Item::new(Requester::Workspace, line.as_str()).changed(Change::Removed));
+    let gone: Vec<_> = gone.collect();
+    let compared = items.into_iter().map(|item| match then.contains(&item.line) {
+        true => item,
+        false => item.changed(Change::Added),
+    });
+    compared.chain(gone).collect()
 }
 
 /// Where the answer is kept.

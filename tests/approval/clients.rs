@@ -46,7 +46,7 @@ fn a_state_serves_one_call_of_its_own_tool_with_its_own_arguments_once() {
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let arguments = write("a.txt", "1");
     let (state, id) = asked(&send(&server, "probe", json!({ "arguments": arguments })));
-    let yes = |arguments: &Value| resumed(arguments, &state, &id, accept("once"));
+    let yes = |arguments: &Value| resumed(arguments, &state, &id, accept("yes"));
     // Before it is used: for another tool, and with other arguments.
     let answer = send(&server, "other", yes(&arguments));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
@@ -71,7 +71,7 @@ fn a_state_of_one_client_asks_the_person_of_another_one_that_brings_it() {
     let server = HttpServer::start(&workspace, &["--no-token"]);
     let arguments = write("a.txt", "1");
     let (state, id) = asked(&send(&server, "probe", json!({ "arguments": arguments })));
-    let yes = |arguments: &Value| resumed(arguments, &state, &id, accept("once"));
+    let yes = |arguments: &Value| resumed(arguments, &state, &id, accept("yes"));
     let session = Session::begin(&server);
     let mut forms = 0;
     let mut params = yes(&arguments);
@@ -96,7 +96,7 @@ fn of_many_who_send_a_state_at_once_one_is_served() {
     let answers: Vec<_> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..16)
             .map(|_| {
-                let yes = resumed(&arguments, &state, &id, accept("once"));
+                let yes = resumed(&arguments, &state, &id, accept("yes"));
                 scope.spawn(|| send(&server, "probe", yes))
             })
             .collect();
@@ -117,12 +117,12 @@ fn a_client_does_not_answer_the_form_of_another_one() {
     let said = first.call_with(params, |form| {
         // With the id of the form in a session of its own, and in ids that are near it.
         for id in [form.clone(), json!(0), json!(1), json!(2), json!(form.to_string())] {
-            for answer in ["once", "process"] {
+            for answer in ["yes", "always"] {
                 second.send(&json!({ "jsonrpc": "2.0", "id": id, "result": accept(answer) }));
             }
         }
         // Without a session.
-        let yes = json!({ "jsonrpc": "2.0", "id": form, "result": accept("once") });
+        let yes = json!({ "jsonrpc": "2.0", "id": form, "result": accept("yes") });
         let headers = "Content-Type: application/json\r\n\
                        Accept: application/json, text/event-stream\r\n\
                        MCP-Protocol-Version: 2025-11-25\r\n";

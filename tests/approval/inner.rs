@@ -36,8 +36,7 @@ fn steps(steps: &[Value]) -> String {
 fn the_person_of_the_outer_call_is_asked_and_the_outer_tool_goes_on() {
     let workspace = workspace();
     let two = steps(&[step(&write("a.txt", "1")), step(&write("b.txt", "22"))]);
-    let (stdout, shown) =
-        on_a_terminal(&workspace, &["run", "relay", "--args", &two], "once\nno\n");
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "relay", "--args", &two], "yes\nno\n");
     assert_eq!(
         stdout,
         "ok write a.txt: 1 byte\n\
@@ -50,7 +49,7 @@ fn the_person_of_the_outer_call_is_asked_and_the_outer_tool_goes_on() {
         logged(&workspace),
         [
             "probe asked by -, tool relay",
-            "probe once by user (the caller), tool relay",
+            "probe yes by user (the caller), tool relay",
             "probe asked by -, tool relay",
             "probe no by user (the caller), tool relay",
         ]
@@ -82,10 +81,10 @@ fn a_yes_to_a_direct_call_is_none_to_one_that_a_tool_makes() {
         client.answer(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     };
     let arguments = write("a.txt", "1");
-    assert_eq!(call("probe", arguments.clone(), "process"), "write a.txt: 1 byte");
+    assert_eq!(call("probe", arguments.clone(), "always"), "write a.txt: 1 byte");
     let inner = json!({ "steps": [step(&arguments)] });
     assert!(call("relay", inner.clone(), "no").starts_with("error the call of `probe`"));
-    assert_eq!(call("relay", inner.clone(), "process"), "ok write a.txt: 1 byte");
+    assert_eq!(call("relay", inner.clone(), "always"), "ok write a.txt: 1 byte");
     let result = client.call("relay", inner);
     assert_eq!(result["content"][0]["text"], "ok write a.txt: 1 byte", "{result}");
 }
@@ -96,7 +95,7 @@ fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
     let three = ["a", "b", "c"].map(|name| start(&write(&format!("{name}.txt"), name)));
     let all = steps(&[&three[..], &[json!("finish")]].concat());
     let (stdout, shown) =
-        on_a_terminal(&workspace, &["run", "relay", "--args", &all], "once\nno\nonce\n");
+        on_a_terminal(&workspace, &["run", "relay", "--args", &all], "yes\nno\nyes\n");
     let waiting = |name: &str| {
         format!("  probe {{\"do\":\"write\",\"path\":\"{name}.txt\",\"text\":\"{name}\"}}")
     };
@@ -106,7 +105,7 @@ fn calls_that_wait_are_shown_together_and_answered_one_by_one() {
         "{shown}"
     );
     assert!(lists(&format!("1 more call waits for approval:\n{}", waiting("c"))), "{shown}");
-    assert_eq!(shown.matches("Allow this call of `probe` (").count(), 3, "{shown}");
+    assert_eq!(shown.matches("Allow this call of `probe`? ").count(), 3, "{shown}");
     let mut said: Vec<_> = stdout.lines().collect();
     said.sort_unstable();
     assert_eq!(
@@ -131,7 +130,7 @@ fn gather_of_python_asks_for_each_call() {
                     write_file(path='b', content='2'))\n\
                 len(await go())\n";
     let argument = format!("code={code}");
-    let (stdout, shown) = on_a_terminal(&workspace, &["run", "python", &argument], "once\nonce\n");
+    let (stdout, shown) = on_a_terminal(&workspace, &["run", "python", &argument], "yes\nyes\n");
     assert!(stdout.starts_with("2\n"), "{stdout}{shown}");
     assert!(shown.contains("1 more call waits for approval:\n  write_file {"), "{shown}");
     assert_eq!(content(&workspace, "b").as_deref(), Some("2"));
@@ -150,7 +149,7 @@ fn a_stateless_client_brings_the_answers_of_inner_calls_once() {
     let mut resume = call.clone();
     resume["requestState"] = answer["result"]["requestState"].clone();
     resume["inputResponses"] =
-        json!({ id: { "action": "accept", "content": { "approve": "once" } } });
+        json!({ id: { "action": "accept", "content": { "approve": "yes" } } });
     let done = client.request("tools/call", resume.clone());
     assert_eq!(done["result"]["content"][0]["text"], "ok write a.txt: 1 byte", "{done}");
     std::fs::remove_file(workspace.path("a.txt")).unwrap();
@@ -170,7 +169,7 @@ fn a_model_and_presets_do_not_answer_for_inner_calls() {
     for id in ["0/probe/kitbag/approve/0", "0/probe/approve", "0/probe/kitbag/ticket"] {
         let arguments = json!({
             "steps": [step(&write("a.txt", "1"))],
-            "_answers": { id: "once" },
+            "_answers": { id: "yes" },
         });
         let result = client.call("relay", arguments);
         let text = result["content"][0]["text"].as_str().unwrap();

@@ -36,7 +36,7 @@ fn asking(
 fn the_callback_is_asked_and_its_yes_counts_as_long_as_it_says() {
     let workspace = workspace("\"always\"");
     let (kitbag, asked) =
-        asking(&workspace, &[Some("no"), Some("once"), Some("process"), Some("once")]);
+        asking(&workspace, &[Some("no"), Some("yes"), Some("always"), Some("yes")]);
     let call = |text: &str| kitbag.call_in_test("probe", write("a.txt", text));
     let refused =
         "failed: the call of `probe` was not approved: the user said no; nothing was done";
@@ -44,7 +44,7 @@ fn the_callback_is_asked_and_its_yes_counts_as_long_as_it_says() {
     assert_eq!(content(&workspace, "a.txt"), None);
     assert_eq!(call("1"), "write a.txt: 1 byte");
     assert_eq!(call("1"), "write a.txt: 1 byte");
-    assert_eq!(asked.lock().unwrap().len(), 3, "once is once");
+    assert_eq!(asked.lock().unwrap().len(), 3, "one approval is for one call");
     assert_eq!(call("1"), "write a.txt: 1 byte");
     assert_eq!(asked.lock().unwrap().len(), 3, "and these until the process ends");
     assert_eq!(call("2"), "write a.txt: 1 byte");
@@ -79,13 +79,13 @@ fn a_yes_for_conditions_holds_for_the_arguments_that_they_name() {
     let workspace = workspace("{ when = { path = \"secrets/**\" } }");
     workspace.file("secrets/a", "");
     workspace.file("secrets/b", "");
-    let (kitbag, asked) = asking(&workspace, &[Some("process"), Some("no")]);
+    let (kitbag, asked) = asking(&workspace, &[Some("always"), Some("no")]);
     assert_eq!(kitbag.call_in_test("probe", write("secrets/a", "1")), "write secrets/a: 1 byte");
     assert_eq!(kitbag.call_in_test("probe", write("secrets/a", "22")), "write secrets/a: 2 bytes");
     assert_eq!(asked.lock().unwrap().len(), 1);
     let text = asked.lock().unwrap()[0].text.clone();
-    let covers = "`process` allows, until kitbag ends, every call of `probe` with path = \
-                  \"secrets/a\".";
+    let covers = "`always` allows, in this session, every call of `probe` with path = \"secrets/a\".\n\
+                  Allow this call of `probe`?";
     assert!(text.ends_with(covers), "{text}");
     assert!(kitbag.call_in_test("probe", write("secrets/b", "1")).starts_with("failed: "));
 }
@@ -94,7 +94,7 @@ fn a_yes_for_conditions_holds_for_the_arguments_that_they_name() {
 fn a_yes_for_a_file_holds_for_what_is_written_and_for_no_other_tool() {
     let workspace = Workspace::with_toolsets(&["files", "write"]);
     workspace.own_config("[approve]\ndefault = \"always\"\n");
-    let (kitbag, asked) = asking(&workspace, &[Some("once"), Some("process"), Some("no")]);
+    let (kitbag, asked) = asking(&workspace, &[Some("yes"), Some("always"), Some("no")]);
     let write = |content: &str| {
         kitbag.call_in_test("write_file", json!({ "path": "a.txt", "content": content }))
     };
@@ -106,7 +106,7 @@ fn a_yes_for_a_file_holds_for_what_is_written_and_for_no_other_tool() {
     assert_eq!(asked.lock().unwrap().len(), 2);
     assert!(write("two\n").starts_with("failed: "), "a yes to read is no yes to write");
     assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\n"));
-    let (kitbag, asked) = asking(&workspace, &[Some("process"), Some("no")]);
+    let (kitbag, asked) = asking(&workspace, &[Some("always"), Some("no")]);
     let write = |path: &str, content: &str| {
         kitbag.call_in_test("write_file", json!({ "path": path, "content": content }))
     };
@@ -120,7 +120,7 @@ fn a_yes_for_a_file_holds_for_what_is_written_and_for_no_other_tool() {
 #[test]
 fn less_granted_or_more_granted_is_another_call() {
     let workspace = workspace("\"always\"");
-    let (kitbag, asked) = asking(&workspace, &[Some("process"), Some("no")]);
+    let (kitbag, asked) = asking(&workspace, &[Some("always"), Some("no")]);
     let arguments = json!({ "do": "list", "path": "." });
     let invocation = || Invocation::tool("probe", arguments.clone());
     let tool = kitbag.toolbox().tool("probe").unwrap();
@@ -154,7 +154,7 @@ fn a_component_that_changes_while_a_person_thinks_is_asked_about_again() {
             fs::copy(&other, other.with_extension("copy")).unwrap();
             fs::rename(other.with_extension("copy"), &wasm).unwrap();
         }
-        let answer = if *count == 1 { "once" } else { "no" };
+        let answer = if *count == 1 { "yes" } else { "no" };
         std::future::ready(Some(Answer::Text(answer.into())))
     });
     let kitbag = builder.build().unwrap();
@@ -194,7 +194,7 @@ impl NativeTool for Native {
 #[test]
 fn native_code_gets_no_approval_for_what_it_calls_and_asks_no_question_of_the_hosts() {
     let workspace = workspace("\"always\"");
-    let (mut inner, asked) = asking(&workspace, &[Some("once")]);
+    let (mut inner, asked) = asking(&workspace, &[Some("yes")]);
     inner.add_tool(Native(None)).unwrap();
     let said = inner.call_in_test("native", json!({}));
     assert!(said.contains("needs the approval of a person, and there is nobody to ask"), "{said}");
@@ -204,7 +204,7 @@ fn native_code_gets_no_approval_for_what_it_calls_and_asks_no_question_of_the_ho
     let real = asked.lock().unwrap()[0].clone();
     let forged = Question { id: "mine".into(), ..real.clone() };
     for question in [real, forged] {
-        let (mut forging, asked) = asking(&workspace, &[Some("once")]);
+        let (mut forging, asked) = asking(&workspace, &[Some("yes")]);
         forging.add_tool(Native(Some(question))).unwrap();
         let said = forging.call_in_test("native", json!({}));
         assert!(said.contains("are those of kitbag's own questions"), "{said}");

@@ -134,7 +134,7 @@ fn a_prompt_or_a_resource_of_such_a_tool_is_asked_about_too() {
     let id = client.send("prompts/get", json!({ "name": name }));
     let asked = client.reply("elicitation/create", json!({ "action": "decline" }));
     let message = asked["message"].as_str().unwrap();
-    assert!(message.starts_with("Allow this call of `conformance` ("), "{message}");
+    assert!(message.starts_with("Call of `conformance` ("), "{message}");
     let answer = client.answer(id);
     assert!(answer["error"]["message"].as_str().unwrap().contains("was not approved"), "{answer}");
     let id = client.send("resources/read", json!({ "uri": uri }));

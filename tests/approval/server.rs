@@ -48,21 +48,23 @@ fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
             "properties": { "approve": {
                 "type": "string",
                 "title": "Allow this call?",
-                "enum": ["once", "process", "no"],
+                "description": "yes: once; always: in this session; no: the call is not made",
+                "enum": ["yes", "always", "no"],
             } },
             "required": ["approve"],
         })
     );
     let message = asked["message"].as_str().unwrap();
-    assert!(message.starts_with("Allow this call of `probe` ("), "{message}");
-    assert!(message.contains(")? It has `approve = \"always\"` ("), "{message}");
+    assert!(message.starts_with("Call of `probe` ("), "{message}");
+    assert!(message.contains(". It has `approve = \"always\"` ("), "{message}");
+    assert!(message.ends_with("\nAllow this call of `probe`?"), "{message}");
     assert!(message.contains("\nCalled by client stdio, for user "), "{message}");
     for reply in [json!({ "action": "decline" }), json!({ "action": "cancel" })] {
         assert_eq!(ask("1", reply).1, REFUSED);
     }
     assert_eq!(content(&workspace, "a.txt"), None);
-    assert_eq!(ask("1", accept("once")).1, "write a.txt: 1 byte");
-    assert_eq!(ask("1", accept("process")).1, "write a.txt: 1 byte", "once is once");
+    assert_eq!(ask("1", accept("yes")).1, "write a.txt: 1 byte");
+    assert_eq!(ask("1", accept("always")).1, "write a.txt: 1 byte", "one approval is for one call");
     // Allowed until the process ends: nobody is asked, of such a call and no other.
     assert_eq!(text(&client.call("probe", write("a.txt", "1"))), "write a.txt: 1 byte");
     let id = client.send("tools/call", call(&write("a.txt", "2")));
@@ -74,7 +76,7 @@ fn a_client_with_a_handshake_shows_a_form_and_each_answer_counts_as_it_says() {
         .map(|line| line.split(' ').nth(1).unwrap().to_owned())
         .filter(|answer| answer != "asked")
         .collect();
-    assert_eq!(answers, ["no", "no", "no", "once", "process", "remembered", "no"]);
+    assert_eq!(answers, ["no", "no", "no", "yes", "always", "remembered", "no"]);
 }
 
 /// Makes a call until the person is asked: the state, the id of the question and the form.
@@ -105,7 +107,7 @@ fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
     let arguments = write("a.txt", "1");
     let (state, id, form) = asked(&mut client, &arguments);
     assert!(form["message"].as_str().unwrap().contains("| text: \"1\"\n"), "{form}");
-    let yes = resumed(&arguments, &state, &id, accept("once"));
+    let yes = resumed(&arguments, &state, &id, accept("yes"));
     let answer = client.request("tools/call", yes.clone());
     assert_eq!(text(&answer), "write a.txt: 1 byte");
     // An old state: the yes was for one call.
@@ -123,9 +125,9 @@ fn a_stateless_client_brings_the_answer_to_the_call_that_was_shown() {
     let (state, id, _) = asked(&mut client, &arguments);
     let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("perhaps")));
     let message = answer["result"]["inputRequests"][&id]["params"]["message"].as_str();
-    assert!(message.unwrap().ends_with("is not one of `once`, `process`, `no`)"), "{answer}");
+    assert!(message.unwrap().ends_with("is not one of `yes`, `always`, `no`)"), "{answer}");
     let state = answer["result"]["requestState"].clone();
-    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("process")));
+    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("always")));
     assert_eq!(text(&answer), "write a.txt: 1 byte");
     assert_eq!(text(&client.call("probe", arguments)), "write a.txt: 1 byte");
 }
@@ -137,35 +139,34 @@ fn a_yes_does_not_serve_a_call_with_other_arguments() {
     let (shown, other) = (write("a.txt", "shown"), write("a.txt", "other"));
     // With the state of the call that was shown.
     let (state, id, _) = asked(&mut client, &shown);
-    let answer = client.request("tools/call", resumed(&other, &state, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&other, &state, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     // Without any state.
-    let answer = client.request("tools/call", resumed(&other, &Value::Null, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&other, &Value::Null, &id, accept("yes")));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     // With the state of another question about the other call.
     let (others, _, _) = asked(&mut client, &other);
-    let answer = client.request("tools/call", resumed(&other, &others, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&other, &others, &id, accept("yes")));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     // With ids that could be guessed.
     for id in ["approve", "kitbag/approve", "kitbag/approve/0", "kitbag/ticket"] {
-        let answer =
-            client.request("tools/call", resumed(&other, &Value::Null, id, accept("once")));
+        let answer = client.request("tools/call", resumed(&other, &Value::Null, id, accept("yes")));
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     }
     // With a forged state.
     let mut forged = state.as_str().unwrap().to_owned().into_bytes();
     forged[10] ^= 1;
     let forged = Value::from(String::from_utf8_lossy(&forged).into_owned());
-    let answer = client.request("tools/call", resumed(&shown, &forged, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&shown, &forged, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!(content(&workspace, "a.txt"), None);
     // The state of another process.
     let mut second = Client::stateless(&workspace, forms());
-    let answer = second.request("tools/call", resumed(&shown, &state, &id, accept("once")));
+    let answer = second.request("tools/call", resumed(&shown, &state, &id, accept("yes")));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!(content(&workspace, "a.txt"), None);
     // And for the call that was shown it still counts.
-    let answer = client.request("tools/call", resumed(&shown, &state, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&shown, &state, &id, accept("yes")));
     assert_eq!(text(&answer), "write a.txt: 5 bytes");
 }
 
@@ -195,7 +196,7 @@ fn a_yes_does_not_serve_a_tool_that_was_granted_more_meanwhile() {
     while !client.request("tools/list", json!({})).to_string().contains("\"more\"") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("yes")));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     assert_eq!(content(&workspace, "a.txt"), None);
 }
@@ -206,7 +207,7 @@ fn a_question_of_the_tools_own_follows_and_the_yes_goes_with_it_once() {
     let mut client = Client::stateless(&workspace, forms());
     let arguments = json!({ "do": "ask" });
     let (state, id, _) = asked(&mut client, &arguments);
-    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("once")));
+    let answer = client.request("tools/call", resumed(&arguments, &state, &id, accept("yes")));
     let own = &answer["result"]["inputRequests"]["go-on"];
     assert_eq!(own["params"]["message"], "Go on?", "{answer}");
     let state = answer["result"]["requestState"].clone();
@@ -227,7 +228,7 @@ fn a_model_does_not_answer_for_a_person() {
     let new = Client::stateless(&workspace, json!({}));
     for mut client in [old, new] {
         for id in ["approve", "kitbag/approve", "kitbag/approve/0", "kitbag/ticket"] {
-            for answer in [json!("once"), json!({ "answer": "once" }), json!(true)] {
+            for answer in [json!("yes"), json!({ "answer": "yes" }), json!(true)] {
                 let mut arguments = write("a.txt", "x");
                 arguments["_answers"] = json!({ id: answer });
                 let result = client.call("probe", arguments);
@@ -337,7 +338,7 @@ fn the_yes_of_one_client_does_not_serve_another() {
     let (first, second) = (Session::begin(&server), Session::begin(&server));
     let arguments = write("a.txt", "1");
     let written = "write a.txt: 1 byte".to_owned();
-    assert_eq!(first.call(&arguments, &accept("process")), (true, written.clone()));
+    assert_eq!(first.call(&arguments, &accept("always")), (true, written.clone()));
     assert_eq!(first.call(&arguments, &accept("no")), (false, written));
     // The same principal in another session, and in a request without one.
     assert_eq!(second.call(&arguments, &accept("no")), (true, REFUSED.to_owned()));
@@ -365,12 +366,12 @@ fn where_requests_come_without_a_session_no_yes_counts_longer_than_its_call() {
     let requests = answer["result"]["inputRequests"].as_object().unwrap();
     let (id, request) = requests.iter().next().unwrap();
     let schema = &request["params"]["requestedSchema"]["properties"]["approve"];
-    assert_eq!(schema["enum"], json!(["once", "no"]), "{answer}");
+    assert_eq!(schema["enum"], json!(["yes", "no"]), "{answer}");
     let state = answer["result"]["requestState"].clone();
-    let again = send(resumed(&arguments, &state, id, accept("process")));
+    let again = send(resumed(&arguments, &state, id, accept("always")));
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     let state = again["result"]["requestState"].clone();
-    let done = send(resumed(&arguments, &state, id, accept("once")));
+    let done = send(resumed(&arguments, &state, id, accept("yes")));
     assert_eq!(text(&done), "write a.txt: 1 byte");
     assert_eq!(send(call(&arguments))["result"]["resultType"], "input_required");
 }

@@ -12,11 +12,21 @@ use crate::support::mcp::Client;
 
 /// Has a person refuse the call and gives the lines behind bars that they saw.
 fn barred(workspace: &Workspace, tool: &str, arguments: &serde_json::Value) -> Vec<String> {
+    barred_with(workspace, tool, arguments, "no\n")
+}
+
+/// As [`barred`], with a person who types this.
+fn barred_with(
+    workspace: &Workspace,
+    tool: &str,
+    arguments: &serde_json::Value,
+    typed: &str,
+) -> Vec<String> {
     let arguments = arguments.to_string();
     let run = ["run", tool, "--args", &arguments];
-    let (stdout, shown) = on_a_terminal(workspace, &run, "no\n");
+    let (stdout, shown) = on_a_terminal(workspace, &run, typed);
     assert_eq!(stdout, "", "{shown}");
-    assert!(shown.contains("Allow this call of `"), "{shown}");
+    assert!(shown.contains("\nAllow this call of `"), "{shown}");
     assert!(shown.contains("was not approved: the user said no"), "{shown}");
     let lines = shown.lines().filter_map(|line| line.strip_prefix("| "));
     lines.map(str::to_owned).collect()
@@ -150,12 +160,12 @@ fn a_person_who_allows_it_has_exactly_that_done() {
     let workspace = files();
     let arguments = r#"{"path":"a.txt","edits":[{"old_text":"two","new_text":"2"}]}"#;
     let (stdout, _) =
-        on_a_terminal(&workspace, &["run", "edit_file", "--args", arguments], "once\n");
+        on_a_terminal(&workspace, &["run", "edit_file", "--args", arguments], "yes\n");
     assert!(stdout.contains("-two\n+2\n"), "{stdout}");
     assert_eq!(content(&workspace, "a.txt").as_deref(), Some("one\n2\nthree\n"));
     // A question of the tool's own comes after that.
     let remove = ["run", "remove_path", "path=a.txt"];
-    let (stdout, shown) = on_a_terminal(&workspace, &remove, "once\nyes\n");
+    let (stdout, shown) = on_a_terminal(&workspace, &remove, "yes\nyes\n");
     assert!(shown.contains("Remove `a.txt` (12 B)?"), "{shown}");
     assert_eq!(stdout, "[removed: 12 B]\n");
 }
@@ -254,19 +264,31 @@ fn what_is_shown_of_a_long_call_is_cut_and_says_so() {
     let workspace = files();
     let content: String = (0..2_000).map(|line| format!("line {line}\n")).collect();
     let arguments = json!({ "path": "long.txt", "content": content });
+    // A screen has 24 lines, of which the question takes some.
     let shown = barred(&workspace, "write_file", &arguments);
-    assert!(shown.len() < 200, "{}", shown.len());
+    assert!(shown.len() < 20, "{shown:?}");
+    let call = ["run", "write_file", "--args", &arguments.to_string()];
+    let (_, terminal) = on_a_terminal(&workspace, &call, "no\n");
+    assert!(terminal.contains(" more lines; `s` shows everything\nCalled by "), "{terminal}");
+    let question = "Allow this call of `write_file`? [y]es, once / [a]lways in this session / [n]o / \
+                    [s]how all: ";
+    assert!(terminal.contains(question), "{terminal}");
+    assert!(terminal.lines().count() <= 26, "{terminal}");
+    // All of it is shown on request, and the question is asked again.
+    let shown = barred_with(&workspace, "write_file", &arguments, "s\nno\n");
+    assert!((100..200).contains(&shown.len()), "{}", shown.len());
     assert!(shown.last().unwrap().ends_with("more bytes are not shown]"), "{shown:?}");
     // One line without end, and a tool that says too much of its own call.
     let workspace = self::workspace("\"always\"");
-    let shown = barred(&workspace, "probe", &write("a.txt", &"x".repeat(100_000)));
+    let show = "show\nno\n";
+    let shown = barred_with(&workspace, "probe", &write("a.txt", &"x".repeat(100_000)), show);
     assert!(shown.iter().map(String::len).sum::<usize>() < 10_000);
     let is_cut = |line: &String| line.ends_with("more bytes are not shown]");
     assert!(shown.iter().any(is_cut), "{shown:?}");
     let mut arguments = write("a.txt", "x");
     arguments["rendered"] = "y".repeat(5_000).into();
-    let shown = barred(&workspace, "probe", &arguments);
-    let says = shown.iter().find(|line| line.starts_with("The tool itself says: ")).unwrap();
-    assert!(says.len() < 1_100, "{}", says.len());
+    let shown = barred_with(&workspace, "probe", &arguments, show);
+    let says = shown.iter().rfind(|line| line.starts_with("The tool itself says: ")).unwrap();
+    assert!((1_000..1_100).contains(&says.len()), "{}", says.len());
     assert!(is_cut(shown.last().unwrap()), "{shown:?}");
 }

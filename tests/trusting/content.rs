@@ -30,11 +30,10 @@ fn a_changed_byte_of_each_file_is_asked_about_again_and_shown() {
         assert!(run.stderr.contains(&reason), "{file}: {}", run.shown());
         let asked = workspace.run(&["trust"]);
         assert_eq!(asked.code, 3, "{file}");
-        let shown = asked.stdout.split_once(&format!("{file} (file that has changed):\n"));
-        let (_, shown) = shown.unwrap_or_else(|| panic!("{file}: {}", asked.shown()));
-        assert!(shown.ends_with("+ # changed\n"), "{file}: {shown}");
-        let marked = shown.lines().filter(|line| !line.starts_with(' '));
-        assert_eq!(marked.collect::<Vec<_>>(), ["+ # changed"], "{file}");
+        let shown = format!("{file} (changed):\n| + # changed\n");
+        assert!(asked.stdout.contains(&shown), "{file}: {}", asked.shown());
+        let bars = asked.stdout.lines().filter(|line| line.starts_with("| "));
+        assert_eq!(bars.collect::<Vec<_>>(), ["| + # changed"], "{file}");
 
         // A byte order mark is a byte as well.
         fs::write(&path, format!("\u{feff}{before}")).unwrap();
@@ -97,7 +96,7 @@ fn a_component_runs_only_as_it_was_trusted() {
         assert!(run.stderr.contains("the record of what was trusted"), "{}", run.shown());
         let asked = workspace.run(&["trust"]);
         let shown = asked.stdout.lines().find(|line| line.starts_with(&format!("  {file}: ")));
-        assert!(shown.unwrap().contains(", which was "), "{}", asked.shown());
+        assert!(shown.unwrap().contains(", was "), "{}", asked.shown());
         assert_eq!(asked.code, 3);
         fs::write(&path, before).unwrap();
         assert_eq!(workspace.run(&call).success(), "here\n");
@@ -311,11 +310,11 @@ fn what_the_users_own_file_says_of_a_name_is_part_of_what_is_asked() {
     let workspace = greedy();
     let rules = "[tools.planted]\napprove = \"never\"\nanswers.sure = true\n";
     workspace.own_config(rules);
-    let asked = workspace.run(&["trust"]).stdout;
+    let asked = workspace.run(&["trust", "--all"]).stdout;
     for line in [
-        "  tool `planted` is answered `sure` with true without asking you \
+        "tool `planted` is answered `sure` with true without asking you \
          (<home>/.config/kitbag/config.toml:3:16)\n",
-        "  tool `planted` is called without asking you (`approve = \"never\"`, \
+        "tool `planted` is called without asking you (`approve = \"never\"`, \
          <home>/.config/kitbag/config.toml:2:11)\n",
     ] {
         assert!(asked.contains(line), "{line}{asked}");
@@ -327,8 +326,8 @@ fn that_later_builds_of_a_tool_run_is_part_of_what_is_asked() {
     let workspace = greedy();
     let own = fs::read_to_string(workspace.own_config_file()).unwrap();
     workspace.own_config("[tools.planted]\ndev = true\n");
-    let asked = workspace.run(&["trust"]).stdout;
-    let line = "  tool `planted` runs `.kitbag/tools/planted.wasm`, and each later build of it (`dev = \
+    let asked = workspace.run(&["trust", "--all"]).stdout;
+    let line = "tool `planted` runs `.kitbag/tools/planted.wasm`, and each later build of it (`dev = \
                 true`, <home>/.config/kitbag/config.toml:2:7)\n";
     assert!(asked.contains(line), "{asked}");
     let greedy = "  tool `greedy` runs `bin/greedy.wasm`\n";

@@ -4,20 +4,24 @@ use std::fs;
 
 use crate::support::{Run, Workspace, repository};
 
-/// The blocks of the page's section on trust, each a command and what it wrote.
-fn blocks() -> Vec<String> {
+/// The page's section on trust.
+fn section() -> String {
     let page = fs::read_to_string(repository().join("docs/consent.md")).unwrap();
     let mut sections = page.split("\n## ");
-    let section = sections.find(|text| text.starts_with("Trust in a workspace")).unwrap();
+    sections.find(|text| text.starts_with("Trust in a workspace")).unwrap().to_owned()
+}
+
+/// The commands of the section, each with its output.
+fn blocks(section: &str) -> Vec<String> {
     let blocks = section.split("```console\n").skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// The lines of a diff in the page, as the file has them.
-fn file(block: &str, name: &str) -> String {
-    let (_, rest) = block.split_once(&format!("{name} (new file):\n")).unwrap();
-    let lines = rest.lines().map_while(|line| line.strip_prefix("+ "));
-    lines.map(|line| format!("{line}\n")).collect()
+/// A file that the section shows under its name.
+fn file(section: &str, name: &str) -> String {
+    let (_, rest) = section.split_once(&format!("<!-- {name} -->\n```")).unwrap();
+    let (_, content) = rest.split_once('\n').unwrap();
+    content.split("```").next().unwrap().to_owned()
 }
 
 #[test]
@@ -25,10 +29,11 @@ fn the_page_on_consent_shows_what_happens() {
     let workspace = Workspace::with_toolsets(&["python", "fetch"]).untrusted();
     workspace.own_config("[secrets.weather]\nto = [\"https://api.weather.example/**\"]\n");
     fs::create_dir(workspace.home().join("notes")).unwrap();
-    let blocks = blocks();
+    let section = section();
+    let blocks = blocks(&section);
     let [called, asked, changed, listed] = &*blocks else { panic!("{blocks:?}") };
     for name in [".kitbag/config.toml", ".kitbag/scripts/report.py"] {
-        workspace.file(name, file(asked, name));
+        workspace.file(name, file(&section, name));
     }
     let shown = |run: Run| {
         let text = format!("{}{}", run.stdout, run.stderr);
@@ -37,7 +42,7 @@ fn the_page_on_consent_shows_what_happens() {
     let run = shown(workspace.run(&["run", "report", "city=Rome"]));
     assert_eq!(format!("$ kitbag run report city=Rome\n{run}"), *called);
     let trusted = shown(workspace.run(&["trust", "--yes"]));
-    let typed = "Trust this? Type yes or no [no]: yes\n";
+    let typed = "Trust this? [y]es / [n]o: y\n";
     assert_eq!(format!("$ kitbag trust\n{trusted}"), asked.replace(typed, ""));
     let config = workspace.path(".kitbag/config.toml");
     let text = fs::read_to_string(&config).unwrap();

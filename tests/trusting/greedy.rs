@@ -112,6 +112,7 @@ fn what_is_asked_is_shown_as_a_difference_to_what_was_trusted() {
     let asked = workspace.run(&["trust"]);
     assert_eq!(asked.code, 3);
     snapshot!("changed", &asked.stdout);
+    assert!(!asked.stdout.contains("[tools.read_file]"), "unchanged lines are not shown");
     workspace.trust();
     let again = workspace.run(&["trust"]);
     assert_eq!(again.clone().success(), "`<workspace>` is trusted as it is\n");

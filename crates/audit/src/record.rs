@@ -105,7 +105,7 @@ pub struct ApprovalEvent {
     pub grants: Option<String>,
     /// The digest of the arguments, with defaults filled in.
     pub arguments_digest: String,
-    /// `asked`: a person is asked. `once`, `process` and `no` are their answers, `nobody` where
+    /// `asked`: a person is asked. `yes`, `always` and `no` are their answers, `nobody` where
     /// there is nobody to ask, and `remembered` where they allowed such calls until the process
     /// ends.
     pub answer: String,

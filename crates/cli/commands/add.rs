@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod place;
+pub(crate) mod requested;
 mod requests;
 pub(crate) mod shown;
 pub(crate) mod source;
@@ -9,7 +10,6 @@ pub(crate) mod table;
 pub(crate) mod trial;
 pub(crate) mod trusted;
 
-use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
@@ -17,14 +17,17 @@ use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::{ToolName, shell};
 use kitbag::host::Described;
 use kitbag::toolbox::DescribedParts;
+use kitbag::toolbox::consent::Consent;
 use serde_json::json;
 
-use self::asked::{Asked, Bounds};
+use self::asked::{Asked, Bounds, Granted};
 use self::place::Place;
+use self::requested::Group;
 use self::source::{OtherProgram, Source};
 use self::table::ToolTable;
 use self::trusted::TrustBefore;
 use crate::commands::{Global, built, limits_now};
+use crate::consent::{self, Choice};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -34,7 +37,7 @@ use crate::output;
 Examples:
   kitbag add ~/Downloads/weather.wasm
   kitbag add ~/Downloads/weather --user
-  kitbag add weather.wasm --yes --grant wishes
+  kitbag add weather.wasm --yes --grant requested
   kitbag add --from jp .jp/config.toml --tool word_stats
 
 A manifest in the directory or beside the component is read as well: one of kitbag's own,
@@ -59,8 +62,10 @@ pub(crate) struct Args {
     /// Add it without asking
     #[arg(long)]
     yes: bool,
-    /// What to grant it: nothing, or what it would like [default: you are asked, and nothing
-    /// with --yes]
+    /// Show everything that was cut before the summary, in your pager
+    #[arg(long)]
+    all: bool,
+    /// Grant it nothing, or what it requests [default: you are asked, and nothing with --yes]
     #[arg(long, value_name = "GRANTS")]
     grant: Option<GrantChoice>,
 }
@@ -69,8 +74,9 @@ pub(crate) struct Args {
 enum GrantChoice {
     /// Nothing
     None,
-    /// What it would like
-    Wishes,
+    /// What it requests
+    #[value(alias = "wishes")]
+    Requested,
 }
 
 impl Args {
@@ -94,23 +100,26 @@ impl Args {
         let bounds = Bounds { config, layer, home: home.as_deref() };
         let mut asked = Asked::of(&source, &described, &name, &bounds);
         let text = place.config_text()?;
-        let table = |asked: &Asked, is_wished| ToolTable {
+        let table = |asked: &Asked, granted: &Granted| ToolTable {
             name: name.to_string(),
             origin: source.origin.clone(),
             wasm: place.written(&place.component(name.as_str())),
             keys: asked.keys.clone(),
-            grants: asked.written(is_wished),
+            grants: asked.written(granted),
         };
         asked.without_invalid(|asked| {
-            let text = place.with_table(&table(asked, true), &text, is_unfinished)?;
+            let table = table(asked, &Granted::Requested);
+            let text = place.with_table(&table, &text, is_unfinished)?;
             trial::read(trial::with_config(&global, layer, text))
         })?;
+        let groups = requested::groups(&asked, &name, &bounds);
+        let consent = shown::consent(&name, &source, &described, &asked, &groups, &bounds);
         let addition = Addition {
             parts: source.parts(&described, &name),
             name: name.clone(),
             source: &source,
-            described: &described,
             asked: &asked,
+            groups: &groups,
             place: &place,
             is_unfinished,
             is_new_workspace: !config.has_workspace,
@@ -121,9 +130,9 @@ impl Args {
             output::note(&error.report());
             return Ok(error.exit());
         }
-        let is_wished = self.agreed(&addition, global.json)?;
-        addition.write(&table(&asked, is_wished), &global)?;
-        addition.report(is_wished, global.json)?;
+        let granted = self.agreed(&addition, &consent, global.json)?;
+        addition.write(&table(&asked, &granted), &global)?;
+        addition.report(&granted, global.json)?;
         Ok(Exit::Done)
     }
 
@@ -151,17 +160,28 @@ impl Args {
         }
     }
 
-    /// Shows the tool and asks. Whether it gets what it would like.
-    fn agreed(&self, addition: &Addition<'_>, as_json: bool) -> Result<bool, CliError> {
-        let Addition { name, source, described, asked, place, .. } = addition;
+    /// Shows the tool and asks. Returns the grants that it gets.
+    fn agreed(
+        &self,
+        addition: &Addition<'_>,
+        consent: &Consent,
+        as_json: bool,
+    ) -> Result<Granted, CliError> {
+        let Addition { name, place, groups, .. } = addition;
+        let is_interactive = consent::is_interactive(as_json) && !self.yes;
         if !as_json {
-            output::data(&shown::tool(name, source, described, asked))?;
+            consent::show(consent, self.all, is_interactive)?;
         }
-        let wished = self.grant == Some(GrantChoice::Wishes);
+        let chosen = match self.grant {
+            Some(GrantChoice::Requested) => Granted::Requested,
+            Some(GrantChoice::None) => Granted::Nothing,
+            None if self.yes => Granted::Nothing,
+            None => Granted::Requested,
+        };
         if self.yes {
-            return Ok(wished);
+            return Ok(chosen);
         }
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        if !is_interactive {
             return Err(CliError::NotAgreed(ask_with_yes(name)));
         }
         let path = place.component(name.as_str());
@@ -170,26 +190,44 @@ impl Args {
             true => path.display().to_string(),
             false => place.shown(&path),
         };
-        let (question, wishes): (_, &[&str]) = match self.grant {
-            Some(GrantChoice::None) => ("with no grants? [yes, no]", &[]),
-            Some(GrantChoice::Wishes) => ("with all that it would like? [yes, no]", &["y", "yes"]),
-            None => {
-                ("? [wishes: grant what it would like, none: grant nothing, no]", &["w", "wishes"])
+        let (with, choices): (_, &[Choice]) = match self.grant {
+            Some(GrantChoice::None) => (" with no grants", &[Choice::Yes, Choice::No]),
+            Some(GrantChoice::Requested) => {
+                (" with all that it requests", &[Choice::Yes, Choice::No])
             }
+            None if groups.is_empty() => ("", &[Choice::Yes, Choice::No]),
+            None => (" with these grants", &[Choice::Yes, Choice::No, Choice::Customize]),
         };
-        let plain: &[&str] = match self.grant {
-            Some(GrantChoice::None) => &["y", "yes"],
-            Some(GrantChoice::Wishes) => &[],
-            None => &["none"],
-        };
-        let gap = if question.starts_with('?') { "" } else { " " };
-        let answer = ask(&format!("Add it as {into}{gap}{question}: "))?;
-        match &*answer {
-            answer if wishes.contains(&answer) => Ok(true),
-            answer if plain.contains(&answer) => Ok(false),
-            _ => Err(CliError::NotAgreed(format!("`{name}` was not added"))),
+        match consent::ask(&format!("Add it as {into}{with}?"), choices)? {
+            Some(Choice::Yes) => Ok(chosen),
+            Some(Choice::Customize) => customized(name, groups),
+            _ => Err(not_added(name)),
         }
     }
+}
+
+fn not_added(name: &ToolName) -> CliError {
+    CliError::NotAgreed(format!("`{name}` was not added"))
+}
+
+/// Asks about each group of grants. The end of the input adds nothing.
+fn customized(name: &ToolName, groups: &[Group]) -> Result<Granted, CliError> {
+    let mut kinds = Vec::new();
+    // What is denied is denied whatever is granted.
+    for group in groups.iter().filter(|group| group.key != "deny") {
+        let heading = format!("Grants of {}:", group.word);
+        let consent = Consent { heading, items: group.items.clone(), ..Consent::default() };
+        output::note(&consent.requests());
+        match consent::ask(&format!("Grant {}?", group.word), &[Choice::Yes, Choice::No])? {
+            Some(Choice::Yes) => kinds.push(group.key.clone()),
+            Some(_) => {}
+            None => return Err(not_added(name)),
+        }
+    }
+    Ok(match kinds.is_empty() {
+        true => Granted::Nothing,
+        false => Granted::Kinds(kinds),
+    })
 }
 
 /// A component that has several tools knows them by their own names.
@@ -208,17 +246,8 @@ fn check_known_inside(described: &Described, name: &ToolName) -> Result<(), CliE
 fn ask_with_yes(name: &ToolName) -> String {
     format!(
         "`{name}` was not added, since there is no terminal to ask on; look at what it asks for, and \
-         add it with `--yes --grant none` or `--yes --grant wishes`"
+         add it with `--yes --grant none` or `--yes --grant requested`"
     )
-}
-
-/// Reads a line from the terminal.
-pub(crate) fn ask(question: &str) -> Result<String, CliError> {
-    let mut line = String::new();
-    output::ask(question)
-        .and_then(|()| io::stdin().lock().read_line(&mut line))
-        .map_err(|source| CliError::Read { path: "standard input".into(), source })?;
-    Ok(line.trim().to_lowercase())
 }
 
 /// Refuses a name that another tool has, and says where. Whether the tool was added halfway
@@ -278,9 +307,9 @@ fn taken(name: &ToolName, holder: &str) -> CliError {
 struct Addition<'a> {
     name: ToolName,
     source: &'a Source,
-    described: &'a Described,
     parts: DescribedParts,
     asked: &'a Asked,
+    groups: &'a [Group],
     place: &'a Place,
     /// It was added halfway before.
     is_unfinished: bool,
@@ -329,17 +358,20 @@ impl Addition<'_> {
         trusted.extend(global, &self.name, &changed)
     }
 
-    /// What it is, for a program. `is_wished`: whether it got what it would like, once it was
-    /// added.
-    fn as_value(&self, is_wished: Option<bool>) -> serde_json::Value {
+    /// The tool for a program, with the grants that it got once it was added.
+    fn as_value(&self, granted: Option<&Granted>) -> serde_json::Value {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;
         let unexplained = shown::unexplained(inspection, self.asked).into_iter();
         let wishes = self.asked.grants.iter();
         json!({
             "name": name,
-            "added": is_wished.is_some(),
-            "granted": is_wished.map(|is_wished| if is_wished { "wishes" } else { "none" }),
+            "added": granted.is_some(),
+            "granted": granted.map(|granted| match granted {
+                Granted::Nothing => json!("none"),
+                Granted::Requested => json!("requested"),
+                Granted::Kinds(keys) => json!(keys),
+            }),
             "wasm": place.component(name.as_str()),
             "config": place.config,
             "lock": place.lock,
@@ -352,13 +384,20 @@ impl Addition<'_> {
         })
     }
 
-    fn report(&self, is_wished: bool, as_json: bool) -> Result<(), CliError> {
+    fn report(&self, granted: &Granted, as_json: bool) -> Result<(), CliError> {
         let (place, name) = (self.place, &self.name);
         let path = place.component(name.as_str());
         if as_json {
-            return output::json(&self.as_value(Some(is_wished)));
+            return output::json(&self.as_value(Some(granted)));
         }
-        let granted = if is_wished { "what it would like" } else { "nothing" };
+        let granted = match granted {
+            Granted::Kinds(keys) => {
+                let groups = self.groups.iter().filter(|group| keys.contains(&group.key));
+                groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
+            }
+            Granted::Requested if !self.groups.is_empty() => "what it requests".to_owned(),
+            Granted::Requested | Granted::Nothing => "nothing".to_owned(),
+        };
         output::data(&format!(
             "Added {name} as {}, and granted it {granted} in {}.\nCall it with `{}`; `{}` shows its \
              arguments.",

@@ -95,7 +95,7 @@ fn description(inspection: &Inspection) -> String {
         let _ = writeln!(text, "  {}{line}", shown(&tool.name));
         let requested = tool.grants.as_ref().and_then(|grants| RequestedGrants::read(grants).ok());
         for request in requested.iter().flat_map(RequestedGrants::requests) {
-            let _ = writeln!(text, "    would like {request}");
+            let _ = writeln!(text, "    requests {request}");
         }
     }
     text

@@ -1,6 +1,5 @@
 //! `kitbag run`.
 
-use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +19,7 @@ use kitbag::{
 use serde_json::{Map, Value, json};
 
 use crate::commands::{Global, Grants, Limits, Named, warn, warn_description};
+use crate::consent::{self, Choice};
 use crate::emitted;
 use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
@@ -224,7 +224,7 @@ impl FrontEnd for Terminal<'_> {
 
 impl Terminal<'_> {
     fn is_interactive(&self) -> bool {
-        io::stdin().is_terminal() && io::stderr().is_terminal() && !self.as_json
+        consent::is_interactive(self.as_json)
     }
 
     /// Asks whether a call may be made. `--answer` is no answer to that, and `--approve` is one
@@ -239,11 +239,21 @@ impl Terminal<'_> {
             return Ok(Reply::NobodyToAsk);
         }
         self.interrupt.set_leave(true);
-        Ok(match prompt(question)? {
+        let has_always = match &question.answer_type {
+            AnswerType::Select(choices) => {
+                choices.iter().any(|choice| choice.value == ApprovalRequest::ALWAYS)
+            }
+            _ => false,
+        };
+        let value = match consent::approve(&question.text, has_always)? {
+            Some(Choice::YesOnce) => ApprovalRequest::ONCE,
+            Some(Choice::Always) => ApprovalRequest::ALWAYS,
+            Some(_) => ApprovalRequest::NO,
             // The input has ended.
-            Reply::Unanswered => Reply::NobodyToAsk,
-            reply => reply,
-        })
+            None => return Ok(Reply::NobodyToAsk),
+        };
+        let value = Answer::Text(value.into());
+        Ok(Reply::Answer(Sourced { value, origin: Origin::Caller }))
     }
 }
 
@@ -450,16 +460,12 @@ fn prompt_line(
         None if !is_required => ", or nothing".into(),
         None => String::new(),
     };
-    let text = format!("{text}\n({expectation}{suggestion}) ");
+    let text = match kind {
+        AnswerType::Boolean => format!("{text}\n{}: ", consent::YES_OR_NO),
+        _ => format!("{text}\n({expectation}{suggestion}) "),
+    };
     loop {
-        let asked = output::ask(&text);
-        let mut line = String::new();
-        let read = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
-        let read =
-            read.map_err(|source| CliError::Read { path: "standard input".into(), source })?;
-        if read == 0 {
-            return Ok(Typed::End);
-        }
+        let Some(line) = consent::typed(&text)? else { return Ok(Typed::End) };
         let line = match (suggested, line.trim_end_matches(['\n', '\r'])) {
             (Some(default), "") => default,
             (None, "") if !is_required => return Ok(Typed::Nothing),

@@ -1,7 +1,5 @@
 //! `kitbag storage`.
 
-use std::io::{self, IsTerminal};
-
 use kitbag::Toolbox;
 use kitbag::contract::ByteSize;
 use kitbag::contract::text::shown;
@@ -9,6 +7,7 @@ use kitbag::host::{Storage, StorageUsage};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, Limits};
+use crate::consent;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -151,14 +150,10 @@ fn what(StorageUsage { tool, keys, bytes }: &StorageUsage) -> String {
 /// Asks at the terminal.
 fn agrees(usages: &[StorageUsage]) -> Result<bool, CliError> {
     let what = usages.iter().map(what).collect::<Vec<_>>().join(" and ");
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !consent::is_interactive(false) {
         return Err(CliError::Usage(format!("this removes {what}; add `--yes` to do so")));
     }
-    output::ask(&format!("remove {what}? [y/N] ")).map_err(CliError::Output)?;
-    let mut line = String::new();
-    let read = |source| CliError::Read { path: "standard input".into(), source };
-    io::stdin().read_line(&mut line).map_err(read)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    consent::agrees(&format!("Remove {what}?"))
 }
 
 fn described(usage: &StorageUsage) -> Value {

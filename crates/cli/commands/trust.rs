@@ -2,7 +2,6 @@
 
 mod show;
 
-use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,6 +11,7 @@ use kitbag::{Caller, TrustQuestion};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, built, nowhere};
+use crate::consent;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -20,6 +20,7 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   kitbag trust
+  kitbag trust --all
   kitbag trust --yes
   kitbag trust --list
   kitbag trust --revoke ~/src/project")]
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// Trust what is shown without asking
     #[arg(long, conflicts_with_all = ["list", "revoke"])]
     yes: bool,
+    /// Show all requests and the contents of all files before the summary, in your pager
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
+    all: bool,
     /// List the workspaces that you trust
     #[arg(long, conflicts_with = "revoke")]
     list: bool,
@@ -56,12 +60,14 @@ impl Args {
             }
             .map(|()| Exit::Done);
         }
+        let is_interactive = consent::is_interactive(as_json) && !self.yes;
         if !as_json {
-            output::data(&show::question(&question))?;
+            consent::show(&show::consent(&question), self.all, is_interactive)?;
         }
-        let given = match self.yes || confirmed(as_json)? {
+        let is_given = self.yes || is_interactive && consent::agrees("Trust this?")?;
+        let given = match is_given {
             true => question.give(&Caller::this_user()).map_err(CliError::from),
-            false => Err(CliError::NotTrusted(match is_interactive(as_json) {
+            false => Err(CliError::NotTrusted(match is_interactive {
                 true => "nothing was trusted",
                 false => {
                     "nothing was trusted, since there is no terminal to ask on; look at what is \
@@ -84,23 +90,6 @@ impl Args {
             }
         }
     }
-}
-
-/// Whether a person can be asked.
-fn is_interactive(as_json: bool) -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal() && !as_json
-}
-
-/// Asks a person, where there is one.
-fn confirmed(as_json: bool) -> Result<bool, CliError> {
-    if !is_interactive(as_json) {
-        return Ok(false);
-    }
-    let mut line = String::new();
-    output::ask("Trust this? Type yes or no [no]: ")
-        .and_then(|()| io::stdin().lock().read_line(&mut line))
-        .map_err(|source| CliError::Read { path: "standard input".into(), source })?;
-    Ok(matches!(line.trim(), "y" | "yes"))
 }
 
 fn as_value(question: &TrustQuestion<'_>, is_trusted: bool) -> Value {

@@ -1,22 +1,25 @@
 //! `kitbag update`.
 
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use kitbag::config::{Layer, LockedManifest, LockedTool, ToolSource};
 use kitbag::contract::text::shown as escaped;
 use kitbag::contract::{Description, ToolName, shell};
 use kitbag::host::{Described, read_component};
+use kitbag::policy::RequestedGrants;
+use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, request_item};
 use serde_json::json;
 
+use crate::commands::add::asked::{Asked, Bounds};
 use crate::commands::add::place::Place;
-use crate::commands::add::shown::beginning;
+use crate::commands::add::requested;
+use crate::commands::add::shown::{beginning, own_risks};
 use crate::commands::add::source::{OtherProgram, Source};
 use crate::commands::add::trial;
 use crate::commands::add::trusted::TrustBefore;
-use crate::commands::add::{ask, is_in, recorded};
+use crate::commands::add::{is_in, recorded};
 use crate::commands::{Global, built, limits_now};
+use crate::consent;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -40,6 +43,9 @@ pub(crate) struct Args {
     /// Record the difference without asking
     #[arg(long)]
     yes: bool,
+    /// Show everything that was cut before the summary, in your pager
+    #[arg(long)]
+    all: bool,
 }
 
 impl Args {
@@ -97,11 +103,24 @@ impl Args {
             }
             return Ok(Exit::Done);
         }
+        let is_interactive = consent::is_interactive(global.json) && !self.yes;
         if !global.json && !is_agreed {
-            output::data(&difference.shown(name, before.as_ref(), &described))?;
+            let bounds = Bounds { config, layer: place.layer, home: home.as_deref() };
+            let asked = Asked::of(&source, &described, name, &bounds);
+            let mut consent = difference.consent(name, before.as_ref(), &described);
+            let inspection = &source.component.inspection;
+            let imports = old.map(|old| &*old.imports);
+            consent.items.extend(own_risks(name, inspection, &asked, imports, &bounds));
+            if new.manifest != old.and_then(|old| old.manifest.clone()) {
+                // What the manifest requests now, with its risks.
+                let groups = requested::groups(&asked, name, &bounds);
+                let risky = groups.into_iter().flat_map(|group| group.items);
+                consent.items.extend(risky.filter(|item| !item.risks.is_empty()));
+            }
+            consent::show(&consent, self.all, is_interactive)?;
         }
         if !self.yes && !is_agreed {
-            if global.json || !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            if !is_interactive {
                 let error = CliError::NotAgreed(format!(
                     "nothing was recorded of `{name}`, since there is no terminal to ask on; look at the \
                      difference, and record it with `{}`",
@@ -115,8 +134,7 @@ impl Args {
                 }
                 return Err(error);
             }
-            let answer = ask("Record this, so that it runs? [yes, no]: ")?;
-            if !matches!(&*answer, "y" | "yes") {
+            if !consent::agrees("Record this, so that it runs?")? {
                 return Err(CliError::NotAgreed(format!("nothing was recorded of `{name}`")));
             }
         }
@@ -200,56 +218,97 @@ impl<'a> Difference<'a> {
 
     /// The difference for a person. `before` is what the recorded component said of itself,
     /// where that is known.
-    fn shown(&self, name: &ToolName, before: Option<&Described>, now: &Described) -> String {
+    fn consent(&self, name: &ToolName, before: Option<&Described>, now: &Described) -> Consent {
         let new = self.new;
-        let mut text = String::new();
-        let Some(old) = self.old else {
-            let digest = beginning(&new.component);
-            let _ = writeln!(text, "{name}: nothing was recorded of it; its digest is {digest}");
-            text.push_str(&lines("wishes", &[], &new.wishes));
-            text.push_str(&lines("imports", &[], &new.imports));
-            text.push_str(&manifests(None, new.manifest.as_ref()));
-            return text;
-        };
-        let _ = writeln!(text, "{name}, from {}", escaped(new.origin.as_deref().unwrap_or("-")));
-        let version = |tool: &LockedTool| tool.version.clone().unwrap_or_else(|| "-".to_owned());
-        if old.version != new.version {
-            let _ = writeln!(text, "Version: {} → {}", version(old), version(new));
-        }
-        let _ = match old.component == new.component {
-            true => writeln!(text, "Component: {}, the same", beginning(&new.component)),
-            false => writeln!(
-                text,
-                "Component: {} → {}",
-                beginning(&old.component),
-                beginning(&new.component)
-            ),
-        };
         let said = |described: Option<&Described>, part: fn(&Description, &str) -> String| {
             let description = described.and_then(Described::description);
             description.map(|description| part(description, name.as_str()))
         };
-        for (what, changed, part) in [
-            ("Description", old.description != new.description, description as fn(&_, &str) -> _),
-            ("Schema", old.schema != new.schema, schema),
+        let more = "`--all` shows them".to_owned();
+        let items = self.requests(name, now);
+        let Some(old) = self.old else {
+            let digest = beginning(&new.component);
+            let heading = format!("{name}: nothing was recorded of it; its digest is {digest}");
+            let description = said(Some(now), description).unwrap_or_default();
+            let lines = description.lines().map(str::to_owned).collect();
+            let imports = new.imports.iter().map(|import| escaped(import).to_string()).collect();
+            let parts = vec![
+                Part::theirs("Its own description:", lines),
+                Part::ours("Imports:", imports),
+                Part::theirs("Manifest:", manifests(None, new.manifest.as_ref())),
+            ];
+            return Consent { heading, parts, items, more };
+        };
+        let heading = format!("{name}, from {}", escaped(new.origin.as_deref().unwrap_or("-")));
+        let mut lines = Vec::new();
+        let version =
+            |tool: &LockedTool| escaped(tool.version.as_deref().unwrap_or("-")).to_string();
+        if old.version != new.version {
+            lines.push(format!("version {} → {}", version(old), version(new)));
+        }
+        let (was, is) = (beginning(&old.component), beginning(&new.component));
+        lines.push(match old.component == new.component {
+            true => format!("digest {is}, the same"),
+            false => format!("digest {was} → {is}"),
+        });
+        let mut parts = vec![Part::ours("Component:", lines)];
+        for (title, changed, part) in [
+            ("Description:", old.description != new.description, description as fn(&_, &str) -> _),
+            ("Schema:", old.schema != new.schema, schema),
         ] {
             if !changed {
                 continue;
             }
             let before = said(before, part);
             let now = said(Some(now), part).unwrap_or_default();
-            let _ = match before {
-                Some(before) => writeln!(text, "{what}:\n{}", changed_lines(&before, &now)),
+            parts.push(match before {
+                Some(before) => Part::theirs(title, changed_lines(&before, &now)),
                 None => {
-                    writeln!(text, "{what}: another one than was recorded, now\n{}", indented(&now))
+                    let title = format!("{title} not as recorded, now");
+                    Part::theirs(title, now.lines().map(str::to_owned).collect())
                 }
-            };
+            });
         }
-        text.push_str(&lines("Wishes", &old.wishes, &new.wishes));
-        text.push_str(&imports(&old.imports, &new.imports));
-        text.push_str(&manifests(old.manifest.as_ref(), new.manifest.as_ref()));
-        text
+        let imports = imports(&old.imports, &new.imports);
+        if !imports.is_empty() {
+            parts.push(Part::ours("Imports:", imports));
+        }
+        let manifests = manifests(old.manifest.as_ref(), new.manifest.as_ref());
+        if !manifests.is_empty() {
+            parts.push(Part::theirs("Manifest:", manifests));
+        }
+        Consent { heading, parts, items, more }
     }
+
+    /// The requests of the component, with their changes.
+    fn requests(&self, name: &ToolName, now: &Described) -> Vec<Item> {
+        let says = now.description().and_then(|says| says.tool(name.as_str()));
+        let grants = says.and_then(|says| says.grants.as_ref());
+        let requested = grants.and_then(|grants| RequestedGrants::read(grants).ok());
+        let requests: Vec<_> = requested.iter().flat_map(RequestedGrants::requests).collect();
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
+        let item = |wish: &String| {
+            let request = requests.iter().find(|request| line(&request.to_string()) == *wish);
+            let item = match request {
+                Some(request) => request_item(name.as_str(), request),
+                None => untyped(name, wish),
+            };
+            match self.old.is_none() || then.contains(wish) {
+                true => item,
+                false => item.changed(Change::Added),
+            }
+        };
+        let gone = then.iter().filter(|wish| !self.new.wishes.contains(wish));
+        let gone = gone.map(|wish| untyped(name, wish).changed(Change::Removed));
+        self.new.wishes.iter().map(item).chain(gone).collect()
+    }
+}
+
+/// A recorded request, of which nothing but its line is known.
+fn untyped(name: &ToolName, wish: &str) -> Item {
+    let line = format!("tool `{name}` requests {}", escaped(wish));
+    Item::new(Requester::Tool(name.to_string()), line)
 }
 
 /// Takes over the origin, the manifest and the version that a manifest gave, none of which can be
@@ -265,30 +324,19 @@ fn keep_source(new: &mut LockedTool, old: &LockedTool) {
     }
 }
 
-/// The difference of two manifests: their files, authors, requested grants and settings.
-fn manifests(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> String {
-    if old == new {
-        return String::new();
+/// The lines that differ of two manifests: their files, authors, requested grants and settings.
+fn manifests(old: Option<&LockedManifest>, new: Option<&LockedManifest>) -> Vec<String> {
+    let lines = |manifest: Option<&LockedManifest>| {
+        let Some(manifest) = manifest else { return String::new() };
+        let mut lines = vec![format!("{} {}", manifest.file, beginning(&manifest.digest))];
+        lines.extend(manifest.author.iter().map(|author| format!("author: {author}")));
+        lines.extend(manifest.requests.iter().cloned());
+        lines.join("\n")
+    };
+    match old == new {
+        true => Vec::new(),
+        false => changed_lines(&lines(old), &lines(new)),
     }
-    let file = |manifest: Option<&LockedManifest>| match manifest {
-        Some(manifest) => {
-            format!("{} {}", escaped(&manifest.file), beginning(&manifest.digest))
-        }
-        None => "none".to_owned(),
-    };
-    let mut text = format!("Manifest: {} → {}\n", file(old), file(new));
-    let author = |manifest: Option<&LockedManifest>| {
-        let author = manifest.and_then(|manifest| manifest.author.clone());
-        author.unwrap_or_else(|| "-".to_owned())
-    };
-    if author(old) != author(new) {
-        let _ = writeln!(text, "Author: {} → {}", escaped(&author(old)), escaped(&author(new)));
-    }
-    let requests = |manifest: Option<&LockedManifest>| {
-        manifest.map(|manifest| manifest.requests.clone()).unwrap_or_default()
-    };
-    text.push_str(&lines("Requested by the manifest", &requests(old), &requests(new)));
-    text
 }
 
 fn description(description: &Description, name: &str) -> String {
@@ -305,21 +353,9 @@ fn schema(description: &Description, name: &str) -> String {
     schemas.map(|schema| format!("{schema:#}")).collect::<Vec<_>>().join("\n")
 }
 
-/// What was added to a list, and what is gone from it.
-fn lines(what: &str, old: &[String], new: &[String]) -> String {
-    let gone = old.iter().filter(|line| !new.contains(line)).map(|line| ("-", line));
-    let added = new.iter().filter(|line| !old.contains(line)).map(|line| ("+", line));
-    let changes: Vec<_> = gone.chain(added).collect();
-    if changes.is_empty() {
-        return String::new();
-    }
-    let lines = changes.iter().map(|(sign, line)| format!("  {sign} {}\n", escaped(line)));
-    format!("{what}:\n{}", lines.collect::<String>())
-}
-
 /// The imports that were added and those that are gone. One of another version could do as much
 /// as before, so that such are counted alone.
-fn imports(old: &[String], new: &[String]) -> String {
+fn imports(old: &[String], new: &[String]) -> Vec<String> {
     let name = |import: &String| match import.split_once('@') {
         Some((name, _)) => name.to_owned(),
         None => import.clone(),
@@ -330,30 +366,25 @@ fn imports(old: &[String], new: &[String]) -> String {
     };
     let (gone, added) = (without(old, new), without(new, old));
     let is_other = |import: &&String| !added.contains(import) && !old.contains(import);
-    let text = lines("Imports", &gone, &added);
-    let title = if text.is_empty() { "Imports:\n" } else { "" };
-    match new.iter().filter(is_other).count() {
-        0 => text,
-        1 => format!("{text}{title}  1 in another version\n"),
-        others => format!("{text}{title}  {others} in other versions\n"),
-    }
+    let gone_lines = gone.iter().map(|import| format!("- {}", escaped(import)));
+    let added_lines = added.iter().map(|import| format!("+ {}", escaped(import)));
+    let others = match new.iter().filter(is_other).count() {
+        0 => None,
+        1 => Some("1 in another version".to_owned()),
+        others => Some(format!("{others} in other versions")),
+    };
+    gone_lines.chain(added_lines).chain(others).collect()
 }
 
 /// The lines that differ of two texts, in their order.
-fn changed_lines(old: &str, new: &str) -> String {
+fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (old, new) = (&old[same..], &new[same..]);
     let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     let gone = old[..old.len() - same_end].iter().map(|line| ("-", line));
     let added = new[..new.len() - same_end].iter().map(|line| ("+", line));
-    let lines = gone.chain(added).map(|(sign, line)| format!("  {sign} {}", escaped(line)));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn indented(text: &str) -> String {
-    let lines = text.lines().take(40).map(|line| format!("  {}", escaped(line)));
-    lines.collect::<Vec<_>>().join("\n")
+    gone.chain(added).map(|(sign, line)| format!("{sign} {line}")).collect()
 }
 
 #[cfg(test)]
@@ -363,16 +394,16 @@ mod tests {
     #[test]
     fn imports_that_have_another_version_do_not_hide_a_new_one() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let check = |old: &[&str], new: &[&str], expected: &str| {
+        let check = |old: &[&str], new: &[&str], expected: &[&str]| {
             assert_eq!(imports(&list(old), &list(new)), expected);
         };
-        check(&["a:b/c@1.0.0"], &["a:b/c@1.0.0"], "");
-        check(&["a:b/c@1.0.0"], &["a:b/c@1.1.0"], "Imports:\n  1 in another version\n");
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.0.0"], &[]);
+        check(&["a:b/c@1.0.0"], &["a:b/c@1.1.0"], &["1 in another version"]);
         check(
             &["a:b/c@1.0.0", "a:b/d@1.0.0", "a:b/e"],
             &["a:b/c@1.1.0", "a:b/d@1.1.0", "wasi:http/types@0.2.0"],
-            "Imports:\n  - a:b/e\n  + wasi:http/types@0.2.0\n  2 in other versions\n",
+            &["- a:b/e", "+ wasi:http/types@0.2.0", "2 in other versions"],
         );
-        check(&[], &["a:b/c"], "Imports:\n  + a:b/c\n");
+        check(&[], &["a:b/c"], &["+ a:b/c"]);
     }
 }

@@ -94,10 +94,10 @@ pub struct ApprovalRequest {
 
 impl ApprovalRequest {
     /// The answer by which a person allows this call alone.
-    pub const ONCE: &str = "once";
+    pub const ONCE: &str = "yes";
 
-    /// The answer by which a person allows such calls until the process ends.
-    pub const PROCESS: &str = "process";
+    /// The answer by which a person allows such calls in this session: until the process ends.
+    pub const ALWAYS: &str = "always";
 
     /// The answer by which a person refuses the call.
     pub const NO: &str = "no";

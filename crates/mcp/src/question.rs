@@ -1,7 +1,7 @@
 //! A tool's question as a form for a person, and the form as an answer.
 
 use kitbag_config::{Origin, Sourced};
-use kitbag_contract::{Answer, AnswerError, AnswerType, Choice, Question};
+use kitbag_contract::{Answer, AnswerError, AnswerType, ApprovalRequest, Choice, Question};
 use kitbag_toolbox::Reply;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
@@ -69,6 +69,7 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
             }
             if question.approval.is_some() {
                 property["title"] = "Allow this call?".into();
+                property["description"] = meanings(kind).into();
             }
             properties.insert(key(question).to_owned(), property);
             required.push(key(question).to_owned());
@@ -76,6 +77,17 @@ fn schema(question: &Question) -> Result<ElicitationSchema, serde_json::Error> {
     }
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     serde_json::from_value(schema)
+}
+
+/// The meaning of each answer to a question for approval.
+fn meanings(kind: &AnswerType) -> String {
+    let AnswerType::Select(choices) = kind else { return String::new() };
+    let meaning = |choice: &Choice| match choice.value.as_str() {
+        Some(ApprovalRequest::ONCE) => "yes: once",
+        Some(ApprovalRequest::ALWAYS) => "always: in this session",
+        _ => "no: the call is not made",
+    };
+    choices.iter().map(meaning).collect::<Vec<_>>().join("; ")
 }
 
 /// The name of the only field of a question's form.

@@ -218,8 +218,8 @@ fn answer(
             call.approval = Approval::Given(Some(ticket));
             return Ok(Settled::Approved);
         }
-        (Some(ApprovalRequest::PROCESS), Some(binding)) => {
-            log(&toolbox.0, call, context, ApprovalRequest::PROCESS, by);
+        (Some(ApprovalRequest::ALWAYS), Some(binding)) => {
+            log(&toolbox.0, call, context, ApprovalRequest::ALWAYS, by);
             ticket.approvals.remember(binding);
             call.approval = Approval::Given(Some(ticket));
             return Ok(Settled::Approved);
@@ -280,22 +280,26 @@ async fn question(
     let rules = asking.iter().map(|rule| format!("`approve = {}` ({})", rule.value, rule.origin));
     let rules = rules.collect::<Vec<_>>().join(", ");
     let shown = shown::call(toolbox, tool, component, &call.call, arguments, &context.run).await;
-    let mut text =
-        format!("Allow this call of `{name}`{of}? It has {rules}.\nCalled by {by}.\n{shown}");
-    let mut choices = vec![(ApprovalRequest::ONCE, "this call alone")];
+    // The call itself comes first: what a person reads last is kitbag's own.
+    let mut text = format!("Call of `{name}`{of}:\n{shown}Called by {by}. It has {rules}.\n");
+    if let Some(reach) = shown::reach(toolbox, tool, &call.call) {
+        text.push_str(&format!("{reach}\n"));
+    }
+    let mut choices = vec![ApprovalRequest::ONCE];
     if context.approver.is_some() {
         text.push_str(&format!(
-            "`{}` allows, until kitbag ends, every call of `{name}` with {}.",
-            ApprovalRequest::PROCESS,
+            "`{}` allows, in this session, every call of `{name}` with {}.\n",
+            ApprovalRequest::ALWAYS,
             shown::sentence(held.arguments())
         ));
-        choices.push((ApprovalRequest::PROCESS, "until kitbag ends"));
+        choices.push(ApprovalRequest::ALWAYS);
     }
-    choices.push((ApprovalRequest::NO, "do not make this call"));
-    let choice = |(value, _): (&str, &str)| Choice { value: value.into(), title: value.to_owned() };
+    choices.push(ApprovalRequest::NO);
+    text.push_str(&format!("Allow this call of `{name}`?"));
+    let choice = |value: &str| Choice { value: value.into(), title: value.to_owned() };
     Question {
         id: format!("{}approve/{number}", ApprovalRequest::ID_PREFIX),
-        text: text.trim_end().to_owned(),
+        text,
         answer_type: AnswerType::Select(choices.into_iter().map(choice).collect()),
         default: None,
         is_consent: true,

@@ -190,7 +190,7 @@ impl InnerCalls {
         })
     }
 
-    /// Says at the end of a question for approval which other calls wait for theirs.
+    /// Adds to a question for approval the other calls that wait for theirs, before its last line.
     fn add_waiting(&self, question: &mut Question) {
         if question.approval.is_none() {
             return;
@@ -203,8 +203,9 @@ impl InnerCalls {
         let lines: Vec<_> = waiting.map(|approval| format!("  {}\n", approval.line)).collect();
         if !lines.is_empty() {
             let calls = if lines.len() == 1 { "call waits" } else { "calls wait" };
-            let more = format!("\n{} more {calls} for approval:\n{}", lines.len(), lines.concat());
-            question.text.push_str(more.trim_end());
+            let more = format!("{} more {calls} for approval:\n{}", lines.len(), lines.concat());
+            let last = question.text.rfind('\n').map_or(0, |at| at + 1);
+            question.text.insert_str(last, &more);
         }
     }
 

@@ -9,6 +9,7 @@ mod ahead;
 mod approval;
 mod audit;
 mod caller;
+pub mod consent;
 mod context;
 mod deadline;
 pub mod definitions;

@@ -25,6 +25,27 @@ pub(crate) struct Asked {
     pub(crate) notes: Vec<String>,
 }
 
+/// The grants that a tool gets, of those that it requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Granted {
+    /// None.
+    Nothing,
+    /// All of them.
+    Requested,
+    /// Those of these kinds, by their keys.
+    Kinds(Vec<String>),
+}
+
+impl Granted {
+    fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Requested => true,
+            Self::Kinds(keys) => keys.iter().any(|own| own == key),
+        }
+    }
+}
+
 /// The keys of a manifest in kitbag's own form that a table takes over, and that are shown.
 /// Answers are not among them: a person gives those.
 pub(super) const OWN_KEYS: [&str; 6] =
@@ -47,7 +68,10 @@ impl Asked {
     ) -> Self {
         let mut asked = Self::default();
         if let Some(problem) = described.problem() {
-            asked.notes.push(format!("its description cannot be used: {}", shown(problem)));
+            asked.notes.push(format!(
+                "the component's description cannot be used: {}; the tool is added without it",
+                shown(problem)
+            ));
         }
         let says = described.description().and_then(|says| says.tool(name.as_str()));
         if let Some(grants) = says.and_then(|says| says.grants.as_ref())
@@ -70,7 +94,8 @@ impl Asked {
         for (request, missing) in requested.missing(&Grants::default()) {
             if missing.entry.contains("host = \"DIRECTORY\"") {
                 let text = format!(
-                    "{request}: it works in a directory of yours; add `{}` with its path to `grants.{}`",
+                    "it requests `{request}`, a directory that you choose; nothing is granted until you add \
+                     `{}` with its path to `grants.{}`",
                     missing.entry, missing.key
                 );
                 self.notes.push(shown(&text).to_string());
@@ -127,7 +152,8 @@ impl Asked {
         for (key, text) in &manifest.limits {
             match above_ceiling(key, text, bounds) {
                 Some(ceiling) => self.notes.push(format!(
-                    "`{key} = {text}` is above the ceiling of {ceiling}, which holds"
+                    "`{key} = {text}` is above the ceiling of {ceiling}; the limit is dropped, and the \
+                     default applies"
                 )),
                 None => {
                     if let Ok(value) = text.parse::<Value>() {
@@ -148,9 +174,10 @@ impl Asked {
                     for (key, item) in grants.iter() {
                         match item.clone().into_value() {
                             Ok(value) => self.merge(key, value),
-                            Err(_) => {
-                                self.notes.push(format!("grants.{}: it is no value", shown(key)))
-                            }
+                            Err(_) => self.notes.push(format!(
+                                "`grants.{}` is a list of tables; the grant is dropped",
+                                shown(key)
+                            )),
                         }
                     }
                 }
@@ -161,9 +188,9 @@ impl Asked {
                     }
                     self.keys.push((key.to_owned(), item));
                 }
-                (key, _) => {
-                    self.notes.push(format!("`{}` of its manifest is left out", shown(key)))
-                }
+                (key, _) => self
+                    .notes
+                    .push(format!("a manifest cannot set `{}`; it is dropped", shown(key))),
             }
         }
     }
@@ -219,20 +246,24 @@ impl Asked {
             Some(host) if is_of_user && is_relative(&host) => {
                 let host = shown(&host);
                 notes.push(format!(
-                    "the directory `{host}` is one of a workspace, and this is for all"
+                    "the requested directory `{host}` is relative to a workspace, and the tool is added \
+                     for all of them; the grant is dropped"
                 ));
                 false
             }
             Some(host) if !is_temporary(&host) => match place(&host) {
                 None => {
-                    notes.push(format!("the directory `{}` is not there", shown(&host)));
+                    notes.push(format!(
+                        "the requested directory `{}` does not exist; the grant is dropped",
+                        shown(&host)
+                    ));
                     false
                 }
                 // What is shown is what is granted.
                 Some((path, led)) if path != led => {
                     notes.push(format!(
-                        "the directory `{}` leads to `{}`, and is left out; grant that by its own path \
-                         where you mean it",
+                        "the requested directory `{}` leads to `{}`; the grant is dropped, so grant that \
+                         path itself if you mean it",
                         shown(&host),
                         shown(&led.to_string_lossy())
                     ));
@@ -261,16 +292,16 @@ impl Asked {
         }
     }
 
-    /// The grants as they are written: with `is_wished` what it asks for, else none. Directories
-    /// are always among them, since a tool reads the workspace where nothing is said.
-    pub(crate) fn written(&self, is_wished: bool) -> Vec<(String, Value)> {
+    /// The grants as they are written. Directories are always among them, since a tool reads the
+    /// workspace where nothing is said.
+    pub(crate) fn written(&self, granted: &Granted) -> Vec<(String, Value)> {
         let mut grants = Vec::new();
         let has_directories = self.grants.iter().any(|(key, _)| key == "filesystem");
-        if !is_wished || !has_directories {
+        if !has_directories || !granted.has("filesystem") {
             grants.push(("filesystem".to_owned(), list(Vec::new())));
         }
         // What is denied is denied whatever else is granted.
-        let kept = self.grants.iter().filter(|(key, _)| is_wished || key == "deny");
+        let kept = self.grants.iter().filter(|(key, _)| granted.has(key) || key == "deny");
         grants.extend(kept.map(|(key, value)| match value.clone() {
             Value::Array(entries) => {
                 let entries = entries.into_iter().map(|mut entry| {

@@ -1,14 +1,13 @@
-//! What a person sees of a tool before they agree to it.
-
-use std::fmt::Write as _;
+//! The screen that a person reads before they add a tool.
 
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ByteSize, ContentDigest, ToolName};
 use kitbag::host::{Described, Inspection};
+use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};
 
-use super::asked::Asked;
+use super::asked::{Asked, Bounds};
+use super::requested::Group;
 use super::source::Source;
-use crate::output;
 
 /// The kinds of grants that an import can use: the key, the word for it, and how the names of
 /// the imports begin.
@@ -37,7 +36,7 @@ fn imports_of(inspection: &Inspection, prefix: &str) -> Vec<String> {
     names
 }
 
-/// The imports that no wish explains, each with what it could use.
+/// The imports that could use a kind of grant of which nothing is requested, each with that kind.
 pub(crate) fn unexplained(inspection: &Inspection, asked: &Asked) -> Vec<(String, &'static str)> {
     let kinds = KINDS.into_iter().filter(|(key, ..)| {
         let by_secret = *key == "env" && !asked.wishes("secrets").is_empty();
@@ -49,85 +48,97 @@ pub(crate) fn unexplained(inspection: &Inspection, asked: &Asked) -> Vec<(String
     imports.collect()
 }
 
-/// The tool, what it asks for, and what it could do.
-pub(crate) fn tool(
+/// The tool, its requests, and the imports that could use more.
+pub(crate) fn consent(
     name: &ToolName,
     source: &Source,
     described: &Described,
     asked: &Asked,
-) -> String {
-    let mut text = String::new();
+    groups: &[Group],
+    bounds: &Bounds<'_>,
+) -> Consent {
     let version = source.version().map(|version| format!(" {version}")).unwrap_or_default();
     let author = source.foreign().and_then(|manifest| manifest.author.as_deref());
     let author = author.map(|author| format!(" by {}", shown(author))).unwrap_or_default();
-    let _ = writeln!(text, "{name}{version}{author}, from {}", shown(&source.origin));
+    let inspection = &source.component.inspection;
+    let size = ByteSize::bytes(inspection.size);
+    let digest = beginning(&source.component.digest);
+    let heading = format!(
+        "{name}{version}{author}, from {} ({size}, digest {digest})",
+        shown(&source.origin)
+    );
+    let mut items: Vec<_> = groups.iter().flat_map(|group| group.items.clone()).collect();
+    items.extend(own_risks(name, inspection, asked, None, bounds));
+    Consent {
+        heading,
+        parts: parts(name, source, described, asked),
+        items,
+        more: "`--all` shows them".to_owned(),
+    }
+}
+
+/// The texts of others, and the notes.
+fn parts(name: &ToolName, source: &Source, described: &Described, asked: &Asked) -> Vec<Part> {
+    let mut parts = Vec::new();
     let says = described.description().and_then(|says| says.tool(name.as_str()));
     let own = says.and_then(|says| says.description.as_deref());
     let of_manifest = source.foreign().and_then(|manifest| manifest.description.as_deref());
     if let Some(description) = own.or(of_manifest) {
-        for line in description.lines().take(10) {
-            let _ = writeln!(text, "  {}", shown(line));
-        }
-    }
-    let inspection = &source.component.inspection;
-    let size = ByteSize::bytes(inspection.size);
-    let _ = writeln!(text, "Component: {size}, digest {}", beginning(&source.component.digest));
-    if let Some(manifest) = &source.manifest {
-        let _ = writeln!(text, "Manifest: {}", shown(&manifest.file));
-    }
-    text.push('\n');
-    text.push_str(&output::aligned(&comparison(inspection, asked)));
-    let unexplained = unexplained(inspection, asked);
-    if !unexplained.is_empty() {
-        text.push_str(
-            "\nNo wish explains these imports, which get nothing as long as nothing is granted:\n",
-        );
-        let rows = unexplained
-            .iter()
-            .map(|(import, word)| vec![format!("  {import}"), (*word).to_owned()]);
-        text.push_str(&output::aligned(&rows.collect::<Vec<_>>()));
+        let lines = description.lines().map(str::to_owned).collect();
+        parts.push(Part::theirs("Its own description:", lines));
     }
     if !asked.keys.is_empty() {
-        text.push_str("\nIts manifest says of it, too:\n");
-        for (key, item) in &asked.keys {
-            for line in item.to_string().trim().lines().take(10) {
-                let _ = writeln!(text, "  {key}: {}", shown(line));
-            }
-        }
+        let file = source.manifest.as_ref().map_or("manifest", |manifest| &manifest.file);
+        let lines = asked.keys.iter().flat_map(|(key, item)| {
+            let text = item.to_string();
+            let lines = text.trim().lines().map(|line| format!("{key}: {line}"));
+            lines.collect::<Vec<_>>()
+        });
+        parts.push(Part::theirs(format!("{} also sets:", shown(file)), lines.collect()));
     }
     if !asked.notes.is_empty() {
-        text.push_str("\nNotes:\n");
-        for note in &asked.notes {
-            // Whole, since one that is cut could cut a command in its quotes.
-            let _ = writeln!(text, "  {}", printable(note));
-        }
+        parts.push(Part::ours("Notes:", asked.notes.clone()));
     }
-    text
+    parts
 }
 
-/// The wishes of each kind beside the imports that could use it.
-fn comparison(inspection: &Inspection, asked: &Asked) -> Vec<Vec<String>> {
-    let mut rows =
-        vec![vec![String::new(), "It would like".to_owned(), "Its imports could use".to_owned()]];
-    let others = [("secrets", "secrets", None), ("deny", "never", None)];
-    let kinds = KINDS.into_iter().map(|(key, word, prefix)| (key, word, Some(prefix)));
-    for (key, word, prefix) in kinds.chain(others) {
-        let wishes = asked.wishes(key);
-        let imports = prefix.map(|prefix| imports_of(inspection, prefix)).unwrap_or_default();
-        for row in 0..wishes.len().max(imports.len()) {
-            let cell = |list: &[String]| match list.get(row) {
-                Some(text) => shown(text).to_string(),
-                None if row == 0 => "-".to_owned(),
-                None => String::new(),
-            };
-            let word = if row == 0 { word } else { "" };
-            rows.push(vec![format!("  {word}"), cell(&wishes), cell(&imports)]);
-        }
+/// The risks of a tool that no requested grant tells. `recorded` are the imports that a person
+/// consented to before.
+pub(crate) fn own_risks(
+    name: &ToolName,
+    inspection: &Inspection,
+    asked: &Asked,
+    recorded: Option<&[String]>,
+    bounds: &Bounds<'_>,
+) -> Vec<Item> {
+    let item = |line: String, risk: Risk| {
+        let requester = Requester::Tool(name.to_string());
+        Item::new(requester, format!("tool `{name}` {line}")).with_risk(risk)
+    };
+    let mut items = Vec::new();
+    let is_recorded = |import: &str| {
+        let without_version = |it: &String| it.split('@').next() == Some(import);
+        recorded.is_none_or(|recorded| recorded.iter().any(without_version))
+    };
+    let known = bounds.config.tools.keys().map(ToolName::as_str);
+    if let Some(other) = imitated(name.as_str(), known) {
+        let line = format!("has a name that is easily taken for `{other}`");
+        items.push(item(line, Risk::Imitation));
     }
-    if rows.len() == 1 {
-        return vec![vec![
-            "It would like nothing, and imports nothing that it could use.".to_owned(),
-        ]];
+    let unexplained = unexplained(inspection, asked);
+    let mut words: Vec<_> = unexplained.iter().map(|(_, word)| *word).collect();
+    words.dedup();
+    for word in words {
+        let mut imports = unexplained.iter().filter(|(_, of)| *of == word).map(|(it, _)| it);
+        let is_known = imports.clone().all(|import| is_recorded(import));
+        let first = imports.next().map(|import| quoted(import)).unwrap_or_default();
+        let more = match imports.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let line = format!("imports {first}{more}, and requests no {word}");
+        let item = item(line, Risk::UnrequestedImport);
+        items.push(if is_known { item } else { item.changed(Change::Added) });
     }
-    rows
+    items
 }

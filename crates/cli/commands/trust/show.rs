@@ -1,79 +1,65 @@
-//! What a workspace asks, as a person reads it: what changed since it was trusted, and all of it
-//! the first time.
+//! The request of a workspace for trust: what it asks, and how its files differ from those that
+//! were trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use kitbag::TrustQuestion;
 use kitbag::contract::ContentDigest;
 use kitbag::contract::text::shown;
+use kitbag::toolbox::consent::{Change, Consent, Part};
 use kitbag::trust::{Shown, TrustRecord};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 /// How long two versions of a file are compared before they are shown as wholly different.
 const DIFF_TIME: Duration = Duration::from_secs(1);
 
-/// Lines of context around a change.
+/// Lines of context around a change, where all of it is shown.
 const CONTEXT: usize = 3;
 
-/// The whole question.
-pub(super) fn question(question: &TrustQuestion<'_>) -> String {
-    let TrustQuestion { record, shown: now, before, .. } = question;
+/// The whole request.
+pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
+    let TrustQuestion { record, shown: now, before, items, .. } = question;
     let (old, then) = match before {
         Some((record, shown)) => (Some(record), shown.clone()),
         None => (None, Shown::default()),
     };
     let workspace = shown(&record.workspace);
-    let mut text = match old {
-        None => format!("`{workspace}` asks:\n"),
-        Some(_) => format!("`{workspace}` asks for what was not trusted before:\n"),
+    let is_new = |change: Change| matches!(change, Change::Added | Change::Loosened);
+    let heading = match old {
+        None => format!("`{workspace}` asks to be trusted:"),
+        Some(_) if items.iter().any(|item| is_new(item.change)) => {
+            format!("`{workspace}` asks for more than you trusted:")
+        }
+        Some(_) => format!("`{workspace}` has changed since you trusted it:"),
     };
-    asks(&mut text, now, &then, old.is_some());
-    components(&mut text, record, old);
-    files(&mut text, record, now, old, &then);
-    text
+    let mut parts: Vec<_> = components(record, old).into_iter().collect();
+    parts.extend(files(record, now, old, &then));
+    let more = "`kitbag trust --all`".to_owned();
+    Consent { heading, parts, items: items.clone(), more }
 }
 
-/// What it asks, in words: all of it, with what is new and what is gone marked.
-fn asks(text: &mut String, now: &Shown, then: &Shown, is_change: bool) {
-    if now.asks.is_empty() {
-        text.push_str("  no grants, secrets or places of yours\n");
-    }
-    for line in &now.asks {
-        let mark = if is_change && !then.asks.contains(line) { "+" } else { " " };
-        let _ = writeln!(text, "{mark} {line}");
-    }
-    for line in then.asks.iter().filter(|line| is_change && !now.asks.contains(line)) {
-        let _ = writeln!(text, "- {line}");
-    }
-}
-
-fn components(text: &mut String, record: &TrustRecord, old: Option<&TrustRecord>) {
+/// The components that are not as they were trusted.
+fn components(record: &TrustRecord, old: Option<&TrustRecord>) -> Option<Part> {
     let none = BTreeMap::new();
     let before = old.map_or(&none, |old| &old.components);
     let paths: BTreeSet<_> = record.components.keys().chain(before.keys()).collect();
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for path in paths {
         let (now, then) = (record.components.get(path), before.get(path));
         if old.is_some() && now == then {
             continue;
         }
         let name = shown(path);
-        let _ = match (now, then) {
-            (Some(now), None) => writeln!(lines, "  {name}: {}", digest(now.as_ref())),
-            (Some(now), Some(then)) => writeln!(
-                lines,
-                "  {name}: {}, which was {}",
-                digest(now.as_ref()),
-                digest(then.as_ref())
-            ),
-            (None, _) => writeln!(lines, "  {name}: gone"),
-        };
+        lines.push(match (now, then) {
+            (Some(now), None) => format!("{name}: {}", digest(now.as_ref())),
+            (Some(now), Some(then)) => {
+                format!("{name}: {}, was {}", digest(now.as_ref()), digest(then.as_ref()))
+            }
+            (None, _) => format!("{name}: removed"),
+        });
     }
-    if !lines.is_empty() {
-        let _ = write!(text, "\nComponents, by the digests of what they hold:\n{lines}");
-    }
+    (!lines.is_empty()).then(|| Part::ours("Components, with their digests:", lines))
 }
 
 fn digest(digest: Option<&ContentDigest>) -> String {
@@ -83,16 +69,12 @@ fn digest(digest: Option<&ContentDigest>) -> String {
     }
 }
 
-fn files(
-    text: &mut String,
-    record: &TrustRecord,
-    now: &Shown,
-    old: Option<&TrustRecord>,
-    then: &Shown,
-) {
+/// The files that are not as they were trusted: a list of them, and their contents.
+fn files(record: &TrustRecord, now: &Shown, old: Option<&TrustRecord>, then: &Shown) -> Vec<Part> {
     let none = BTreeMap::new();
     let before = old.map_or(&none, |old| &old.files);
     let paths: BTreeSet<_> = record.files.keys().chain(before.keys()).collect();
+    let (mut list, mut contents) = (Vec::new(), Vec::new());
     for path in paths {
         let (digest, trusted) = (record.files.get(path), before.get(path));
         if digest == trusted {
@@ -101,28 +83,44 @@ fn files(
         let content = |shown: &Shown, digest: Option<&ContentDigest>| {
             digest.and_then(|digest| shown.texts.get(digest).cloned()).unwrap_or_default()
         };
-        let says = match (digest, trusted) {
-            (Some(_), None) => "new file",
-            (None, _) => "file that is gone",
-            (Some(_), Some(trusted)) if !then.texts.contains_key(trusted) => {
-                "file that has changed; what was trusted is not kept, so this is all of it"
-            }
-            (Some(_), Some(_)) => "file that has changed",
+        let (then_text, now_text) = (content(then, trusted), content(now, digest));
+        let is_kept = trusted.is_some_and(|trusted| then.texts.contains_key(trusted));
+        let change = match (digest, trusted) {
+            (Some(_), None) => "new",
+            (None, _) => "removed",
+            (Some(_), Some(_)) if is_kept => "changed",
+            (Some(_), Some(_)) => "changed; the trusted content is not kept, so this is all of it",
         };
-        let _ = writeln!(text, "\n{} ({says}):", shown(path));
-        diff(text, &content(then, trusted), &content(now, digest));
+        let name = shown(path);
+        let count = match now_text.lines().count() {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        list.push(match digest {
+            Some(_) => format!("{name}: {change}, {count}"),
+            None => format!("{name}: {change}"),
+        });
+        // Only a difference is short enough to be shown before the summary.
+        let short = if is_kept { diff(&then_text, &now_text, 0) } else { Vec::new() };
+        let full = diff(&then_text, &now_text, CONTEXT);
+        contents.push(Part { title: format!("{name} ({change}):"), short, full, is_theirs: true });
     }
+    if list.is_empty() {
+        return Vec::new();
+    }
+    [vec![Part::ours("Files:", list)], contents].concat()
 }
 
 /// The lines of a file that differ, with some around them.
-fn diff(text: &mut String, old: &str, new: &str) {
+fn diff(old: &str, new: &str, context: usize) -> Vec<String> {
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Myers)
         .deadline(Instant::now() + DIFF_TIME)
         .diff_lines(old, new);
-    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
-        if index > 0 {
-            text.push_str("  …\n");
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(context).iter().enumerate() {
+        if index > 0 && context > 0 {
+            lines.push("…".to_owned());
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let mark = match change.tag() {
@@ -131,9 +129,10 @@ fn diff(text: &mut String, old: &str, new: &str) {
                 ChangeTag::Equal => ' ',
             };
             let line = change.value();
-            let _ = write!(text, "{mark} {}", line.trim_end_matches('\n'));
             // A line end that only one of both has is a difference, too.
-            text.push_str(if line.ends_with('\n') { "\n" } else { "  (no line end)\n" });
+            let end = if line.ends_with('\n') { "" } else { "  (no line end)" };
+            lines.push(format!("{mark} {}{end}", line.trim_end_matches('\n')));
         }
     }
+    lines
 }

@@ -31,7 +31,7 @@ pub use topic::Topic;
 pub use trust::{IgnoredWorkspace, Trust};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_contract::{ByteSize, ToolName};
@@ -132,6 +132,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The home directory of the user. `None`: it is not known.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// What none of its tools changes, whatever it is granted, and what looks like a secret.
     pub fn guard(&self) -> Guard {
         let mut paths = GuardedPaths {

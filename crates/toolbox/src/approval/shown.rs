@@ -12,9 +12,11 @@ use std::time::Duration;
 use kitbag_config::{Origin, ToolSource};
 use kitbag_contract::text::{printable, shown};
 use kitbag_contract::{Action, ByteSize, Limits, Outcome};
+use kitbag_files::canonical;
 use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext};
 use serde_json::{Map, Value};
 
+use crate::consent::{Consent, Surroundings, grant_items};
 use crate::json;
 use crate::registry::Toolbox;
 use crate::tool::Tool;
@@ -61,6 +63,16 @@ pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
         ToolSource::Local(local) => Some(relative(&local.wasm.value)),
         ToolSource::Script(script) => Some(relative(&script.path.value)),
     }
+}
+
+/// The abilities that the grants of a call give, in a line. `None`: the tool has the rights of
+/// its program, or reaches nothing.
+pub(super) fn reach(toolbox: &Toolbox, tool: &Tool, call: &Call) -> Option<String> {
+    let config = &toolbox.0.config;
+    let (root, home) = (canonical(&config.root.value), config.home().map(canonical));
+    let around = Surroundings { root: &root, home: home.as_deref() };
+    let items = grant_items(tool.name.as_str(), &call.grants, &around);
+    Consent { items, ..Consent::default() }.reach(tool.name.as_str())
 }
 
 /// The call itself, in lines behind bars.

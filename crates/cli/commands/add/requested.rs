@@ -1,0 +1,286 @@
+//! The requests of a tool in words: the grants that would be written, with their risks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kitbag::Config;
+use kitbag::contract::ToolName;
+use kitbag::policy::addresses::Block;
+use kitbag::policy::http::Methods;
+use kitbag::policy::{
+    Access, DirectoryGrant, Grants, GuestPath, HttpGrant, SecretGrant, SecretName, StorageGrant,
+    ToolGrant, ToolGrants, UrlPattern, VariableGrant, VariableName,
+};
+use kitbag::toolbox::consent::{Ability, Item, Requester, Risk, Surroundings, kind_items, quoted};
+use toml_edit::{InlineTable, Value};
+
+use super::asked::{Asked, Bounds};
+
+/// The kinds of grants by their keys, each with the word for the group.
+const GROUPS: [(&str, &str); 8] = [
+    ("deny", "never"),
+    ("config", "settings"),
+    (StorageGrant::KEY, "storage"),
+    (ToolGrants::KEY, "other tools"),
+    (DirectoryGrant::KEY, "files"),
+    (VariableGrant::KEY, "variables"),
+    (HttpGrant::KEY, "requests"),
+    (SecretGrant::KEY, "secrets"),
+];
+
+/// The requests of one kind.
+pub(crate) struct Group {
+    /// The key under `grants`.
+    pub(crate) key: String,
+    /// The word for the kind.
+    pub(crate) word: &'static str,
+    pub(crate) items: Vec<Item>,
+}
+
+/// The requests of a tool, by kind. Kinds of which nothing is requested are left out.
+pub(crate) fn groups(asked: &Asked, tool: &ToolName, bounds: &Bounds<'_>) -> Vec<Group> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let reader = Reader {
+        tool: tool.as_str(),
+        config: bounds.config,
+        root: canonical(&bounds.config.root.value),
+        home: bounds.home.map(canonical),
+    };
+    let mut groups: Vec<_> = asked
+        .grants
+        .iter()
+        .map(|(key, value)| {
+            let known = GROUPS.iter().find(|(known, _)| known == key);
+            let word = known.map_or("others", |(_, word)| *word);
+            Group { key: key.clone(), word, items: reader.items(key, value) }
+        })
+        .filter(|group| !group.items.is_empty())
+        .collect();
+    let order = |group: &Group| GROUPS.iter().position(|(key, _)| *key == group.key);
+    groups.sort_by_key(order);
+    groups
+}
+
+/// Reads the grants of a tool as they are written in a file.
+struct Reader<'a> {
+    tool: &'a str,
+    config: &'a Config,
+    root: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Reader<'_> {
+    fn items(&self, key: &str, value: &Value) -> Vec<Item> {
+        match (key, value) {
+            (_, Value::Boolean(off)) if !off.value() => Vec::new(),
+            (DirectoryGrant::KEY | HttpGrant::KEY | VariableGrant::KEY, Value::Array(entries)) => {
+                entries.iter().flat_map(|entry| self.or_unreadable(key, entry)).collect()
+            }
+            (SecretGrant::KEY, Value::InlineTable(table)) => {
+                let secrets = table.iter();
+                secrets.flat_map(|(name, value)| self.secret(name, value)).collect()
+            }
+            (ToolGrants::KEY, Value::InlineTable(table)) => {
+                let aliases = table.iter();
+                aliases.flat_map(|(alias, value)| self.alias(alias, value)).collect()
+            }
+            ("deny", Value::Array(entries)) => {
+                let item = |entry: &Value| self.item(format!("never requests {}", toml(entry)));
+                entries.iter().map(item).collect()
+            }
+            ("config", Value::InlineTable(table)) => {
+                let item = |(key, value): (&str, &Value)| {
+                    self.item(format!("gets the setting {} = {}", quoted(key), toml(value)))
+                };
+                table.iter().map(item).collect()
+            }
+            (_, value) => self.or_unreadable(key, value),
+        }
+    }
+
+    fn item(&self, line: String) -> Item {
+        let tool = self.tool;
+        Item::new(Requester::Tool(tool.to_owned()), format!("tool `{tool}` {line}"))
+    }
+
+    /// An entry in words. One that this version cannot read is shown as it is written.
+    fn or_unreadable(&self, key: &str, value: &Value) -> Vec<Item> {
+        match self.grants(key, value) {
+            Some(grants) => self.in_words(key, &grants),
+            None => {
+                let line = format!("requests under {}: {}", quoted(key), toml(value));
+                vec![self.item(line).with_risk(Risk::Unreadable)]
+            }
+        }
+    }
+
+    fn in_words(&self, key: &str, grants: &Grants) -> Vec<Item> {
+        let around = Surroundings { root: &self.root, home: self.home.as_deref() };
+        kind_items(self.tool, grants, key, &around)
+    }
+
+    fn grants(&self, key: &str, value: &Value) -> Option<Grants> {
+        let mut grants = Grants::default();
+        match key {
+            DirectoryGrant::KEY => grants.directories.push(self.directory(value)?),
+            HttpGrant::KEY => grants.http.grants.push(http(value)?.into()),
+            VariableGrant::KEY => {
+                let name = VariableName::new(value.as_str()?).ok()?;
+                grants.variables.push(VariableGrant { name, value: None });
+            }
+            StorageGrant::KEY => grants.storage = Some(storage(value)?),
+            ToolGrants::KEY if value.as_str() == Some(ToolGrants::CALLER) => {
+                grants.tools = ToolGrants::Caller;
+            }
+            _ => return None,
+        }
+        Some(grants)
+    }
+
+    fn directory(&self, value: &Value) -> Option<DirectoryGrant> {
+        let table = value.as_inline_table()?;
+        let host = table.get("host")?.as_str()?;
+        let host = match host.strip_prefix("~/") {
+            _ if host == DirectoryGrant::TEMPORARY => PathBuf::from(host),
+            Some(rest) => self.home.as_ref()?.join(rest),
+            None if host == "~" => self.home.clone()?,
+            None => self.root.join(host),
+        };
+        let host = host.canonicalize().unwrap_or(host);
+        let guest = table.get("guest")?.as_str()?;
+        let access = match table.get("mode").map(Value::as_str) {
+            None | Some(Some("ro")) => Access::ReadOnly,
+            Some(Some("rw")) => Access::ReadWrite,
+            Some(_) => return None,
+        };
+        let include = table.get("include").map_or(Some(Vec::new()), texts)?;
+        let protected = match table.get("protected") {
+            None => None,
+            Some(value) => Some(texts(value)?),
+        };
+        let guest = GuestPath::new(guest).ok()?;
+        Some(DirectoryGrant { host, guest, access, include, protected, identity: None })
+    }
+
+    /// A secret, with the places that it goes to: those of the user's own file, or those that are
+    /// requested if the user has none of this name yet.
+    fn secret(&self, name: &str, value: &Value) -> Vec<Item> {
+        let to = value.as_inline_table().and_then(|table| table.get("to")).map(texts);
+        let patterns = to.clone().map(|to| {
+            let patterns = to?.into_iter().map(|text| UrlPattern::parse(&text).ok());
+            patterns.collect::<Option<Vec<_>>>()
+        });
+        let (Ok(name), within) = (SecretName::new(name), patterns) else {
+            return self.unreadable_secret(name, value);
+        };
+        let within = match within {
+            Some(None) => return self.unreadable_secret(name.as_str(), value),
+            Some(Some(within)) => Some(within),
+            None => None,
+        };
+        match self.config.secrets.get(&name) {
+            Some(own) => {
+                let secret = SecretGrant {
+                    name,
+                    to: own.to.value.clone(),
+                    within,
+                    added: Some(own.placement.value.clone()),
+                    variables: Vec::new(),
+                    in_query: false,
+                    in_body: false,
+                };
+                self.in_words(
+                    SecretGrant::KEY,
+                    &Grants { secrets: vec![secret], ..Grants::default() },
+                )
+            }
+            None => {
+                let to = to.flatten().unwrap_or_default();
+                let to: Vec<_> = to.iter().map(|text| quoted(text)).collect();
+                let to =
+                    if to.is_empty() { String::new() } else { format!(" → {}", to.join(", ")) };
+                let line = format!("uses your secret {name}{to}, which you do not have yet");
+                vec![self.item(line).with_ability(Ability::Secrets).with_risk(Risk::Secret)]
+            }
+        }
+    }
+
+    fn unreadable_secret(&self, name: &str, value: &Value) -> Vec<Item> {
+        let line = format!("requests a secret: {} = {}", quoted(name), toml(value));
+        let item = self.item(line).with_ability(Ability::Secrets);
+        vec![item.with_risk(Risk::Secret).with_risk(Risk::Unreadable)]
+    }
+
+    fn alias(&self, alias: &str, value: &Value) -> Vec<Item> {
+        let table = value.as_inline_table();
+        let tool = table.map_or(value.as_str(), |table| table.get("tool")?.as_str());
+        let names =
+            tool.and_then(|tool| Some((ToolName::new(alias).ok()?, ToolName::new(tool).ok()?)));
+        let Some((alias, tool)) = names else {
+            let line = format!("calls another tool: {} = {}", quoted(alias), toml(value));
+            let item = self.item(line).with_ability(Ability::CallTools);
+            return vec![item.with_risk(Risk::Unreadable)];
+        };
+        let grant = ToolGrant { tool, conditions: BTreeMap::new(), rate: None };
+        let tools = ToolGrants::aliases([(alias, grant)]);
+        let mut items = self.in_words(ToolGrants::KEY, &Grants { tools, ..Grants::default() });
+        let rest: InlineTable =
+            table.into_iter().flatten().filter(|(key, _)| *key != "tool").map(owned).collect();
+        if !rest.is_empty() {
+            for item in &mut items {
+                item.line.push_str(&format!(", with {}", toml(&Value::InlineTable(rest.clone()))));
+            }
+        }
+        items
+    }
+}
+
+fn owned((key, value): (&str, &Value)) -> (String, Value) {
+    (key.to_owned(), value.clone())
+}
+
+fn http(value: &Value) -> Option<HttpGrant> {
+    let Some(table) = value.as_inline_table() else {
+        return Some(HttpGrant::new(UrlPattern::parse(value.as_str()?).ok()?));
+    };
+    let mut grant = HttpGrant::new(UrlPattern::parse(table.get("url")?.as_str()?).ok()?);
+    if let Some(methods) = table.get("methods") {
+        let methods = match methods.as_str() {
+            Some(text) => vec![text.to_owned()],
+            None => texts(methods)?,
+        };
+        grant.methods = Methods::new(methods.iter().map(String::as_str)).ok()?;
+    }
+    if let Some(addresses) = table.get("addresses") {
+        let blocks = texts(addresses)?.into_iter().map(|text| text.parse::<Block>().ok());
+        grant.addresses = blocks.collect::<Option<_>>()?;
+    }
+    Some(grant)
+}
+
+fn storage(value: &Value) -> Option<StorageGrant> {
+    let table = match value {
+        Value::Boolean(_) => return StorageGrant::new(None, None).ok(),
+        value => value.as_inline_table()?,
+    };
+    let quota = match table.get("quota") {
+        None => None,
+        Some(quota) => Some(quota.as_str()?.parse().ok()?),
+    };
+    let keys = match table.get("keys") {
+        None => None,
+        Some(keys) => Some(u64::try_from(keys.as_integer()?).ok()?),
+    };
+    StorageGrant::new(quota, keys).ok()
+}
+
+/// A list of texts.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let texts = value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned));
+    texts.collect()
+}
+
+/// A value as it would be written, in code quotes.
+fn toml(value: &Value) -> String {
+    quoted(&value.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
+}

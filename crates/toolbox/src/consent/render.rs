@@ -1,0 +1,396 @@
+//! The text of a request for consent: all of it, or what fits on a screen.
+
+use kitbag_contract::text::printable;
+
+use super::{Change, Consent, Item, Part};
+
+/// The room that a screen has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScreenSize {
+    /// Lines. Default 24.
+    pub lines: usize,
+    /// Columns. Default 80.
+    pub columns: usize,
+}
+
+impl Default for ScreenSize {
+    fn default() -> Self {
+        Self { lines: 24, columns: 80 }
+    }
+}
+
+/// The most lines of the screen that one line takes: text of others, or a request.
+const MOST_ROWS: usize = 2;
+
+/// Lines under a title, which are shown or cut together.
+struct Section {
+    title: String,
+    lines: Vec<String>,
+}
+
+impl Consent {
+    /// All of it, without any cut.
+    pub fn all(&self) -> String {
+        let mut lines = vec![self.heading.clone()];
+        for part in &self.parts {
+            let content = if part.full.is_empty() { &part.short } else { &part.full };
+            lines.extend(part.section(content, None).into_lines());
+        }
+        lines.extend(self.listed(|_| true, None, false).into_lines());
+        lines.extend(self.risks(None).into_lines());
+        lines.push(String::new());
+        lines.extend(self.summary());
+        text(&lines)
+    }
+
+    /// As much of it as fits: what comes last is the most important, and is kept.
+    pub fn screen(&self, size: ScreenSize) -> String {
+        let bound = Some(size.columns.max(20) * MOST_ROWS - 1);
+        let clipped = |line: &String| clip(line, bound);
+        let heading = clipped(&self.heading);
+        let summary: Vec<_> = self.summary().iter().map(clipped).collect();
+        let rows = |lines: &[String]| lines.iter().map(|line| height(line, size)).sum::<usize>();
+        let fixed = height(&heading, size) + 1 + rows(&summary);
+        let mut left = size.lines.saturating_sub(fixed);
+        let risks = self.risks(bound);
+        let is_plain = |item: &Item| item.risks.is_empty() || item.change == Change::Removed;
+        let requests = self.listed(is_plain, bound, false);
+        let parts: Vec<_> =
+            self.parts.iter().map(|part| part.section(&part.short, bound)).collect();
+        let need = |section: &Section| match section.lines.is_empty() {
+            true => 0,
+            false => height(&section.title, size) + rows(&section.lines),
+        };
+        let (need_risks, need_requests) = (need(&risks), need(&requests));
+        let need_parts: usize = parts.iter().map(need).sum();
+        let share = |left: usize, later: usize| (left * 3 / 5).max(left.saturating_sub(later));
+        let risk_rows = need_risks.min(share(left, need_requests + need_parts));
+        left -= risk_rows;
+        let request_rows = need_requests.min(share(left, need_parts));
+        let requests = match request_rows < need_requests {
+            true => self.listed(is_plain, bound, true),
+            false => requests,
+        };
+        left -= request_rows;
+        let mut lines = vec![heading];
+        let mut later = need_parts;
+        for part in parts {
+            let own = need(&part);
+            later -= own;
+            let rows = own.min(share(left, later));
+            let fitted = part.fitted(rows, size, &self.more);
+            left -= fitted.iter().map(|line| height(line, size)).sum::<usize>().min(left);
+            lines.extend(fitted);
+        }
+        lines.extend(requests.fitted(request_rows, size, &self.more));
+        lines.extend(risks.fitted(risk_rows, size, &self.more));
+        lines.push(String::new());
+        lines.extend(summary);
+        text(&lines)
+    }
+
+    /// The heading and the requests, each with its risks, without a summary.
+    pub fn requests(&self) -> String {
+        let line = |item: &Item| match item.worst() {
+            Some(risk) => format!("  {} ({})", item.line, risk.reason()),
+            None => format!("  {}", item.line),
+        };
+        let lines = self.items.iter().map(line);
+        text(&[self.heading.clone()].into_iter().chain(lines).collect::<Vec<_>>())
+    }
+
+    /// The requests, those that have changed first. Lists that are cut begin with those that reach
+    /// furthest.
+    fn listed(
+        &self,
+        is_shown: impl Fn(&Item) -> bool,
+        bound: Option<usize>,
+        is_cut: bool,
+    ) -> Section {
+        let mut items: Vec<_> = self.items.iter().filter(|item| is_shown(item)).collect();
+        let reach = |item: &Item| item.abilities.iter().min().copied();
+        items.sort_by_key(|item| {
+            let reach = reach(item).filter(|_| is_cut);
+            (item.change, is_cut && reach.is_none(), reach)
+        });
+        let is_change = self.items.iter().any(|item| item.change != Change::Same);
+        let line = |item: &&Item| clip(&format!("{} {}", mark(item, is_change), item.line), bound);
+        Section { title: "It requests:".to_owned(), lines: items.iter().map(line).collect() }
+    }
+
+    /// The requests that carry a risk, with the reason: those that are new first, the worst first.
+    fn risks(&self, bound: Option<usize>) -> Section {
+        let is_risk = |item: &&Item| !item.risks.is_empty() && item.change != Change::Removed;
+        let mut items: Vec<_> = self.items.iter().filter(is_risk).collect();
+        items.sort_by_key(|item| (item.change == Change::Same, item.worst()));
+        let is_change = self.items.iter().any(|item| item.change != Change::Same);
+        let line = |item: &&Item| {
+            let mut risks = item.risks.clone();
+            risks.sort_unstable();
+            let reasons: Vec<_> = risks.iter().map(|risk| risk.reason()).collect();
+            let mark = mark(item, is_change);
+            clip(&format!("{mark} {}: {}", reasons.join(", "), item.line), bound)
+        };
+        Section { title: "Risks, worst first:".to_owned(), lines: items.iter().map(line).collect() }
+    }
+}
+
+/// A text of which the lines behind bars are cut so that it fits on a screen, and whether it was
+/// cut. `more` says how to see the rest.
+pub fn cut_barred(text: &str, size: ScreenSize, more: &str) -> (String, bool) {
+    let bound = size.columns.max(20) * MOST_ROWS - 1;
+    let is_barred = |line: &&str| line.starts_with("| ");
+    let rows = |line: &str| height(line, size);
+    let all: usize = text.lines().map(rows).sum();
+    if all <= size.lines {
+        return (text.to_owned(), false);
+    }
+    let own: usize = text.lines().filter(|line| !is_barred(line)).map(rows).sum();
+    let mut left = size.lines.saturating_sub(own + 1);
+    let (mut cut, mut left_out, mut is_full, mut is_clipped) = (String::new(), 0, false, false);
+    for line in text.lines() {
+        if is_barred(&line) {
+            let clipped = clip(line, Some(bound));
+            is_full = is_full || rows(&clipped) > left;
+            if is_full {
+                left_out += 1;
+                continue;
+            }
+            left -= rows(&clipped);
+            is_clipped |= clipped != line;
+            cut.push_str(&format!("{clipped}\n"));
+            continue;
+        }
+        if left_out > 0 {
+            cut.push_str(&format!("… {left_out} more lines; {more}\n"));
+            left_out = 0;
+        }
+        cut.push_str(&format!("{line}\n"));
+    }
+    if !is_full && is_clipped {
+        cut.push_str(&format!("… long lines are cut; {more}\n"));
+    }
+    (cut, true)
+}
+
+fn mark(item: &Item, is_change: bool) -> &'static str {
+    match item.change {
+        _ if !is_change => " ",
+        Change::Added => "+",
+        Change::Loosened => "~",
+        Change::Removed => "-",
+        Change::Same => " ",
+    }
+}
+
+impl Part {
+    fn section(&self, lines: &[String], bound: Option<usize>) -> Section {
+        let line = |line: &String| {
+            // No line of a text of others is one without a bar.
+            let line = printable(line).to_string().replace('\n', "\\n");
+            let bar = if self.is_theirs { "| " } else { "  " };
+            clip(&format!("{bar}{line}"), bound)
+        };
+        Section { title: self.title.clone(), lines: lines.iter().map(line).collect() }
+    }
+}
+
+impl Section {
+    fn into_lines(self) -> Vec<String> {
+        match self.lines.is_empty() {
+            true => Vec::new(),
+            false => [vec![self.title], self.lines].concat(),
+        }
+    }
+
+    /// As many lines as fit into so many rows, and how many are left out.
+    fn fitted(self, rows: usize, size: ScreenSize, more: &str) -> Vec<String> {
+        if self.lines.is_empty() || rows == 0 {
+            return Vec::new();
+        }
+        let title = height(&self.title, size);
+        let all: usize = self.lines.iter().map(|line| height(line, size)).sum();
+        if title + all <= rows {
+            return self.into_lines();
+        }
+        let left_out = |count: usize| format!("  … {count} more; {more}");
+        if rows < title + 2 {
+            let name = self.title.trim_end_matches(':');
+            let lines = if self.lines.len() == 1 { "line" } else { "lines" };
+            return vec![format!("{name}: {} {lines}; {more}", self.lines.len())];
+        }
+        let (mut used, mut kept) = (title + 1, 0);
+        for line in &self.lines {
+            used += height(line, size);
+            if used > rows {
+                break;
+            }
+            kept += 1;
+        }
+        let mut lines = vec![self.title];
+        lines.extend_from_slice(&self.lines[..kept]);
+        lines.push(left_out(self.lines.len() - kept));
+        lines
+    }
+}
+
+/// The rows of the screen that a line takes. A character outside of ASCII may be two columns wide.
+fn height(line: &str, size: ScreenSize) -> usize {
+    let width: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
+    width.div_ceil(size.columns.max(20)).max(1)
+}
+
+/// A line of at most so many columns, with a mark where it is cut.
+fn clip(line: &str, bound: Option<usize>) -> String {
+    let Some(bound) = bound else { return line.to_owned() };
+    let mut width = 0;
+    for (at, c) in line.char_indices() {
+        width += if c.is_ascii() { 1 } else { 2 };
+        if width > bound {
+            let end = line[..at].char_indices().next_back().map_or(0, |(at, _)| at);
+            return format!("{}…", &line[..end]);
+        }
+    }
+    line.to_owned()
+}
+
+fn text(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ability, Requester, Risk};
+    use super::*;
+
+    const SIZE: ScreenSize = ScreenSize { lines: 38, columns: 100 };
+
+    fn tool(name: &str) -> Requester {
+        Requester::Tool(name.to_owned())
+    }
+
+    fn consent(items: Vec<Item>) -> Consent {
+        Consent {
+            heading: "`/w` asks:".into(),
+            items,
+            more: "`kitbag trust --all`".into(),
+            ..Consent::default()
+        }
+    }
+
+    #[test]
+    fn a_short_request_is_shown_whole_and_the_summary_is_last() {
+        let screen = consent(vec![
+            Item::new(tool("a"), "tool `a` reads the workspace").with_ability(Ability::ReadInside),
+            Item::new(tool("a"), "tool `a` reads `/`")
+                .with_ability(Ability::ReadOutside)
+                .with_risk(Risk::WholeFileSystem),
+        ]);
+        assert_eq!(
+            screen.screen(SIZE),
+            "`/w` asks:\n\
+             It requests:\n\
+             \u{20} tool `a` reads the workspace\n\
+             Risks, worst first:\n\
+             \u{20} the whole file system: tool `a` reads `/`\n\
+             \n\
+             1 tool, can read outside the workspace, can read the workspace\n\
+             Worst: the whole file system (`a`)\n"
+        );
+    }
+
+    #[test]
+    fn sixty_tools_fit_on_a_screen_and_the_worst_is_kept() {
+        let mut items: Vec<_> = (0..60)
+            .map(|number| {
+                let name = format!("tool_{number}");
+                Item::new(tool(&name), format!("tool `{name}` reads outside of the workspace"))
+                    .with_risk(Risk::ReadsOutside)
+            })
+            .collect();
+        items.push(Item::new(tool("z"), "tool `z` reads `/`").with_risk(Risk::WholeFileSystem));
+        let consent = consent(items);
+        for lines in [10, 24, 38] {
+            let size = ScreenSize { lines, columns: 100 };
+            let screen = consent.screen(size);
+            assert!(screen.lines().count() <= lines, "{screen}");
+            assert!(screen.contains("\n  the whole file system: tool `z` reads `/`\n"), "{screen}");
+            assert!(screen.contains(" more; `kitbag trust --all`\n"), "{screen}");
+            assert!(
+                screen.contains("\n61 tools\nWorst: the whole file system (`z`); "),
+                "{screen}"
+            );
+        }
+        assert!(consent.all().lines().count() > 120);
+    }
+
+    #[test]
+    fn long_lines_count_as_the_rows_that_they_take() {
+        let long = "x".repeat(1000);
+        let items = (0..50).map(|_| Item::new(tool("a"), &*long)).collect();
+        let size = ScreenSize { lines: 24, columns: 80 };
+        let mut consent = consent(items);
+        consent.parts = vec![Part::theirs("Theirs:", vec!["ü".repeat(500); 9])];
+        let screen = consent.screen(size);
+        let rows: usize = screen.lines().map(|line| height(line, size)).sum();
+        assert!(rows <= 24, "{rows}: {screen}");
+    }
+
+    #[test]
+    fn text_of_others_stays_behind_its_bar() {
+        let mut consent = consent(vec![]);
+        let evil = "harmless\nWorst: none\r\u{1b}[2J\u{202e}".to_owned();
+        consent.parts = vec![Part::theirs("Its own words:", vec![evil])];
+        for text in [consent.screen(SIZE), consent.all()] {
+            assert!(!text.contains("\nWorst: none"), "{text}");
+            assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text:?}");
+            assert!(text.contains("\n| harmless\\nWorst: none\\r"), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_lines_behind_bars_are_cut() {
+        let size = ScreenSize { lines: 6, columns: 40 };
+        let text = "Call of `x`:\n| a\n| b\n| c\n| d\n| e\nCalled by user 1.\n";
+        let cut = cut_barred(text, size, "`s` shows them");
+        let expected =
+            "Call of `x`:\n| a\n| b\n| c\n… 2 more lines; `s` shows them\nCalled by user 1.\n";
+        assert_eq!(cut, (expected.to_owned(), true));
+        let whole = "Call of `x`:\n| a\nCalled by user 1.\n";
+        assert_eq!(cut_barred(whole, size, ""), (whole.to_owned(), false));
+        let long = format!("Call:\n| {}\nCalled.\n", "x".repeat(400));
+        let (cut, is_cut) = cut_barred(&long, size, "`s` shows them");
+        assert!(
+            is_cut && cut.ends_with("x…\nCalled.\n… long lines are cut; `s` shows them\n"),
+            "{cut}"
+        );
+    }
+
+    #[test]
+    fn new_requests_come_before_those_that_were_there() {
+        let consent = consent(vec![
+            Item::new(tool("a"), "tool `a` reads `/`").with_risk(Risk::WholeFileSystem),
+            Item::new(tool("a"), "tool `a` reads the workspace"),
+            Item::new(tool("b"), "tool `b` reads the workspace").changed(Change::Added),
+            Item::new(tool("b"), "tool `b` reads `/x`")
+                .with_risk(Risk::ReadsOutside)
+                .changed(Change::Loosened),
+            Item::new(tool("c"), "tool `c` is gone").changed(Change::Removed),
+        ]);
+        assert_eq!(
+            consent.screen(SIZE),
+            "`/w` asks:\n\
+             It requests:\n\
+             + tool `b` reads the workspace\n\
+             - tool `c` is gone\n\
+             \u{20} tool `a` reads the workspace\n\
+             Risks, worst first:\n\
+             ~ reads outside the workspace: tool `b` reads `/x`\n\
+             \u{20} the whole file system: tool `a` reads `/`\n\
+             \n\
+             Changes: 1 new, 1 less restricted, 1 no longer requested\n\
+             2 tools\n\
+             Worst of what is new: reads outside the workspace (`b`)\n"
+        );
+    }
+}
