@@ -10,7 +10,7 @@ use kitbag::toolbox::Builtin;
 use kitbag::{Arguments, CallContext, Invocation, NoAnswers, Outcome, Toolbox, ToolboxError};
 
 use crate::support::mcp::Client;
-use crate::support::{Workspace, guest};
+use crate::support::{Workspace, guest, snapshot};
 
 /// The tools of a guest, as if its component were part of the binary.
 fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
@@ -113,9 +113,10 @@ fn a_grant_that_a_tool_asks_for_and_does_not_have_is_named_with_what_would_give_
         check["warnings"],
         serde_json::json!([format!("{missing}, which replaces the default")])
     );
+    // The call fails for want of it, which the host does not see.
     let run = workspace.run(&["run", "mine", "topic=team"]);
     assert_eq!(run.code, 1, "{}", run.shown());
-    assert!(run.stderr.contains(missing), "{}", run.shown());
+    assert!(!run.stderr.contains("asks for a grant"), "{}", run.shown());
     workspace.file("notes/rules.md", "Be kind.\n");
     workspace.config(
         "[tools.mine]\ngrants.filesystem = [{ host = \"notes\", guest = \"/subjects\" }]\n",
@@ -218,4 +219,36 @@ fn a_server_offers_the_tools_that_were_chosen() {
     let unknown = workspace.run(&["serve", "--tools", "prob"]);
     assert_eq!(unknown.code, 4, "{}", unknown.shown());
     assert!(unknown.stderr.contains("did you mean `probe`?"), "{}", unknown.shown());
+}
+
+/// The hints that are true, and the title.
+fn hints(tool: &serde_json::Value) -> String {
+    let hint = |key: &str| tool["annotations"][key].as_bool().unwrap_or_else(|| panic!("{tool}"));
+    let hints = [
+        ("readOnlyHint", "read-only"),
+        ("destructiveHint", "destructive"),
+        ("openWorldHint", "open world"),
+    ];
+    let mut hints: Vec<_> = hints.into_iter().filter(|(key, _)| hint(key)).map(|it| it.1).collect();
+    if !hint("readOnlyHint") {
+        hints.insert(0, "changes");
+    }
+    let title = tool["title"].as_str().unwrap_or_else(|| panic!("no title: {tool}"));
+    let name = tool["name"].as_str().unwrap();
+    format!("{name}: {title}: {}\n", hints.join(", "))
+}
+
+#[test]
+fn clients_read_titles_and_hints_of_what_each_built_in_does() {
+    let mut toolsets = kitbag::config::TOOLSETS.to_vec();
+    toolsets.push("write");
+    let workspace = Workspace::with_toolsets(&toolsets);
+    // More methods than it uses change nothing of what it does.
+    workspace.own_config(
+        "[tools.fetch.grants]\nhttp = [{ url = \"https://docs.rs/**\", methods = \"*\" }]\n",
+    );
+    let mut client = Client::with_handshake(&workspace, serde_json::json!({}));
+    let listed = client.request("tools/list", serde_json::json!({}))["result"]["tools"].clone();
+    let listed: String = listed.as_array().unwrap().iter().map(hints).collect();
+    snapshot!("hints", &listed);
 }

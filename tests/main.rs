@@ -8,6 +8,7 @@ mod support;
 mod add;
 mod add_attacks;
 mod add_trusted;
+mod advice;
 mod approval;
 mod audit;
 mod broken;

@@ -133,18 +133,15 @@ fn a_variable_holds_a_placeholder_that_becomes_the_secret_at_its_places() {
 }
 
 #[test]
-fn a_tool_sees_whether_it_has_a_secret_by_its_variable() {
+fn a_variable_of_a_secret_holds_its_placeholder() {
     let workspace = Workspace::new();
     let wasm = guest("settings");
-    let shown = |secrets: &str| {
-        workspace.own_config(&format!(
-            "{secrets}[tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n\
-             grants.env = [{{ name = \"TOKEN\", secret = \"github\" }}]\n"
-        ));
-        workspace.run_with(&["run", "settings"], "", &ENV).success()
-    };
-    assert_eq!(shown(""), "");
-    let shown = shown("[secrets.github]\nvariable = \"OF_THE_HOST\"\n");
+    workspace.own_config(&format!(
+        "[secrets.github]\nvariable = \"OF_THE_HOST\"\n\
+         [tools.settings]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         grants.env = [{{ name = \"TOKEN\", secret = \"github\" }}]\n"
+    ));
+    let shown = workspace.run_with(&["run", "settings"], "", &ENV).success();
     assert!(shown.starts_with("env TOKEN=kitbag_placeholder_"), "{shown}");
     check_hidden(&shown);
 }

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Run, Workspace};
+use serde_json::json;
+
+use crate::support::{Run, Workspace, probe};
 
 const TOKEN: &str = "a-token-of-the-tests";
 
@@ -37,16 +39,32 @@ fn check_failed(workspace: &Workspace, arguments: &[&str], value: &str, code: i3
 fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let workspace = Workspace::new();
     fs::write(workspace.own_config_file(), "# Mine.\n[limits]\ntime = \"20s\"\n").unwrap();
-    let file = secret(&workspace, &["set", "github", "--to", "https://api.github.com/**"], TOKEN);
-    assert_eq!((file.code, &*file.stderr), (0, ""));
-    let file = &*file.stdout;
-    assert!(file.ends_with("/.config/kitbag/config.toml\n"), "{file}");
+    let file = file_of(&workspace);
+    let store = "<home>/.local/state/kitbag/secrets.age";
+    let to = "https://api.github.com/**";
+    let set = secret(&workspace, &["set", "github", "--to", to], TOKEN);
+    assert_eq!((set.code, &*set.stderr), (0, &*ungranted(&workspace, "github")));
+    let kept = format!("its value is in {store}\nit goes to {to}, as bearer ({file})\n");
+    assert_eq!(set.stdout, format!("`github` is set: {kept}"));
     let to = "https://mail.example.com/**";
-    check(&workspace, &["set", "mail", "--to", to, "--basic", "ada"], "a-password\n", file);
+    let kept = format!(
+        "`mail` is set: its value is in {store}\nit goes to {to}, as basic for ada ({file})\n"
+    );
+    check(&workspace, &["set", "mail", "--to", to, "--basic", "ada"], "a-password\n", &kept);
     let bot = ["set", "bot", "--variable", "BOT_TOKEN", "--header", "X-Bot", "--prefix", "Bot "];
-    check(&workspace, &bot, "", file);
+    let read =
+        "`bot` is set: its value is read from the variable `BOT_TOKEN` when a request needs it\n";
+    check(&workspace, &bot, "", read);
     let ci = ["set", "ci", "--command", "/bin/echo", "--command", "of-the-command"];
-    check(&workspace, &ci, "", file);
+    let set = secret(&workspace, &ci, "");
+    let nowhere = format!(
+        "it goes nowhere yet; to say where: kitbag secret set ci --keep-value --to \
+         'https://HOST/**'\n{}",
+        ungranted(&workspace, "ci")
+    );
+    assert_eq!((set.code, &*set.stderr), (0, &*nowhere));
+    let read = "`ci` is set: its value is read from `/bin/echo` when a request needs it\n";
+    assert_eq!(set.stdout, read);
     assert_eq!(
         fs::read_to_string(workspace.own_config_file()).unwrap(),
         "# Mine.\n[limits]\ntime = \"20s\"\n\n[secret_store]\nkind = \"key-file\"\n\n\
@@ -71,7 +89,7 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
     let expected = "`github` can be read (store)\ngoes to https://api.github.com/**\nas bearer (";
     assert!(test.starts_with(expected), "{test}");
     let test = secret(&workspace, &["test", "ci"], "").stdout;
-    assert!(test.starts_with("`ci` can be read (command /bin/echo)\nit may go nowhere;"), "{test}");
+    assert!(test.starts_with("`ci` can be read (command /bin/echo)\nit goes nowhere;"), "{test}");
     let unset = "the variable `BOT_TOKEN` is not set";
     check_failed(&workspace, &["test", "bot"], "", 6, unset);
 
@@ -100,14 +118,105 @@ fn a_secret_is_kept_encrypted_and_said_where_it_goes() {
         }
     }
 
-    check(&workspace, &["delete", "mail"], "", file_of(&workspace).as_str());
+    let deleted = format!("`mail` is deleted from {file}; its value is deleted from {store}\n");
+    check(&workspace, &["delete", "mail"], "", &deleted);
     check_failed(&workspace, &["delete", "mail"], "", 2, "there is no secret `mail`");
     assert_eq!(secret(&workspace, &["list"], "").stdout.lines().count(), 3);
 }
 
 /// The user's own file, as a command prints it.
 fn file_of(workspace: &Workspace) -> String {
-    workspace.redact(&format!("{}\n", workspace.own_config_file().display()))
+    workspace.redact(&workspace.own_config_file().display().to_string())
+}
+
+/// The note that no tool is granted a secret.
+fn ungranted(workspace: &Workspace, name: &str) -> String {
+    let file = file_of(workspace);
+    format!(
+        "no tool here is granted it; to grant it, add `{name} = {{}}` to \
+         `tools.NAME.grants.secrets` of `{file}`\n"
+    )
+}
+
+/// Grants the secret `github` to `fetch` and to a tool of the workspace.
+fn granting() -> Workspace {
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    workspace.own_config(
+        "[tools.fetch.grants]\nhttp = [\"https://api.github.com/**\"]\nsecrets.github = {}\n",
+    );
+    workspace.config(&probe("grants.env = [{ name = \"TOKEN\", secret = \"github\" }]\n"));
+    workspace
+}
+
+const GRANTED: &str = "`github` goes to https://api.github.com/**. Granted to:\n  \
+                       tool `fetch`, which may send https://api.github.com/** \
+                       (<home>/.config/kitbag/config.toml:";
+
+#[test]
+fn a_granted_secret_needs_consent_when_it_first_goes_somewhere() {
+    let workspace = granting();
+    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
+    let before = own_config();
+    let set = ["set", "github", "--to", "https://api.github.com/**"];
+    let refused = secret(&workspace, &set, TOKEN);
+    assert_eq!((refused.code, &*refused.stdout), (3, ""), "{}", refused.stderr);
+    assert!(refused.stderr.starts_with(&format!("error: {GRANTED}")), "{}", refused.stderr);
+    let probe = "\n  tool `probe`, which may send no requests (.kitbag/config.toml:";
+    assert!(refused.stderr.contains(probe), "{}", refused.stderr);
+    assert!(refused.stderr.contains("to agree, add `--yes`"), "{}", refused.stderr);
+    assert_eq!(own_config(), before);
+    // Without a destination there is nothing to agree to yet.
+    let kept = secret(&workspace, &["set", "github"], TOKEN);
+    assert_eq!(kept.code, 0, "{}", kept.stderr);
+    let to = ["set", "github", "--keep-value", "--to", "https://api.github.com/**"];
+    assert_eq!(secret(&workspace, &to, "").code, 3);
+    let agreed = secret(&workspace, &[&to[..], &["--yes"]].concat(), "");
+    assert_eq!((agreed.code, &*agreed.stderr), (0, ""));
+    assert!(agreed.stdout.ends_with("\ngranted to `fetch`, `probe`\n"), "{}", agreed.stdout);
+    // It has a destination, and a new value is for that.
+    assert_eq!(secret(&workspace, &["set", "github"], "another-value-of-it").code, 0);
+    let json = secret(&workspace, &["set", "github", "--json"], "another-value-of-it").json();
+    assert_eq!(json["tools"], json!(["fetch", "probe"]));
+    assert_eq!(json["to"], json!(["https://api.github.com/**"]));
+    let deleted = secret(&workspace, &["delete", "github"], "");
+    let note = "calls of `fetch`, `probe` fail until it is set again or no longer granted: kitbag \
+                secret set github\n";
+    assert!(deleted.code == 0 && deleted.stderr.ends_with(note), "{}", deleted.stderr);
+}
+
+#[test]
+fn a_person_is_asked_on_their_terminal_about_a_granted_secret() {
+    let workspace = granting();
+    let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
+    let before = own_config();
+    let to = "https://api.github.com/**";
+    let set = ["secret", "set", "github", "--variable", "TOKEN", "--to", to];
+    for (typed, code) in [("\nperhaps\nn\n", 3), ("\u{4}", 3), ("y\n", 0)] {
+        let (seen, ended) = on_terminal(&workspace, &set, typed);
+        assert_eq!(ended, code, "{seen}");
+        assert!(seen.contains("Granted to:"), "{seen}");
+        assert!(seen.contains("Give it to them? [y]es / [n]o: "), "{seen}");
+        assert_eq!(own_config() == before, code == 3, "{seen}");
+    }
+}
+
+/// Runs a command on a terminal into which this is typed: what is on it in the end, and how the
+/// command ends.
+fn on_terminal(workspace: &Workspace, arguments: &[&str], typed: &str) -> (String, i32) {
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let end = || pty.slave.try_clone().unwrap();
+    let mut command = workspace.command();
+    command.args(arguments).stdin(end()).stdout(end()).stderr(end());
+    let mut child = command.spawn().unwrap();
+    drop((pty.slave, command));
+    let mut terminal = File::from(pty.master);
+    terminal.write_all(typed.as_bytes()).unwrap();
+    let (mut seen, mut bytes) = (String::new(), [0; 4096]);
+    // Linux ends a terminal that is no longer open with an error.
+    while let Ok(read @ 1..) = terminal.read(&mut bytes) {
+        seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    (seen, child.wait().unwrap().code().unwrap())
 }
 
 #[test]
@@ -143,10 +252,11 @@ fn a_store_is_chosen_once_and_a_passphrase_opens_it() {
     };
     let own = Some("the passphrase of it");
     let set = ["set", "github", "--store", "passphrase", "--to", "https://api.github.com/**"];
+    let done = (0, ungranted(&workspace, "github"));
     let (code, message) = run(&set, TOKEN, None);
     assert_eq!(code, 6);
     assert!(message.contains("the variable `KITBAG_PASSPHRASE` is not set"), "{message}");
-    assert_eq!(run(&set, TOKEN, own), (0, String::new()));
+    assert_eq!(run(&set, TOKEN, own), done);
     assert_eq!(run(&["test", "github"], "", own), (0, String::new()));
     let (code, message) = run(&["test", "github"], "", Some("another passphrase"));
     assert_eq!(code, 6);
@@ -180,7 +290,7 @@ fn what_opens_no_store_is_said_once_and_changes_nothing() {
                   caused by: the passphrase has 5 bytes, and one has at least 8\n";
     assert_eq!(run(&new, "short"), (6, closed.to_owned()));
     assert_eq!(own_config(), before);
-    assert_eq!(run(&new, "the passphrase of it"), (0, String::new()));
+    assert_eq!(run(&new, "the passphrase of it"), (0, ungranted(&workspace, "github")));
     assert_eq!(run(&set, "short"), (6, closed.to_owned()));
     let before = own_config();
     let moved = ["secret", "set", "github", "--to", "https://b.example/**"];
@@ -239,14 +349,21 @@ fn many_that_set_secrets_at_once_lose_nothing_and_leave_nothing_behind() {
 #[test]
 fn places_change_with_the_value_or_without_it() {
     let workspace = Workspace::new();
-    let file = &file_of(&workspace);
-    check(&workspace, &["set", "github", "--to", "https://a.example/**"], TOKEN, file);
-    let kept = ["set", "github", "--keep-value", "--to", "https://b.example/**", "--header", "X-A"];
-    check(&workspace, &kept, "another-value-of-it", file);
+    let set = |arguments: &[&str], value: &str| {
+        let run = secret(&workspace, &[&["set"], arguments].concat(), value);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout
+    };
+    set(&["github", "--to", "https://a.example/**"], TOKEN);
+    let kept = ["github", "--keep-value", "--to", "https://b.example/**", "--header", "X-A"];
+    let file = file_of(&workspace);
+    let changed = "`github` is changed; its value is kept\n\
+                   it goes to https://b.example/**, as header x-a";
+    assert_eq!(set(&kept, "another-value-of-it"), format!("{changed} ({file})\n"));
     let listed = "github  store  header x-a  https://b.example/**\n";
     check(&workspace, &["list"], "", listed);
-    check(&workspace, &["set", "ci", "--variable", "CI_TOKEN"], "", file);
-    check(&workspace, &["set", "ci", "--keep-value", "--to", "https://c.example/**"], "", file);
+    set(&["ci", "--variable", "CI_TOKEN"], "");
+    set(&["ci", "--keep-value", "--to", "https://c.example/**"], "");
     let listed = "ci      variable CI_TOKEN  bearer      https://c.example/**\n\
                   github  store              header x-a  https://b.example/**\n";
     check(&workspace, &["list"], "", listed);
@@ -272,8 +389,8 @@ fn waiting(workspace: &Workspace, arguments: &[&str], value: &str) -> Child {
 #[test]
 fn a_new_value_never_goes_to_the_old_places_and_one_that_is_killed_shows_what_is_there() {
     let workspace = Workspace::new();
-    let file = &file_of(&workspace);
-    check(&workspace, &["set", "github", "--to", "https://old.example/**"], TOKEN, file);
+    let old = ["set", "github", "--to", "https://old.example/**"];
+    assert_eq!(secret(&workspace, &old, TOKEN).code, 0);
     let own_config = || fs::read_to_string(workspace.own_config_file()).unwrap();
     let lock = workspace.home().join(".local/state/kitbag/secrets.age.lock");
     for (name, to, listed) in [

@@ -74,6 +74,11 @@ impl Workspace {
         self.run(&["trust", "--yes"]).success()
     }
 
+    /// Keeps the secret that the tool `greedy` is granted: without it no call of it is made.
+    fn keep_later(&self) {
+        self.add_to_own_config("[secrets.later]\nvariable = \"LATER\"\n");
+    }
+
     /// Whether the planted tool runs.
     #[track_caller]
     fn runs_planted(&self) -> bool {

@@ -188,6 +188,7 @@ fn a_tool_without_what_it_requires_is_unavailable_with_the_line_that_would_allow
     assert!(checked.contains("the tool `settings` is unavailable"), "{checked}");
     assert!(listed.contains("  settings: unavailable: tool `settings` asks for"), "{listed}");
     assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
+    assert!(description.contains("; ask the user to add "), "{description}");
     // Where a workspace has granted it, the line is one of the user's own file.
     workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");
     workspace.add_to_own_config("[ceiling.grants]\nenv = []\n");

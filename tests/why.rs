@@ -40,6 +40,10 @@ fn it_says_what_allows_a_request_or_what_would() {
         (&["learn", "https://other.example/"], 6),
         (&["learn", "POST", "http://10.0.0.1:8080/x"], 0),
         (&["learn", "ftp://api.example/"], 6),
+        (&["learn", "GET https://api.example/repos"], 0),
+        (&["learn", "POST  http://10.0.0.1:8080/x"], 0),
+        (&["learn", "env LANG"], 6),
+        (&["learn", "secret github"], 0),
         (&["learn", "env", "LANG"], 6),
         (&["learn", "secret", "github"], 0),
         (&["learn", "secret", "mail"], 6),
@@ -59,6 +63,73 @@ fn it_says_what_allows_a_request_or_what_would() {
         assert_eq!((json.code, &json.json()["allowed"]), (code, &(code == 0).into()));
     }
     snapshot!("requests", &report);
+}
+
+#[test]
+fn the_advice_for_a_file_is_never_to_grant_it_as_a_directory() {
+    let workspace = workspace();
+    workspace.file("docs/a.md", "a");
+    let outside = workspace.outside().join("directory");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("a.md"), "a").unwrap();
+    let (directory, file) = (outside.display().to_string(), outside.join("a.md"));
+    let file = file.to_str().unwrap();
+    let guest = |path: &str| format!("guest = \"{path}\"");
+    for (tool, path, options, expected) in [
+        (
+            "probe",
+            "docs/a.md",
+            &["--write"][..],
+            "write `mode = \"rw\"` for `/workspace` in".into(),
+        ),
+        ("learn", "docs/a.md", &[], format!("{}, mode = \"ro\"", guest("/workspace"))),
+        ("learn", "docs/none.md", &["--write"], format!("{}, mode = \"rw\"", guest("/workspace"))),
+        ("probe", file, &[], guest(&directory)),
+        ("probe", &directory, &[], guest(&directory)),
+        ("probe", "/none/at/all", &[], guest("/none/at")),
+    ] {
+        let run = workspace.run(&[&["why", tool, path], options].concat());
+        assert_eq!(run.code, 6, "{}", run.shown());
+        assert!(
+            run.stdout.contains(&*workspace.redact(&expected)) || run.stdout.contains(&*expected),
+            "{expected}: {}",
+            run.shown()
+        );
+        assert!(!run.stdout.contains("a.md\", mode"), "{}", run.shown());
+    }
+}
+
+#[test]
+fn it_agrees_with_fetch_on_every_spelling_of_a_url() {
+    let server = Server::start(Behaviour::Answer(Answer::ok("text/plain", "text")));
+    let workspace = Workspace::with_toolsets(&["fetch"]);
+    let grants = [format!("{}/docs/**", server.url())];
+    workspace.own_config(&format!("[tools.fetch.grants]\nhttp = {grants:?}\n"));
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    let (authority, port) = (server.address().to_string(), server.port().to_string());
+    let mut outcomes = [0; 2];
+    for line in include_str!("why_urls.jsonl").lines() {
+        let url: String = serde_json::from_str(line).unwrap();
+        let url = url.replace("{server}", &server.url());
+        let url = url.replace("{authority}", &authority).replace("{port}", &port);
+        let before = server.seen().requests.len();
+        let fetched = client.call("fetch", json!({ "url": url }));
+        let seen = server.seen().requests.split_off(before);
+        let why = workspace.run(&["why", "--json", "fetch", &url]);
+        let says = why.json();
+        let shown = format!("{url:?}\n{fetched}\n{}", why.shown());
+        match &seen[..] {
+            [] => assert_eq!((why.code, &says["allowed"]), (6, &false.into()), "{shown}"),
+            [request] => {
+                assert_eq!((why.code, &says["allowed"]), (0, &true.into()), "{shown}");
+                let requested = format!("GET {}{}", server.url(), request.path());
+                assert_eq!(says["request"], requested, "{shown}");
+            }
+            _ => panic!("{shown}"),
+        }
+        outcomes[seen.len()] += 1;
+    }
+    assert!(outcomes.iter().all(|count| *count >= 12), "{outcomes:?}");
 }
 
 #[test]

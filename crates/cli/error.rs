@@ -396,7 +396,8 @@ fn toolbox_exit(error: &ToolboxError) -> Exit {
         ToolboxError::Counts(_)
         | ToolboxError::Audit(_)
         | ToolboxError::NotAsRecorded { .. }
-        | ToolboxError::NotGranted { .. } => Exit::Denied,
+        | ToolboxError::NotGranted { .. }
+        | ToolboxError::NoSecret { .. } => Exit::Denied,
         ToolboxError::NotApproved { .. } => Exit::Approval,
         ToolboxError::Register { .. } | ToolboxError::Random(_) => Exit::Bug,
         ToolboxError::Schema { .. }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kitbag_config::{Config, OFF_BY_DEFAULT, Problem, Tool, ToolSource};
+use kitbag_config::{Config, OFF_BY_DEFAULT, Problem, Tool, ToolSource, secret_destinations};
 use kitbag_files::canonical;
 use kitbag_policy::ToolGrants as CallableTools;
 use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
@@ -99,10 +99,12 @@ impl Asker<'_> {
                 Problem::NoSecret { name } => Some(name),
                 _ => None,
             });
+            let to = secret_destinations(&tool.grants.value).join(", ");
+            let to = if to.is_empty() { "nowhere".to_owned() } else { quoted(&to) };
             items.extend(missing.map(|secret| {
-                let secret = quoted(secret);
+                let (secret, to) = (quoted(secret), to.trim_matches('`'));
                 let secret = secret.trim_matches('`');
-                let line = format!("uses your secret {secret}, which you do not have yet");
+                let line = format!("uses your secret {secret} → {to}, which you do not have yet");
                 of_tool(tool, &line).with_ability(Ability::Secrets).with_risk(Risk::Secret)
             }));
         }

@@ -36,7 +36,7 @@ impl kitbag_secrets::ReadSecret for Opened {
         name: &kitbag_policy::SecretName,
         end: &CallEnd,
     ) -> Result<SecretValue, ReadError> {
-        let kind = self.config.kind.as_ref().ok_or(ReadError::Missing)?;
+        let kind = self.config.kind.as_ref().ok_or_else(|| ReadError::missing(name))?;
         open_store(&self.config, kind.value, end, || Ok(None))?.read(name, end)
     }
 }

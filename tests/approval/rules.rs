@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{content, probe, workspace};
+use crate::support::crafted::describing_and_saying;
 use crate::support::{Run, Workspace, guest};
 
 fn run(workspace: &Workspace, tool: &str) -> Run {
@@ -96,6 +97,32 @@ fn what_a_tool_says_of_itself_adds_to_the_configuration() {
     let parameters = "[tools.wishing.parameters]\ndo = {}\npath = {}\ntext = {}\n";
     workspace.config(&format!("[tools.wishing]\ndescription = \"d\"\n{writes}{parameters}"));
     check_refused(&workspace, "wishing");
+}
+
+#[test]
+fn on_write_trusts_the_declarations_of_built_ins_alone() {
+    let workspace = Workspace::with_toolsets(&["files", "memory", "write"]);
+    workspace.own_config("[approve]\ndefault = \"on-write\"\n");
+    workspace.file("a.txt", "x");
+    // A local tool that claims to change nothing, and may.
+    let claims = json!({ "name": "claims", "annotations": { "readOnlyHint": true } }).to_string();
+    workspace.file(".kitbag/tools/claims.wasm", describing_and_saying(&claims, "done"));
+    let writes = "grants.filesystem = [{ host = \".\", guest = \"/workspace\", mode = \"rw\" }]\n";
+    workspace.config(&format!("[tools.claims]\n{writes}"));
+    for (tool, arguments, is_asked) in [
+        ("remember", json!({ "text": "a" }), true),
+        ("forget", json!({ "ids": [] }), true),
+        ("todo", json!({ "action": "list" }), true),
+        ("recall", json!({}), false),
+        ("list_memories", json!({}), false),
+        ("read_file", json!({ "path": "a.txt" }), false),
+        ("make_dir", json!({ "path": "d" }), true),
+        ("claims", json!({}), true),
+    ] {
+        let run = workspace.run(&["run", tool, "--args", &arguments.to_string()]);
+        let expected = if is_asked { 10 } else { 0 };
+        assert_eq!(run.code, expected, "{tool}: {}", run.shown());
+    }
 }
 
 #[test]

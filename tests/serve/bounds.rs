@@ -535,7 +535,7 @@ fn a_call_that_is_larger_than_the_memory_of_the_server_is_refused() {
     assert_eq!(
         texts(&refused),
         ["the call may take 276 MiB, its limit `memory` and what the host holds for it, and the \
-             server has 112 MiB for all calls; lower the limit, or raise `memory` under `[serve]`"]
+             server has 112 MiB for all calls; ask the user to raise `memory` under `[serve]`"]
     );
     // The command line has no such bound.
     assert_eq!(workspace.call("probe", json!({ "do": "echo", "text": "x" })), "x");

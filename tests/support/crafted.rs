@@ -151,6 +151,11 @@ pub(crate) fn describing_and_saying(text: &str, says: &str) -> Vec<u8> {
     with_text(text, says, &answer)
 }
 
+/// A tool that says this of itself and traps in every call.
+pub(crate) fn describing_and_trapping(text: &str) -> Vec<u8> {
+    describing_with(text, "unreachable")
+}
+
 /// A tool that says this of itself, with the body of its `run`.
 fn describing_with(text: &str, run: &str) -> Vec<u8> {
     with_text(text, "", run)

@@ -84,6 +84,7 @@ fn what_is_added_and_what_is_removed_is_asked_about_again() {
 fn a_component_runs_only_as_it_was_trusted() {
     let workspace = greedy();
     workspace.trust();
+    workspace.keep_later();
     for (tool, file) in [("planted", ".kitbag/tools/planted.wasm"), ("greedy", "bin/greedy.wasm")] {
         let path = workspace.path(file);
         let call = ["run", tool, "do=echo", "text=here"];
@@ -114,6 +115,7 @@ fn a_component_that_was_not_there_is_asked_about_when_it_is() {
     let call = ["run", "greedy", "do=echo", "text=here"];
     assert_untrusted(&workspace.run(&call));
     workspace.trust();
+    workspace.keep_later();
     assert_eq!(workspace.run(&call).success(), "here\n");
 }
 

@@ -44,6 +44,7 @@ fn a_greedy_repository_does_nothing_until_it_is_trusted() {
     assert_eq!(workspace.run(&load).success(), "Be kind.\n");
 
     workspace.trust();
+    workspace.keep_later();
     for (what, run, expected) in attacks(&workspace) {
         assert_eq!(run.code, 0, "{what}: {}", run.shown());
         assert!(run.stdout.starts_with(expected), "{what}: {}", run.shown());

@@ -173,6 +173,7 @@ fn an_own_table_for_a_tool_of_a_workspace_that_is_not_trusted_is_no_mistake() {
     assert_eq!(absent(&workspace), [elsewhere]);
     // Once it is trusted, what the user says of them holds.
     workspace.trust();
+    workspace.keep_later();
     assert_eq!(absent(&workspace), [elsewhere]);
     for tool in ["greedy", "planted", "steal"] {
         let run = workspace.run(&["run", tool, "do=echo", "text=x"]);

@@ -154,6 +154,12 @@ impl Call {
             Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) => None,
             Ok(Outcome::Error(_)) | Err(_) => grant_hint(kitbag.toolbox().config(), &completion),
         };
+        // The error of a tool says it already; one that goes on may not.
+        if let Ok(Outcome::Success(_)) = &completion.result {
+            for refused in &completion.refused_requests {
+                output::note(&format!("warning: a request was blocked: {}", refused.reason));
+            }
+        }
         if !global.json {
             let what = match &completion.result {
                 Ok(Outcome::NeedsInput(_)) => "question",

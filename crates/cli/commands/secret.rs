@@ -1,6 +1,7 @@
 //! `kitbag secret`.
 
 mod edit;
+mod granted;
 mod own_file;
 mod set;
 mod store;
@@ -18,6 +19,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output;
 
+use granted::GrantedTools;
 use own_file::{OwnFile, unknown};
 use set::SetArgs;
 use store::open;
@@ -41,7 +43,8 @@ enum Command {
     ///
     /// The value is read from the terminal, without showing it, or from standard input. It
     /// has at least 8 bytes; one line end at its end is left out. What options do not say
-    /// stays as it is, and with --keep-value the value does, too.
+    /// stays as it is, and with --keep-value the value does, too. If tools are granted the
+    /// secret already, they are shown when it first gets a destination, and you are asked.
     Set(Box<SetArgs>),
     /// List the secrets: where each value comes from and where it may go
     List,
@@ -152,21 +155,38 @@ fn delete(
     let new = edit::without(own.text()?, name);
     let new = new.map_err(|error| CliError::Usage(error.to_string()))?;
     // Before its places: a value without any shows nowhere.
-    let had_value = match &config.secret_store.kind {
-        Some(kind) => open(config, kind.value, false, end)?.delete(name, end)?,
-        None => false,
+    let store = match &config.secret_store.kind {
+        Some(kind) => {
+            let store = open(config, kind.value, false, end)?;
+            store.delete(name, end)?.then(|| store.place())
+        }
+        None => None,
     };
+    let had_value = store.is_some();
     if new.is_none() && !had_value {
         return Err(unknown(config, name));
     }
     if let Some(new) = new {
         own.write(&new)?;
     }
-    let path = own.path();
+    let (path, granted) = (own.path(), GrantedTools::of(config, name));
     if as_json {
-        output::json(&json!({ "name": name.as_str(), "file": path, "had_value": had_value }))?;
+        output::json(&json!({
+            "name": name.as_str(), "file": path, "had_value": had_value,
+            "tools": granted.to_json(),
+        }))?;
     } else {
-        output::data(path)?;
+        let value = match store {
+            Some(store) => format!("its value is deleted from {}", shown(&store)),
+            None => "no value of it was kept".to_owned(),
+        };
+        output::data(&format!("`{name}` is deleted from {}; {value}", shown(path)))?;
+    }
+    if !granted.is_empty() {
+        output::note(&format!(
+            "calls of {} fail until it is set again or no longer granted: kitbag secret set {name}",
+            granted.names()
+        ));
     }
     Ok(Exit::Done)
 }
@@ -191,7 +211,10 @@ fn test(
     }
     let mut lines = vec![format!("`{name}` can be read ({})", source(config, secret))];
     match &*secret.to.value {
-        [] => lines.push("it may go nowhere; say where with `kitbag secret set --to`".to_owned()),
+        [] => lines.push(format!(
+            "it goes nowhere; to say where: kitbag secret set {name} --keep-value --to \
+             'https://HOST/**'"
+        )),
         places => lines.extend(places.iter().map(|place| format!("goes to {place}"))),
     }
     lines.push(format!("as {} ({})", secret.placement.value, secret.origin));

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use kitbag::config::{Config, Disabled, GrantPlace, PathRefusal, Problem, Sourced, Tool};
+use kitbag::config::{
+    Config, Disabled, GrantPlace, PathAdvice, PathRefusal, Problem, Sourced, Tool, ToolSource,
+};
 use kitbag::contract::text::{printable, shown};
 use kitbag::contract::{ByteSize, shell};
-use kitbag::policy::http::Host;
+use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
     Access, Decision, GuestPath, HttpRequest, PathRequest, Request, SecretName, SecretRequest,
@@ -24,6 +26,7 @@ use crate::output;
 Examples:
   kitbag why github GET https://api.github.com/repos/x/y
   kitbag why github https://api.github.com/repos/x/y
+  kitbag why fetch 'GET https://example.com/'
   kitbag why word_count docs/README.md
   kitbag why word_count env LANG
   kitbag why github secret github
@@ -34,13 +37,14 @@ Examples:
 The exit code is 0 where it is allowed, and 6 where it is denied. Nothing runs and
 nothing is connected to: whether the addresses of a host are those of the public
 internet is decided when a tool connects. Arguments of a call are taken as they are given,
-without the defaults of the tool that is called.")]
+without the defaults of the tool that is called. `fetch` resolves a URL before it
+requests it, as browsers do; every other tool is taken to request it as it is written.")]
 pub(crate) struct Args {
     #[command(flatten)]
     tool: Named,
     /// What the tool would reach: METHOD URL, a URL for GET, the path of a file where the
     /// tool finds it, or in the workspace, env NAME, secret NAME, storage [SIZE], or tool ALIAS
-    /// with the arguments of the call as JSON or without
+    /// with the arguments of the call as JSON or without; as several arguments or as one
     #[arg(required = true, num_args = 1..=3, value_name = "REQUEST")]
     request: Vec<String>,
     /// Ask whether the tool may change the file, and not just read it
@@ -56,18 +60,17 @@ const ADDRESSES: &str = "if its host has no addresses but those that the grant o
 
 /// What is asked.
 enum Asked {
-    Request(Request),
-    /// A request that is refused whatever is granted, by its kind where it has one.
-    Refused {
-        request: String,
-        kind: Option<&'static str>,
-        reason: String,
+    /// A request over HTTP. How its URL is read depends on the tool.
+    Http {
+        method: String,
+        url: String,
     },
+    Request(Request),
 }
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let asked = asked(&self.request, self.write)?;
+        let asked = asked(&words(&self.request), self.write)?;
         let (kitbag, name) = self.tool.kitbag_with(&global, Limits::default(), self.grants)?;
         let config = kitbag.toolbox().config();
         // A tool that is off because it is granted nothing is what this is asked for.
@@ -79,7 +82,13 @@ impl Args {
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
-        let answer = answer(config, tool, &asked);
+        let answer = match asked {
+            Asked::Request(request) => answer(config, tool, &request),
+            Asked::Http { method, url } => match request(tool, &method, &url) {
+                Ok(request) => answer(config, tool, &Request::Http(request)),
+                Err(refusal) => refused_url(&method, &url, &refusal),
+            },
+        };
         match global.json {
             true => output::json(&answer.json)?,
             false => output::data(&format!("{}\n", printable(&answer.text)))?,
@@ -88,15 +97,33 @@ impl Args {
     }
 }
 
-fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
-    let http = |method: &str, url: &str| match HttpRequest::new(method, url) {
-        Ok(request) => Asked::Request(Request::Http(request)),
-        Err(refusal) => Asked::Refused {
-            request: format!("{method} {url}"),
-            kind: Some(refusal.kind.as_str()),
-            reason: refusal.reason,
-        },
+/// The words of a request, which may be one argument: `'GET https://a.example/'`.
+fn words(given: &[String]) -> Vec<String> {
+    let [one] = given else { return given.to_vec() };
+    let Some((first, rest)) = one.trim().split_once(char::is_whitespace) else {
+        return given.to_vec();
     };
+    let rest = rest.trim_start();
+    let is_method = first.bytes().all(|byte| byte.is_ascii_alphabetic()) && is_url(rest);
+    let words = match (first, rest.split_once(char::is_whitespace)) {
+        ("tool", Some((alias, arguments))) => vec![first, alias, arguments],
+        ("env" | "secret" | "storage" | "tool", None) => vec![first, rest],
+        _ if is_method => vec![first, rest],
+        // The path of a file.
+        _ => return given.to_vec(),
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Whether a text is meant as a URL, and not as the path of a file.
+fn is_url(text: &str) -> bool {
+    let scheme = text.trim_start().split_once(':').map(|(scheme, _)| scheme);
+    let is_http = |scheme: &str| ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it));
+    text.contains("://") || scheme.is_some_and(is_http)
+}
+
+fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
+    let http = |method: &str, url: &str| Asked::Http { method: method.into(), url: url.into() };
     let usage = |reason: String| CliError::Usage(reason);
     Ok(match words {
         [kind, name] if kind == "env" => {
@@ -125,7 +152,7 @@ fn asked(words: &[String], write: bool) -> Result<Asked, CliError> {
             Asked::Request(Request::Tool(WantedTool::Alias { alias, arguments }))
         }
         [method, url] => http(method, url),
-        [url] if url.contains("://") => http("GET", url),
+        [url] if is_url(url) => http("GET", url),
         [path] => {
             let guest = match Path::new(path).is_absolute() {
                 true => path.clone(),
@@ -146,21 +173,32 @@ struct Answer {
     json: Value,
 }
 
-fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
-    let request = match asked {
-        Asked::Request(request) => request,
-        Asked::Refused { request, kind, reason } => {
-            let of_kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
-            let json = json!({
-                "allowed": false, "request": request, "kind": kind, "reason": reason,
-            });
-            return Answer {
-                is_allowed: false,
-                text: format!("denied{of_kind}: {}\n  {reason}", shown(request)),
-                json,
-            };
-        }
-    };
+/// The request that the tool would send.
+fn request(tool: &Tool, method: &str, url: &str) -> Result<HttpRequest, HttpRefusal> {
+    match &tool.source.value {
+        ToolSource::Builtin { name } if name.value == "fetch" => HttpRequest::read(method, url),
+        _ => HttpRequest::new(method, url),
+    }
+}
+
+/// A request that is refused whatever is granted.
+fn refused_url(method: &str, url: &str, refusal: &HttpRefusal) -> Answer {
+    let (request, HttpRefusal { kind, reason, .. }) = (format!("{method} {url}"), refusal);
+    let mut text = format!("denied ({kind}): {}\n  {reason}", shown(&request));
+    let mut json = json!({
+        "allowed": false, "request": request, "kind": kind.as_str(), "reason": reason,
+    });
+    if let Ok(resolved) = HttpRequest::read(method, url) {
+        let resolved = resolved.to_string();
+        text.push_str(&format!(
+            "\n  a tool that resolves URLs requests `{resolved}`: ask for that"
+        ));
+        json["resolved"] = resolved.into();
+    }
+    Answer { is_allowed: false, text, json }
+}
+
+fn answer(config: &Config, tool: &Tool, request: &Request) -> Answer {
     if let Request::Path(path) = request
         && let Some(refusal) = config.path_refusal(tool, path)
     {
@@ -228,7 +266,14 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                     json["missing"] = missing_json(&[], flag.as_deref());
                 }
                 (Some(missing), None) => {
-                    let advice = config.advice(&tool.name, &tool.grants, &missing);
+                    let (name, grants) = (&tool.name, &tool.grants);
+                    let advice = match request {
+                        Request::Path(path) => {
+                            let is_directory = Path::new(path.guest.as_str()).is_dir();
+                            config.path_advice(name, grants, path, is_directory)
+                        }
+                        _ => PathAdvice::Grant(config.advice(name, grants, &missing)),
+                    };
                     text.push_str(&format!("\n  to allow it, {advice}"));
                     if let Request::Secret(SecretRequest { name }) = request
                         && !config.secrets.contains_key(name)
@@ -238,8 +283,7 @@ fn answer(config: &Config, tool: &Tool, asked: &Asked) -> Answer {
                             shell::command(["kitbag", "secret", "set", name.as_str()])
                         ));
                     }
-                    let lines = advice.lines.iter().map(|line| (&*line.missing.entry, &line.place));
-                    json["missing"] = missing_json(&lines.collect::<Vec<_>>(), flag.as_deref());
+                    json["missing"] = missing_json(&advice.lines(), flag.as_deref());
                 }
                 (None, _) if request.key() == ToolGrants::KEY => {}
                 (None, _) => {

@@ -45,6 +45,7 @@
 //! # }
 //! ```
 
+mod audience;
 mod config;
 mod content;
 mod discover;
@@ -75,12 +76,13 @@ mod untrusted;
 mod workspace_trust;
 mod written;
 
+pub use audience::Audience;
 pub use config::{
     Audit, AuditSync, BytesTool, Config, FileAdvice, GrantAdvice, GrantLine, GrantPlace,
     IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool, Network, Output,
-    Parameter, ParameterType, Parameters, Recorded, RootFile, ScreenAction, Screening, ScriptTool,
-    Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate, ToolSource,
-    Topic, Trust,
+    Parameter, ParameterType, Parameters, PathAdvice, Recorded, RootFile, ScreenAction, Screening,
+    ScriptTool, Secret, SecretStore, SecretStoreKind, Tool, ToolApproval, ToolGrants, ToolRate,
+    ToolSource, Topic, Trust, secret_destinations, set_secret_command,
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;

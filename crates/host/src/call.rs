@@ -90,6 +90,8 @@ pub struct Completion {
     pub refused_storage: Vec<StorageRefusal>,
     /// Whether the tool looked for directories and was granted none.
     pub misses_directories: bool,
+    /// Whether the tool called another one that no grant lets it call.
+    pub misses_tools: bool,
     /// What the call took.
     pub usage: Usage,
 }
@@ -203,6 +205,7 @@ pub(crate) async fn run(
         more_requests: ended.requests.1,
         refused_storage: ended.refused_storage,
         misses_directories,
+        misses_tools: ended.misses_tools,
         usage,
     })
 }
@@ -285,6 +288,7 @@ impl Completion {
             more_requests: 0,
             refused_storage: Vec::new(),
             misses_directories: false,
+            misses_tools: false,
             usage: Usage::default(),
         }
     }
@@ -362,6 +366,7 @@ struct Ended<T> {
     request_warnings: Vec<String>,
     secrets: HeldSecrets,
     misses_directories: bool,
+    misses_tools: bool,
 }
 
 /// Runs a guest until it returns, breaks off, or has to end.
@@ -408,6 +413,7 @@ async fn run_guest<T>(
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
+    let misses_tools = store.data().misses_tools;
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
     let refused_files = granted.directories.take_refused();
@@ -430,5 +436,6 @@ async fn run_guest<T>(
         request_warnings,
         secrets,
         misses_directories,
+        misses_tools,
     })
 }

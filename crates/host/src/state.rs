@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) reports: Reports,
     /// `None` where the call is granted no other tools.
     tools: Option<ToolPort>,
+    /// Whether the guest called another tool without a grant.
+    pub(crate) misses_tools: bool,
 }
 
 /// The two streams of a guest.
@@ -70,7 +72,8 @@ impl State {
         }
         let tools = granting.tools.map(|calls| calls.port.clone());
         let quota = Arc::new(Quota::new(limits.written));
-        Ok(Self { wasi: wasi.build(), granted, table, limiter, quota, reports, tools })
+        let (wasi, misses_tools) = (wasi.build(), false);
+        Ok(Self { wasi, granted, table, limiter, quota, reports, tools, misses_tools })
     }
 
     /// What the call holds of its grants.
@@ -92,7 +95,8 @@ impl State {
     }
 
     pub(crate) fn tools(&mut self) -> ToolsView<'_> {
-        ToolsView { table: &mut self.table, port: &self.tools }
+        let Self { table, tools: port, misses_tools: is_missed, .. } = self;
+        ToolsView { table, port, is_missed }
     }
 
     #[cfg(feature = "storage")]

@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use kitbag_audit::Auditor;
-use kitbag_config::{Origin, Sourced};
+use kitbag_config::{Audience, Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink};
 use kitbag_toolbox::{
@@ -87,8 +87,9 @@ pub(crate) async fn call(
     if let Some(problem) = generation.toolbox.auditor().and_then(Auditor::problem) {
         tracing::warn!("calls are not in the audit log: {problem}");
     }
+    let config = generation.toolbox.config();
     let response = match called {
-        Ok(Ended::Done(done)) => outcome::result(&name, *done).map(CallToolResponse::from),
+        Ok(Ended::Done(done)) => outcome::result(config, &name, *done).map(CallToolResponse::from),
         Ok(Ended::Asks(asked)) => Ok(asked.into()),
         Ok(Ended::Open(mut open)) => {
             if let Some(id) = keep(session, &mut open)? {
@@ -97,7 +98,9 @@ pub(crate) async fn call(
             Ok(outcome::unanswered(&name, &open, given).into())
         }
         Err(Stop::Protocol(error)) => Err(error),
-        Err(Stop::Toolbox(error)) => outcome::refusal(error).map(CallToolResponse::from),
+        Err(Stop::Toolbox(error)) => {
+            outcome::refusal(config, &name, error).map(CallToolResponse::from)
+        }
     };
     server.keep_awake().stay();
     response
@@ -192,7 +195,8 @@ impl<'a> Call<'a> {
         let mut context = CallContext::new(caller)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
             .with_cancellation(Cancellation::default())
-            .with_approver(self.session.approver(self.client));
+            .with_approver(self.session.approver(self.client))
+            .with_audience(Audience::Model);
         context.recorder.clone_from(&self.recorder);
         if let Some(owner) = &self.session.owner {
             context = context.with_owner(owner.clone());

@@ -1,5 +1,6 @@
 //! What a call's end becomes in the protocol.
 
+use kitbag_config::{Audience, Config};
 use kitbag_contract::text::printable;
 use kitbag_contract::{AnswerType, ErrorInfo, Outcome, Question, shell};
 use kitbag_host::{CallError, Completion};
@@ -21,10 +22,17 @@ pub(crate) const TRY_AGAIN: &str = "Trying again may help.";
 /// # Errors
 ///
 /// For what the model can do nothing about.
-pub(crate) fn result(tool: &str, done: Completed) -> Result<CallToolResult, ErrorData> {
-    let Completed { completion, structured, marks, .. } = done;
+pub(crate) fn result(
+    config: &Config,
+    tool: &str,
+    done: Completed,
+) -> Result<CallToolResult, ErrorData> {
+    let Completed { completion, structured, marks, advice, .. } = done;
     report(tool, &completion);
-    let mut result = answered(tool, completion, structured)?;
+    for line in advice {
+        tracing::info!(tool, "{}", printable(&line));
+    }
+    let mut result = answered(config, tool, completion, structured)?;
     result.meta = meta(&marks);
     Ok(result)
 }
@@ -42,6 +50,7 @@ pub(crate) fn meta(marks: &Marks) -> Option<MetaObject> {
 }
 
 fn answered(
+    config: &Config,
     tool: &str,
     completion: Completion,
     structured: Result<Option<Value>, ToolboxError>,
@@ -59,7 +68,7 @@ fn answered(
                 result.structured_content = structured.filter(Value::is_object);
                 Ok(result)
             }
-            Err(error) => refusal(error),
+            Err(error) => refusal(config, tool, error),
         },
         Ok(Outcome::Error(error)) => {
             let mut result = failure(&error.message, error.transient);
@@ -67,26 +76,34 @@ fn answered(
             Ok(result)
         }
         Ok(Outcome::NeedsInput(question)) => Ok(asking(tool, &question, Map::new())),
-        Err(error) => refusal(error.into()),
+        Err(error) => refusal(config, tool, error.into()),
     }
 }
 
-/// The result of a call that was not made, or that the host ended.
+/// The result of a call that was not made, or that the host ended: its cause, and what the model
+/// may ask the user for.
 ///
 /// # Errors
 ///
 /// As for [`result`].
-pub(crate) fn refusal(error: ToolboxError) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn refusal(
+    config: &Config,
+    tool: &str,
+    error: ToolboxError,
+) -> Result<CallToolResult, ErrorData> {
+    let message = error.message_for(Audience::Model, Some((config, tool)));
     match &error {
-        ToolboxError::UnknownTool { nearest, .. } => {
-            let hint = nearest.as_ref().map(|near| format!("; {near}"));
-            let message = format!("{error}{}", hint.unwrap_or_default());
-            Err(ErrorData::invalid_params(message, None))
-        }
-        ToolboxError::Disabled { .. } => Err(ErrorData::invalid_params(error.to_string(), None)),
-        ToolboxError::State(message) => Err(ErrorData::invalid_params(message.clone(), None)),
+        ToolboxError::UnknownTool { .. }
+        | ToolboxError::Disabled { .. }
+        | ToolboxError::State(_) => Err(ErrorData::invalid_params(message, None)),
         ToolboxError::Call(CallError::Internal(_)) => Err(internal(&error)),
-        _ => Ok(failure(&message_of(&error), error.is_transient())),
+        _ => {
+            let full = error.message_for(Audience::Person, None);
+            if full != message {
+                tracing::warn!(tool, "refused: {}", printable(&full));
+            }
+            Ok(failure(&message, error.is_transient()))
+        }
     }
 }
 
@@ -133,9 +150,7 @@ fn asking(tool: &str, question: &Question, mut answers: Map<String, Value>) -> C
                  This client cannot ask a person, and `_answers` does not count as consent. \
                  Tell the user what would be done, and that they can allow it in one of these \
                  ways: run `{command}` with the same arguments and `--answer {quoted_id}=…` \
-                 in a terminal ({expected}); set the answer to `{id}` under \
-                 `[tools.{tool}.answers]` in the configuration, for all calls; or use a client \
-                 that supports elicitation."
+                 in a terminal ({expected}); or use a client that supports elicitation."
             ),
             false,
         );
@@ -165,7 +180,7 @@ fn placeholder(answer_type: &AnswerType) -> Value {
 }
 
 /// An error with its causes.
-pub(crate) fn message_of(error: &dyn std::error::Error) -> String {
+fn message_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use kitbag_config::Origin;
+use kitbag_config::{Audience, Origin};
 use kitbag_contract::{Content, Outcome, Question, ResourceBody};
 use kitbag_host::{CallError, Completion};
 use kitbag_toolbox::{Invocation, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, Served, ToolboxError};
@@ -25,7 +25,7 @@ use crate::call::{Call, Earlier, Ended, Stop};
 use crate::content::content_block;
 use crate::era::Client;
 use crate::knowledge::{self, no_prompt, not_found};
-use crate::outcome::{TRY_AGAIN, internal, message_of, meta, report};
+use crate::outcome::{TRY_AGAIN, internal, meta, report};
 use crate::page::page;
 use crate::server::{Generation, Server};
 use crate::session::Session;
@@ -304,16 +304,17 @@ fn stopped(stop: Stop) -> ErrorData {
 }
 
 fn refusal(error: ToolboxError) -> ErrorData {
+    let message = error.message_for(Audience::Model, None);
     match &error {
         ToolboxError::Arguments { .. } | ToolboxError::State(_) => {
-            ErrorData::invalid_params(message_of(&error), None)
+            ErrorData::invalid_params(message, None)
         }
         ToolboxError::Declined { .. } | ToolboxError::Answer { origin: Origin::Caller, .. } => {
-            ErrorData::invalid_request(message_of(&error), None)
+            ErrorData::invalid_request(message, None)
         }
         ToolboxError::Call(call) if call.is_transient() => {
-            internal(&format_args!("{} {TRY_AGAIN}", message_of(&error)))
+            internal(&format_args!("{message} {TRY_AGAIN}"))
         }
-        _ => internal(&message_of(&error)),
+        _ => internal(&message),
     }
 }

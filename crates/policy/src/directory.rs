@@ -119,7 +119,7 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
         Some(grant) => Decision::Allowed { by: grant.to_string() },
         None => Decision::Denied {
             reason: format!("no granted directory has `{request}`"),
-            missing: Some(MissingGrant::of_list(DirectoryGrant::KEY, request.as_entry())),
+            missing: Some(request.missing()),
         },
     }
 }
@@ -251,11 +251,30 @@ impl PathRequest {
         self.guest.as_str() == WORKSPACE_GUEST_PATH
     }
 
-    /// What would allow it, as an entry of a list of directories in TOML.
-    fn as_entry(&self) -> String {
+    /// The request for the directory to grant so that the tool reaches this path, since a grant is
+    /// of a directory and never of a file: the workspace for what is in it, else the directory
+    /// above. `is_directory` says whether the path is known to be a directory itself.
+    pub fn to_grant(&self, is_directory: bool) -> Self {
+        let path = self.guest.as_str();
+        let workspace = GuestPath(WORKSPACE_GUEST_PATH.to_owned());
+        let above = match path.rsplit_once('/') {
+            Some(("", _)) | None => "/",
+            Some((above, _)) => above,
+        };
+        let guest = match is_directory {
+            _ if workspace.contains(&self.guest) => workspace,
+            true => self.guest.clone(),
+            false => GuestPath(above.to_owned()),
+        };
+        Self { guest, access: self.access }
+    }
+
+    /// What would allow it.
+    pub fn missing(&self) -> MissingGrant {
         let host = if self.is_workspace() { "." } else { "DIRECTORY" };
         let guest = quoted(self.guest.as_str());
-        format!("{{ host = \"{host}\", guest = {guest}, mode = \"{}\" }}", self.access)
+        let entry = format!("{{ host = \"{host}\", guest = {guest}, mode = \"{}\" }}", self.access);
+        MissingGrant::of_list(DirectoryGrant::KEY, entry)
     }
 }
 
@@ -485,6 +504,24 @@ mod tests {
         check("/workspace", Access::ReadWrite, workspace);
         let quoted = "{ host = \"DIRECTORY\", guest = \"/a\\\"b\", mode = \"ro\" }";
         check("/a\"b", Access::ReadOnly, quoted);
+    }
+
+    #[test]
+    fn the_directory_to_grant_is_never_a_file() {
+        let check = |path: &str, is_directory: bool, expected: &str| {
+            let request = PathRequest { guest: path.parse().unwrap(), access: Access::ReadWrite };
+            let directory = request.to_grant(is_directory);
+            assert_eq!((directory.guest.as_str(), directory.access), (expected, Access::ReadWrite));
+        };
+        for is_directory in [false, true] {
+            check("/workspace", is_directory, "/workspace");
+            check("/workspace/docs/a.md", is_directory, "/workspace");
+        }
+        check("/etc/passwd", false, "/etc");
+        check("/etc/ssl", true, "/etc/ssl");
+        check("/data", true, "/data");
+        check("/notes.txt", false, "/");
+        check("/", false, "/");
     }
 
     fn access() -> impl Strategy<Value = Access> {

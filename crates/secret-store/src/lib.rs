@@ -91,7 +91,7 @@ impl Store {
 impl ReadSecret for Store {
     fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
         match self.get(name, end) {
-            Ok(value) => value.ok_or(ReadError::Missing),
+            Ok(value) => value.ok_or_else(|| ReadError::missing(name)),
             Err(StoreError::Value(error)) => Err(error.into()),
             Err(StoreError::Read(error)) => Err(error),
             Err(StoreError::File { path, source }) => {

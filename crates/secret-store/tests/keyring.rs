@@ -37,7 +37,7 @@ fn values_are_kept_under_their_names_where_other_programs_find_them() {
     };
     assert_eq!(store.names(&end).unwrap(), []);
     assert_eq!(kept("github"), None);
-    assert!(matches!(store.read(&name("github"), &end), Err(ReadError::Missing)));
+    assert!(matches!(store.read(&name("github"), &end), Err(ReadError::Missing { .. })));
     assert!(!store.delete(&name("github"), &end).unwrap());
 
     assert!(!store.set(&name("github"), &value("the-first-value"), &end).unwrap());

@@ -345,7 +345,7 @@ impl CallSecrets {
         match secret.and_then(|secret| secret.value.get()) {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(unreadable(error.clone())),
-            None => Err(unreadable(ReadError::Missing)),
+            None => Err(unreadable(ReadError::missing(name))),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kitbag_contract::text::shown;
+use kitbag_policy::SecretName;
 
 use crate::value::ValueError;
 
@@ -10,8 +11,11 @@ use crate::value::ValueError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// There is none.
-    #[error("it has no value; set one with `kitbag secret set`")]
-    Missing,
+    #[error("it has no value; set one with `kitbag secret set {name}`")]
+    Missing {
+        /// The secret.
+        name: SecretName,
+    },
     /// The variable is not set.
     #[error("the variable `{}` is not set", shown(name))]
     NoVariable {
@@ -64,4 +68,11 @@ pub enum ReadError {
         /// Why not.
         reason: String,
     },
+}
+
+impl ReadError {
+    /// There is no value of this name.
+    pub fn missing(name: &SecretName) -> Self {
+        Self::Missing { name: name.clone() }
+    }
 }

@@ -51,8 +51,8 @@ impl Default for Secrets {
 struct NoValues;
 
 impl ReadSecret for NoValues {
-    fn read(&self, _: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
-        Err(ReadError::Missing)
+    fn read(&self, name: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
+        Err(ReadError::missing(name))
     }
 }
 

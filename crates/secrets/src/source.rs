@@ -34,9 +34,10 @@ pub struct Sources {
 impl ReadSecret for Sources {
     fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
         match self.sources.get(name) {
-            None => Err(ReadError::Missing),
+            None => Err(ReadError::missing(name)),
             Some(SecretSource::Store) => {
-                self.store.as_ref().ok_or(ReadError::Missing)?.read(name, end)
+                let store = self.store.as_ref().ok_or_else(|| ReadError::missing(name))?;
+                store.read(name, end)
             }
             Some(SecretSource::Variable(name)) => read_variable(name),
             Some(SecretSource::Command(command)) => read_command(command, self.command_time, end),
@@ -78,8 +79,9 @@ mod tests {
         assert_eq!(read("command"), "of-the-command");
         assert_eq!(read("variable"), env!("CARGO_MANIFEST_DIR"));
         assert_eq!(read("unset"), "the variable `NO_SUCH_VARIABLE` is not set");
-        let missing = "it has no value; set one with `kitbag secret set`";
-        assert_eq!(read("store"), missing);
-        assert_eq!(read("unknown"), missing);
+        for name in ["store", "unknown"] {
+            let missing = format!("it has no value; set one with `kitbag secret set {name}`");
+            assert_eq!(read(name), missing);
+        }
     }
 }

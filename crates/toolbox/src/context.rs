@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kitbag_config::Sourced;
+use kitbag_config::{Audience, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
@@ -25,6 +25,8 @@ pub struct CallContext {
     pub run: RunContext,
     /// What takes the record of the call when it has ended. Default: nothing.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// Who reads its errors. Default: a person.
+    pub(crate) audience: Audience,
     /// How many calls it is inside of.
     pub(crate) depth: u32,
     /// Which tools the caller may call.
@@ -130,6 +132,7 @@ impl CallContext {
             caller,
             run: RunContext::default(),
             recorder: None,
+            audience: Audience::default(),
             depth: 0,
             scope: Scope::default(),
             owner: None,
@@ -183,6 +186,13 @@ impl CallContext {
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
         self.run.deadline = Some(deadline);
+        self
+    }
+
+    /// Has errors of the call, and of calls inside it, put for this reader.
+    #[must_use]
+    pub fn with_audience(mut self, audience: Audience) -> Self {
+        self.audience = audience;
         self
     }
 

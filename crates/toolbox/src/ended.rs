@@ -39,6 +39,9 @@ pub struct Completed {
     pub marks: Marks,
     /// What was wrong with the tool and did not keep it from running.
     pub problems: Problems,
+    /// What the tool was refused in this call and what would allow it, for a person. The error
+    /// has it already, as its reader gets it.
+    pub advice: Vec<String>,
 }
 
 /// A call that waits for an answer: to be made again with all answers so far.
@@ -160,7 +163,8 @@ impl Completed {
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
         let (marks, problems) = (Marks::default(), Problems::default());
-        Self { completion, structured: Ok(None), cut: None, marks, problems }
+        let (structured, advice) = (Ok(None), Vec::new());
+        Self { completion, structured, cut: None, marks, problems, advice }
     }
 }
 

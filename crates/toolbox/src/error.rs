@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kitbag_audit::AuditError;
-use kitbag_config::{Disabled, HigherLimit, Origin, Sourced};
+use kitbag_config::{Disabled, GrantAdvice, HigherLimit, Origin, Sourced};
 use kitbag_contract::text::{nearest, shown};
 use kitbag_contract::{ARGUMENTS_DEPTH, AnswerError, ApprovalRequest, ByteSize, LimitKind};
 use kitbag_host::{CallError, LoadError};
@@ -241,7 +241,11 @@ pub enum ToolboxError {
         limit: usize,
     },
     /// The grant by which a tool calls another does not allow these arguments.
-    #[error("`{caller}` may not make this call of `{}`: {reason}", shown(alias))]
+    #[error(
+        "`{caller}` may not make this call of `{}`: {reason}{}",
+        shown(alias),
+        advice.as_ref().map(|it| format!("; to allow it, {it}")).unwrap_or_default()
+    )]
     NotGranted {
         /// The tool that calls.
         caller: String,
@@ -249,6 +253,20 @@ pub enum ToolboxError {
         alias: String,
         /// What the grant does not allow.
         reason: String,
+        /// What would allow it. `None`: no grant does.
+        advice: Option<Box<GrantAdvice>>,
+    },
+    /// The tool is granted a secret that does not exist.
+    #[error(
+        "`{tool}` is granted the secret `{secret}`, which does not exist; set it with `{command}`"
+    )]
+    NoSecret {
+        /// The tool.
+        tool: String,
+        /// The name of the secret.
+        secret: String,
+        /// The command that sets it.
+        command: String,
     },
     /// A call was to be granted more than its tool is.
     #[error(

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use kitbag_config::Audience;
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
@@ -242,7 +243,7 @@ pub(crate) async fn run(
     let Prepared { call, inner, .. } = prepared;
     let calls = inner.get_or_insert_default();
     let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
-    let mut started = 0;
+    let (mut started, mut misses_tools) = (0, false);
     // Replies that never come.
     let mut never = Vec::new();
     let mut waiting = VecDeque::new();
@@ -260,7 +261,7 @@ pub(crate) async fn run(
         let request = tokio::select! {
             biased;
             completion = &mut guest => match approval {
-                None => return Ok(completion),
+                None => return Ok(Completion { misses_tools, ..completion }),
                 Some(question) => break question,
             },
             Some(end) = running.next(), if !running.is_empty() => {
@@ -298,7 +299,9 @@ pub(crate) async fn run(
                 )));
             }
             let arguments = read(&arguments)?;
-            let (tool, via) = callable.resolve(toolbox.config(), &alias)?;
+            let resolved = callable.resolve(toolbox.config(), &alias, outer.audience);
+            misses_tools |= resolved.is_err();
+            let (tool, via) = resolved?;
             Ok(Invocation::tool(tool, arguments).via(via).structured())
         })?;
         let (sender, receiver) = oneshot::channel();
@@ -356,7 +359,7 @@ fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -
 async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd {
     let Job { position, work, mut reply } = job;
     let (depth, caller) = (context.depth, context.caller.to_string());
-    let deadline = context.run.deadline;
+    let (deadline, audience) = (context.run.deadline, context.audience);
     let call = async {
         match work {
             Work::Begin(invocation) => {
@@ -373,17 +376,17 @@ async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd 
             let end = match ended {
                 Some(Ok(Ended::Completed(completed))) => match &completed.completion.result {
                     Err(error) if is_time(error) && is_over() => End::OutOfTime(reply),
-                    _ => End::Answered(answer(*completed), reply),
+                    _ => End::Answered(answer(*completed, audience), reply),
                 },
                 Some(Ok(Ended::Suspended(asks))) => End::Asks(asks, reply),
                 Some(Ok(Ended::Refused(refusal))) => match refusal {},
                 Some(Err(ToolboxError::Call(error))) if is_time(&error) && is_over() => {
                     End::OutOfTime(reply)
                 }
-                Some(Err(error)) => End::Answered(Err(failure(&error)), reply),
+                Some(Err(error)) => End::Answered(Err(failure(&error, audience)), reply),
                 None => {
                     let error = ToolboxError::TooDeep { caller, limit: CALL_DEPTH };
-                    End::Answered(Err(failure(&error)), reply)
+                    End::Answered(Err(failure(&error, audience)), reply)
                 }
             };
             (position, end)
@@ -397,24 +400,23 @@ fn is_time(error: &CallError) -> bool {
 }
 
 /// The answer to the guest.
-fn answer(completed: Completed) -> ToolAnswer {
+fn answer(completed: Completed, audience: Audience) -> ToolAnswer {
     let Completed { completion, structured, .. } = completed;
     match completion.result {
         Ok(Outcome::Success(text)) => {
-            let structured = structured.map_err(|error| failure(&error))?;
+            let structured = structured.map_err(|error| failure(&error, audience))?;
             let structured = structured.map(|value| value.to_string());
             Ok(Answered { text, structured, content: completion.emitted })
         }
         Ok(Outcome::Error(error)) => Err(error),
         Ok(Outcome::NeedsInput(question)) => Err(ErrorInfo::new(question.text)),
-        Err(error) => Err(failure(&ToolboxError::Call(error))),
+        Err(error) => Err(failure(&ToolboxError::Call(error), audience)),
     }
 }
 
 /// An error with its causes, in one sentence.
-fn failure(error: &ToolboxError) -> ErrorInfo {
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    let message = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+fn failure(error: &ToolboxError, audience: Audience) -> ErrorInfo {
+    let message = error.message_for(audience, None);
     ErrorInfo { transient: error.is_transient(), ..ErrorInfo::new(message) }
 }
 

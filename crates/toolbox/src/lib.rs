@@ -5,6 +5,7 @@
 //! `kitbag-config`.
 
 mod adapter;
+mod advice;
 mod ahead;
 mod approval;
 mod audit;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use kitbag_config::{Origin, Parameter, Sourced, ToolSource};
+use kitbag_config::{Audience, Origin, Parameter, Sourced, ToolSource};
 use kitbag_contract::{Annotations, ToolDescription, ToolName};
 use kitbag_host::{Component, ComponentSource, Described, LoadError, Metering, RunContext};
 use kitbag_policy::{
@@ -96,7 +96,8 @@ pub(crate) fn summary(inner: &Inner, tool: &kitbag_config::Tool, known: &mut Kno
     let requested = says.as_ref().and_then(|says| says.grants.as_ref());
     let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
     let unavailable = requested.and_then(|requested| {
-        unavailable(&inner.config, &tool.name, &tool.source.value, &tool.grants, &requested)
+        let (config, source) = (&inner.config, &tool.source.value);
+        unavailable(config, &tool.name, source, &tool.grants, &requested, Audience::Person)
     });
     let unavailable = refused.or(unavailable).filter(|_| tool.is_enabled());
     let description = configured.or_else(|| says.and_then(|says| says.description));
@@ -296,10 +297,10 @@ fn with(
         annotations: match tool.source.value {
             // Grants say nothing of it.
             ToolSource::Native => says.annotations.unwrap_or_default(),
-            ToolSource::Builtin { .. }
-            | ToolSource::Local(_)
-            | ToolSource::Script(_)
-            | ToolSource::Bytes(_) => {
+            ToolSource::Builtin { .. } => {
+                builtin_annotations(effects(inner, tool), says.annotations.unwrap_or_default())
+            }
+            ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_) => {
                 annotations(effects(inner, tool), says.annotations.unwrap_or_default())
             }
         },
@@ -387,6 +388,15 @@ fn effects(inner: &Inner, tool: &kitbag_config::Tool) -> Effects {
             (_, grants) => grants.effects(),
         })
     })
+}
+
+/// What a built-in declares, within what its grants allow: its code is kitbag's own, so that it
+/// does no more than it declares.
+fn builtin_annotations(effects: Effects, claims: Annotations) -> Annotations {
+    let changes = effects.changes && claims.read_only_hint != Some(true);
+    let derived = annotations(Effects { changes, ..effects }, claims);
+    let destroys = changes && claims.destructive_hint != Some(false);
+    Annotations { destructive_hint: Some(destroys), ..derived }
 }
 
 /// Derives from the grants what they tell, whatever the tool claims.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kitbag_config::{Config, Tool};
+use kitbag_config::{Audience, Config, GrantAdvice, Tool};
 use kitbag_contract::{ErrorInfo, ToolName};
 use kitbag_policy::{Rates, ToolGrants, ToolRefusal, ToolRequest};
 use serde_json::{Map, Value};
@@ -58,21 +58,25 @@ impl Callable {
     ///
     /// # Errors
     ///
-    /// Says that there is none, and which there are.
+    /// Says that there is none, and which there are, to this audience.
     pub(crate) fn resolve<'a>(
         &'a self,
         config: &Config,
         alias: &'a str,
+        audience: Audience,
     ) -> Result<(&'a str, Option<Via>), ErrorInfo> {
         match (&self.grants, &self.scope) {
-            (ToolGrants::None, _) => Err(self.refused(config, alias)),
+            (ToolGrants::None, _) => Err(self.refused(config, alias, audience)),
             (ToolGrants::Aliases(aliases), _) => {
-                let grant = aliases.get(alias).ok_or_else(|| self.refused(config, alias))?;
+                let grant = aliases.get(alias);
+                let grant = grant.ok_or_else(|| self.refused(config, alias, audience))?;
                 let (caller, alias) = (self.tool.clone(), alias.to_owned());
                 let via = Via { caller, alias, grants: self.grants.clone() };
                 Ok((grant.tool.as_str(), Some(via)))
             }
-            (ToolGrants::Caller, Scope::Granted(callable)) => callable.resolve(config, alias),
+            (ToolGrants::Caller, Scope::Granted(callable)) => {
+                callable.resolve(config, alias, audience)
+            }
             (ToolGrants::Caller, Scope::All) if self.tool.as_str() != alias => Ok((alias, None)),
             (ToolGrants::Caller, Scope::All) => {
                 Err(ErrorInfo::new(format!("`{alias}` does not call itself")))
@@ -111,11 +115,17 @@ impl Callable {
     }
 
     /// Why no grant has this alias.
-    fn refused(&self, config: &Config, alias: &str) -> ErrorInfo {
+    fn refused(&self, config: &Config, alias: &str, audience: Audience) -> ErrorInfo {
         let nothing = Map::new();
         let refusal = self.grants.decide(&ToolRequest { alias, arguments: &nothing }).err();
         let refusal = refusal.unwrap_or(ToolRefusal::NoGrant { alias: alias.to_owned() });
-        ErrorInfo::new(explained(config, &self.tool, &refusal))
+        match advice(config, &self.tool, &refusal) {
+            Some(advice) => {
+                let advice = audience.allow(&advice.action(audience));
+                ErrorInfo::new(format!("{refusal}; {advice}"))
+            }
+            None => ErrorInfo::new(refusal.to_string()),
+        }
     }
 }
 
@@ -136,18 +146,15 @@ impl Via {
             Err(refusal) => Err(ToolboxError::NotGranted {
                 caller: caller.to_string(),
                 alias: alias.clone(),
-                reason: explained(config, caller, &refusal),
+                reason: refusal.to_string(),
+                advice: advice(config, caller, &refusal).map(Box::new),
             }),
         }
     }
 }
 
-/// A refusal, and what would allow the call.
-fn explained(config: &Config, tool: &ToolName, refusal: &ToolRefusal) -> String {
-    match refusal.missing().zip(config.tools.get(tool)) {
-        Some((missing, Tool { grants, .. })) => {
-            format!("{refusal}; to allow it, {}", config.advice(tool, grants, &missing))
-        }
-        None => refusal.to_string(),
-    }
+/// What would allow the call. `None`: no grant does.
+fn advice(config: &Config, tool: &ToolName, refusal: &ToolRefusal) -> Option<GrantAdvice> {
+    let (missing, Tool { grants, .. }) = refusal.missing().zip(config.tools.get(tool))?;
+    Some(config.advice(tool, grants, &missing))
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use kitbag_config::{
-    Config, Disabled, EffectiveLimits, Origin, Problem, Sourced, ToolApproval, ToolGrants,
-    ToolRate, ToolSource,
+    Audience, Config, Disabled, EffectiveLimits, Origin, Problem, Sourced, ToolApproval,
+    ToolGrants, ToolRate, ToolSource, set_secret_command,
 };
 use kitbag_contract::json::{self, JsonBudget};
-use kitbag_contract::text::{printable, shown};
 use kitbag_contract::{Annotations, ToolName};
-use kitbag_policy::{DirectoryGrant, MissingGrant, RefusedFile, Request, RequestedGrants};
+use kitbag_policy::{MissingGrant, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::Value;
 
@@ -138,73 +137,72 @@ impl Tool {
     }
 
     /// What it says it would like and is not granted, each with what would grant it. A
-    /// tool may do without; where it fails, this may be why.
+    /// tool may do without.
     pub fn missing_grants<'a>(&'a self, config: &'a Config) -> impl Iterator<Item = String> + 'a {
-        let is_builtin = matches!(self.source, ToolSource::Builtin { .. });
+        self.missing_requests().map(|(_, missing)| {
+            missing_line(config, &self.name, &self.grants, &missing, Audience::Person)
+        })
+    }
+
+    /// What it says it would like and is not granted.
+    pub(crate) fn missing_requests(&self) -> impl Iterator<Item = (Request, MissingGrant)> + '_ {
+        let is_builtin = self.is_builtin();
         let has_http = !self.grants.value.http.grants.is_empty();
         let missing = self.requested_grants.missing(&self.grants.value);
-        let missing = missing.filter(move |(request, _)| match request {
+        missing.filter(move |(request, _)| match request {
             // Of what it was refused each request is told.
             Request::HttpPattern(_) => !has_http,
             request => !(is_builtin && request.is_given_by_call()),
+        })
+    }
+
+    /// Looks whether the secrets exist that the tool is granted.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError::NoSecret`] for the first that does not, with the command that sets it.
+    pub(crate) fn check_secrets(&self) -> Result<(), ToolboxError> {
+        let missing = self.grants.warnings.iter().find_map(|warning| match &warning.value {
+            Problem::NoSecret { name } => Some(name),
+            _ => None,
         });
-        missing.map(|(_, missing)| missing_line(config, &self.name, &self.grants, &missing))
+        let Some(name) = missing else { return Ok(()) };
+        Err(ToolboxError::NoSecret {
+            tool: self.name.to_string(),
+            secret: name.clone(),
+            command: set_secret_command(name, &self.grants.value),
+        })
     }
 
     /// Why it cannot work: its component is another one than it must be, or it is not granted
     /// what it cannot do without, with the line that would grant that.
     pub fn unavailable(&self, config: &Config) -> Option<String> {
+        self.unavailable_for(config, Audience::Person)
+    }
+
+    /// The same, put for this reader.
+    pub(crate) fn unavailable_for(&self, config: &Config, audience: Audience) -> Option<String> {
+        let Self { name, source, grants, requested_grants, refused, .. } = self;
         let lacks_required =
-            || unavailable(config, &self.name, &self.source, &self.grants, &self.requested_grants);
-        self.refused.clone().or_else(lacks_required)
+            || unavailable(config, name, source, grants, requested_grants, audience);
+        refused.clone().or_else(lacks_required)
     }
 
     /// What is most likely not as it was meant of its grants: one that does not count, or
     /// that gives nothing.
     pub fn grant_warnings(&self) -> impl Iterator<Item = String> + '_ {
-        let warnings = self.grants.warnings.iter();
-        warnings.map(|Sourced { value, origin }| format!("tool `{}`, {origin}: {value}", self.name))
+        self.grants.warnings.iter().map(|warning| self.grant_warning(warning))
     }
 
-    /// What is said where the tool looked for directories in a call that had none. A built-in
-    /// says it itself.
-    pub(crate) fn no_directories(&self, config: &Config) -> Option<String> {
-        let name = &self.name;
-        let origin = match self.grants.origin_of(DirectoryGrant::KEY) {
-            Origin::Default => String::new(),
-            origin => format!(" ({origin})"),
-        };
-        (!matches!(self.source, ToolSource::Builtin { .. })).then(|| {
-            format!(
-                "this call of `{name}` is granted no directory{origin}, so that it finds no file; to \
-                 grant the workspace, add `{{ host = \".\", guest = \"/workspace\", mode = \"ro\" }}` to \
-                 {}",
-                config.place_of_grants(name, &self.grants, DirectoryGrant::KEY)
-            )
-        })
+    /// One of these as a line.
+    pub(crate) fn grant_warning(&self, warning: &Sourced<Problem>) -> String {
+        let Sourced { value, origin } = warning;
+        format!("tool `{}`, {origin}: {value}", self.name)
     }
 
-    /// What is said of a file in its directories that the tool was refused, with the line that
-    /// would allow it.
-    pub(crate) fn refused_file(&self, config: &Config, refused: &RefusedFile) -> String {
-        match config.file_advice(&self.name, &self.grants, refused) {
-            Some(advice) => format!("{refused}; to allow it, {}", printable(&advice.to_string())),
-            None => refused.to_string(),
-        }
-    }
-
-    /// What is said of a request over HTTP or a use of storage that the tool was refused, with
-    /// the line that would allow it.
-    pub(crate) fn refused(
-        &self,
-        config: &Config,
-        reason: &str,
-        missing: Option<&MissingGrant>,
-    ) -> String {
-        let advice = missing.map(|missing| {
-            format!("; to allow it, {}", config.advice(&self.name, &self.grants, missing))
-        });
-        format!("{}{}", shown(reason), advice.unwrap_or_default())
+    /// Whether it is one of kitbag's own.
+    pub(crate) fn is_builtin(&self) -> bool {
+        matches!(self.source, ToolSource::Builtin { .. })
     }
 
     /// Reads content as the JSON that the tool's output schema promises; nothing,
@@ -249,6 +247,7 @@ pub(crate) fn unavailable(
     source: &ToolSource,
     grants: &ToolGrants,
     requested: &RequestedGrants,
+    audience: Audience,
 ) -> Option<String> {
     let is_builtin = matches!(source, ToolSource::Builtin { .. });
     let mut missing = requested.missing_required(&grants.value);
@@ -261,16 +260,17 @@ pub(crate) fn unavailable(
     };
     Some(match grants.warnings.iter().find(is_it) {
         Some(Sourced { value, origin }) => format!("tool `{name}`, {origin}: {value}"),
-        None => missing_line(config, name, grants, &missing),
+        None => missing_line(config, name, grants, &missing, audience),
     })
 }
 
 /// What is said of a grant that a tool asks for, with the line that would give it.
-fn missing_line(
+pub(crate) fn missing_line(
     config: &Config,
     tool: &ToolName,
     grants: &ToolGrants,
     missing: &MissingGrant,
+    audience: Audience,
 ) -> String {
     let key = missing.key;
     // A list replaces the default, which a tool would lose by it.
@@ -278,8 +278,10 @@ fn missing_line(
     let replaces =
         kept.is_some_and(|kind| !kind.is_empty()) && *grants.origin_of(key) == Origin::Default;
     let besides = if replaces { ", which replaces the default" } else { "" };
-    format!(
-        "tool `{tool}` asks for a grant that it does not have; to give it, {}{besides}",
-        config.advice(tool, grants, missing)
-    )
+    let action = config.advice(tool, grants, missing).action(audience);
+    let action = match audience {
+        Audience::Person => format!("to give it, {action}"),
+        Audience::Model => audience.instruct(&action),
+    };
+    format!("tool `{tool}` asks for a grant that it does not have; {action}{besides}")
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_config::{Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
+use kitbag_config::{Audience, Diagnostic, Sourced, Tool as ConfiguredTool, ToolSource, Topic};
 use kitbag_contract::{ErrorInfo, Outcome};
 use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;
@@ -106,7 +106,7 @@ impl Toolbox {
         {
             description.value.push_str(&resolve::directories_line(&tool.grants.value));
         }
-        let unavailable = tool.unavailable(&self.0.config);
+        let unavailable = tool.unavailable_for(&self.0.config, Audience::Model);
         let unavailable = unavailable.map(|reason| format!("Unavailable: {reason}"));
         let grants = &tool.grants.value;
         // What a script does stands in its header, whichever tools do it.

@@ -44,6 +44,7 @@ impl Tool for Calculate {
 
     fn describe() -> Description {
         Description::new("calculate")
+            .title("Calculate")
             .description(
                 "Calculate exactly with big integers, decimals, fractions and percent: \
                  `15% of 80 + 2^100 / 3`. Has + - * / ^ ! mod, pi, e and functions as in \

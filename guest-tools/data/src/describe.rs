@@ -10,6 +10,7 @@ pub(crate) fn tools() -> [Description; 4] {
     // ones.
     let query = described(
         "query_data",
+        "Query data",
         "Get parts of a JSON, YAML, TOML, CSV or .jsonl file, or of text, by JSONPath (begins \
          with $) or a jq filter. Rows of CSV and .jsonl are queried one by one. Example: \
          {\"path\":\"package.json\",\"query\":\"$.scripts.*\"}. jq has no `input`; its arithmetic \
@@ -22,6 +23,7 @@ pub(crate) fn tools() -> [Description; 4] {
     );
     let validate = described(
         "validate_data",
+        "Validate data",
         "Check a JSON, YAML, TOML, CSV or .jsonl file, or text, against a JSON Schema (2020-12), \
          row by row for CSV and .jsonl. Answers each error with its place. Example: \
          {\"path\":\"a.yaml\",\"schema_path\":\"a.schema.json\"}.",
@@ -47,6 +49,7 @@ pub(crate) fn tools() -> [Description; 4] {
     ));
     let patch = described(
         "patch_data",
+        "Patch data",
         "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, as JSON after a JSON Patch \
          (`patch`) or a JSON Merge Patch (`merge`). Changes no file. Example: {\"path\":\"a.json\",\"patch\":[{\"op\":\"remove\",\
          \"path\":\"/b\"}]}.",
@@ -55,6 +58,7 @@ pub(crate) fn tools() -> [Description; 4] {
     );
     let convert = described(
         "convert_data",
+        "Convert data",
         "Answer a JSON, YAML, TOML, CSV or .jsonl file, or text, in another format. CSV has a \
          header; `offset` and `limit` choose its rows, lines of .jsonl or items of an array. Example: \
          {\"path\":\"a.csv\",\"to\":\"json\"}.",
@@ -69,7 +73,7 @@ pub(crate) fn tools() -> [Description; 4] {
     [query, validate, patch, convert]
 }
 
-fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Description {
+fn described(name: &str, title: &str, text: &str, own: Value, required: &[&str]) -> Description {
     let mut properties = json!({
         "path": { "type": "string" },
         "text": { "type": "string" },
@@ -78,7 +82,7 @@ fn described(name: &str, text: &str, own: Value, required: &[&str]) -> Descripti
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own);
     }
-    reading(name, text, properties, required)
+    reading(name, title, text, properties, required)
 }
 
 fn format(of_what: &str) -> Value {

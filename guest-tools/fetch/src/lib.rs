@@ -31,6 +31,7 @@ impl Tool for Fetch {
 
     fn describe() -> Description {
         Description::new("fetch")
+            .title("Fetch page")
             .description(
                 "Read a web page as Markdown, or text, JSON or an image by URL. Redirects are shown. \
                  Example: {\"url\":\"https://docs.rs/serde\"}",

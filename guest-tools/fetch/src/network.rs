@@ -47,7 +47,7 @@ fn exchange(request: &Request) -> Result<IncomingResponse, ErrorCode> {
     outgoing.set_method(&method).map_err(invalid)?;
     outgoing.set_scheme(Some(&scheme)).map_err(invalid)?;
     outgoing.set_authority(Some(request.url.authority())).map_err(invalid)?;
-    let path = &request.url[url::Position::BeforePath..url::Position::AfterQuery];
+    let path = &request.url[kitbag_url::Position::BeforePath..kitbag_url::Position::AfterQuery];
     outgoing.set_path_with_query(Some(path)).map_err(invalid)?;
     let future = outgoing_handler::handle(outgoing, None)?;
     let lost = || ErrorCode::InternalError(Some("there is no response".into()));

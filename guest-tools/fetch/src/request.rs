@@ -1,7 +1,7 @@
 //! What is asked.
 
 use kitbag_sdk::ErrorInfo;
-use url::Url;
+use kitbag_url::{ParseError, Url};
 
 use crate::arguments::{Format, Method};
 
@@ -19,9 +19,9 @@ impl Request {
     /// A request for what a person would type into a browser.
     pub(crate) fn new(url: &str, method: Method, format: Format) -> Result<Self, ErrorInfo> {
         let given = kitbag_workspace::quoted(url);
-        let mut url = match Url::parse(url.trim()) {
+        let url = match kitbag_url::read(url) {
             Ok(url) => url,
-            Err(url::ParseError::RelativeUrlWithoutBase) => {
+            Err(ParseError::RelativeUrlWithoutBase) => {
                 return Err(ErrorInfo::new(format!(
                     "`{given}` has no scheme; a URL begins with `https://`"
                 )));
@@ -39,8 +39,6 @@ impl Request {
                 "the URL has a user name or a password in it; credentials are added by the host",
             ));
         }
-        // It never leaves the client.
-        url.set_fragment(None);
         let accept = match format {
             Format::Raw => "text/html, */*;q=0.8",
             _ => "text/markdown, text/html;q=0.9, application/json;q=0.9, */*;q=0.8",

@@ -23,6 +23,7 @@ struct Arguments {
 pub(crate) fn describe(name: &str) -> Description {
     crate::writing(
         name,
+        "Apply patch",
         "Apply a patch to several files, all or none: a unified diff (line numbers may be wrong), \
          or `*** Begin Patch`, `*** Update File: a.rs`, lines with ` `, `-` or `+`, `*** End \
          Patch`; also Add File, Delete File and Move to. For one file `edit_file` is surer. \

@@ -33,6 +33,7 @@ pub(crate) struct Edit {
 pub(crate) fn describe(name: &str) -> Description {
     crate::writing(
         name,
+        "Edit file",
         "Replace exact passages of a text file: `old_text` as it stands there, with indentation, \
          and long enough to be there once, or `all`. Edits apply in order, all or none. Answers a \
          diff. Example: {\"path\":\"a.rs\",\"edits\":[{\"old_text\":\"x = 1\",\"new_text\":\"x = 2\"}]}",

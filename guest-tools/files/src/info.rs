@@ -20,6 +20,7 @@ struct Arguments {
 pub(crate) fn describe(name: &str) -> Description {
     kitbag_workspace::reading(
         name,
+        "File information",
         "Tell what a path is without reading it out: type, size, time of change; of a file also \
          lines, encoding, media type and digest. Example: {\"path\":\"logo.png\"}",
         json!({ "path": { "type": "string" } }),

@@ -75,8 +75,15 @@ impl Tool for Files {
 }
 
 /// A tool that changes the workspace.
-fn writing(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
+fn writing(
+    name: &str,
+    title: &str,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+) -> Description {
     Description::new(name)
+        .title(title)
         .description(description)
         .arguments(properties, required)
         .annotations(json!({ "destructiveHint": true, "openWorldHint": false }))

@@ -46,6 +46,7 @@ fn limit() -> usize {
 pub(crate) fn describe(name: &str) -> Description {
     kitbag_workspace::reading(
         name,
+        "List directory",
         "List a directory, sorted by name, as a tree where `depth` is more than 1: `src/` is a \
          directory, `a -> b` a link. To find files by name or content, search instead. Example: \
          {\"path\":\"src\",\"depth\":2}",

@@ -17,6 +17,7 @@ struct Arguments {
 pub(crate) fn describe(name: &str) -> Description {
     kitbag_workspace::reading(
         name,
+        "Show image or sound",
         "Show an image or a sound (PNG, JPEG, GIF, WebP, MP3, WAV, …) as content. Example: \
          {\"path\":\"docs/plot.png\"}",
         json!({ "path": { "type": "string" } }),

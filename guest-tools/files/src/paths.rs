@@ -29,10 +29,16 @@ struct Make {
 pub(crate) fn describe_make(name: &str) -> Description {
     crate::writing(
         name,
+        "Make directory",
         "Make a directory and those above it. `write_file` needs none made before.",
         json!({ "path": { "type": "string" } }),
         &["path"],
     )
+    .annotations(json!({
+        "destructiveHint": false,
+        "idempotentHint": true,
+        "openWorldHint": false,
+    }))
 }
 
 pub(crate) fn make(call: &Call) -> Result<String, Stop> {
@@ -72,6 +78,7 @@ struct Move {
 pub(crate) fn describe_move(name: &str) -> Description {
     crate::writing(
         name,
+        "Move or rename",
         "Move or rename a file or a directory; `to` is its whole new path. A person is asked \
          before `overwrite` replaces a file. Example: {\"path\":\"a.txt\",\"to\":\"old/a.txt\"}",
         json!({
@@ -196,6 +203,7 @@ struct Remove {
 pub(crate) fn describe_remove(name: &str) -> Description {
     crate::writing(
         name,
+        "Remove file or directory",
         "Remove a file, a link or a directory, for good; a person is asked first. A directory \
          that is not empty needs `recursive`.",
         json!({

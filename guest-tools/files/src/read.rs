@@ -44,6 +44,7 @@ fn max_bytes() -> usize {
 pub(crate) fn describe(name: &str) -> Description {
     kitbag_workspace::reading(
         name,
+        "Read files",
         "Read text files (images, sound: `read_media`). Above each file stands its range, such as \
          `[lines 1-400 of 900, digest 5f3a…; start_line=401 reads on]`; `expect` of the tools \
          that write takes the digest. Example: {\"path\":\"src/main.rs\",\"end_line\":40}",

@@ -28,6 +28,7 @@ struct Arguments {
 pub(crate) fn describe(name: &str) -> Description {
     crate::writing(
         name,
+        "Write file",
         "Write a whole file, new or in place of what is there, or append; directories on the way \
          are made. To change a part, use `edit_file`. Answers a diff and the digest. Example: \
          {\"path\":\"notes.md\",\"content\":\"# Notes\\n\"}",

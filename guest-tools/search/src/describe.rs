@@ -27,6 +27,7 @@ fn search_files() -> Description {
     });
     reading(
         "search_files",
+        "Search in files",
         "Search what is in files, as ripgrep does: not in hidden, ignored (.gitignore) and binary \
          files. Answers each path with its matching lines, `12:text`. Example: \
          {\"pattern\":\"fn main\",\"types\":[\"rust\"]}. For names of files use find_files.",
@@ -49,6 +50,7 @@ fn find_files() -> Description {
     });
     reading(
         "find_files",
+        "Find files",
         "Find files by name in a whole tree, without hidden and ignored ones. Answers paths, one \
          a line. Example: {\"globs\":[\"*test*.py\"],\"newest\":true}.",
         properties,

@@ -10,6 +10,7 @@ pub(crate) fn describe() -> Description {
     Description::tools([
         tool(
             "html_to_markdown",
+            "HTML to Markdown",
             "Read an HTML page (`path` or `text`) as Markdown: its main content with tables.",
             source(json!({
                 "base": { "type": "string", "description": "URL of the page: makes links absolute" },
@@ -25,6 +26,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "diff_text",
+            "Compare texts",
             "Compare two texts or files as a unified diff.",
             json!({
                 "old": text,
@@ -38,6 +40,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "count_text",
+            "Count text",
             "Count lines, words, characters, bytes and tokens.",
             source(json!({})),
             &[],
@@ -45,18 +48,21 @@ pub(crate) fn describe() -> Description {
         .output_schema(counts()),
         tool(
             "hash_text",
+            "Hash text",
             "Hash the bytes of a text or file, in hex.",
             source(json!({ "algorithm": { "enum": crate::hash::NAMES, "default": "sha256" } })),
             &[],
         ),
         tool(
             "encode_text",
+            "Encode text",
             "Encode a text or the bytes of a file.",
             source(json!({ "encoding": { "enum": crate::code::NAMES } })),
             &["encoding"],
         ),
         tool(
             "decode_text",
+            "Decode text",
             "Decode what is encoded so.",
             source(json!({ "encoding": { "enum": crate::code::NAMES } })),
             &["encoding"],
@@ -71,8 +77,14 @@ fn source(mut properties: Value) -> Value {
     properties
 }
 
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Description {
-    reading(name, description, properties, required).annotations(json!({
+fn tool(
+    name: &str,
+    title: &str,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+) -> Description {
+    reading(name, title, description, properties, required).annotations(json!({
         "readOnlyHint": true,
         "idempotentHint": true,
         "openWorldHint": false,

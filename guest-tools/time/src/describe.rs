@@ -19,6 +19,7 @@ pub(crate) fn describe() -> Description {
     Description::tools([
         tool(
             "now",
+            "Current time",
             "The current time in a zone: an IANA name or an offset.",
             json!({ "zone": { "type": "string", "default": "UTC" } }),
             &[],
@@ -26,6 +27,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "parse_time",
+            "Read time",
             "Read a time in nearly any form (`March 5, 2026 2pm Europe/Paris`, `2026-W10-4`, \
              Unix seconds) as ISO 8601, Unix time, weekday and ISO week.",
             json!({
@@ -39,6 +41,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "convert_time",
+            "Convert time",
             "Convert a time to another zone.",
             json!({
                 "time": time,
@@ -51,6 +54,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "add_time",
+            "Add to time",
             "Add a duration to a time by calendar and clock changes.",
             json!({
                 "time": time,
@@ -66,6 +70,7 @@ pub(crate) fn describe() -> Description {
         ),
         tool(
             "time_between",
+            "Time between",
             "Time between two times: ISO 8601 duration, days, seconds.",
             json!({
                 "from": time,
@@ -92,12 +97,14 @@ fn disambiguation_of_local(schema: &Value) -> Value {
 
 fn tool(
     name: &str,
+    title: &str,
     description: &str,
     properties: Value,
     required: &[&str],
     output: Value,
 ) -> Description {
     Description::new(name)
+        .title(title)
         .description(description)
         .arguments(properties, required)
         .output_schema(output)

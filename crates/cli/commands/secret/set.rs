@@ -16,6 +16,7 @@ use kitbag::secrets::{CallEnd, Leaks, SecretValue};
 use serde_json::json;
 
 use super::edit::Changes;
+use super::granted::GrantedTools;
 use super::own_file::{OwnFile, unknown};
 use super::store::open;
 use crate::error::CliError;
@@ -60,6 +61,9 @@ pub(super) struct SetArgs {
     /// where nothing is kept [default: key-file]
     #[arg(long, value_name = "KIND", conflicts_with_all = ["variable", "command"])]
     store: Option<Kind>,
+    /// Agree that the tools which are granted the secret use it, without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 // How the host adds it to a request. No doc comment, which clap would take for the command's.
@@ -140,6 +144,12 @@ impl SetArgs {
             let error = format!("`{}` is not the name of a variable", shown(name));
             return Err(CliError::Usage(error));
         }
+        let granted = GrantedTools::of(config, &self.name);
+        let had_places = old.is_some_and(|old| !old.to.value.is_empty());
+        if !had_places && !self.to.is_empty() {
+            // Whoever granted it could not know where it goes.
+            granted.agree(&self.name, &self.to, self.yes, as_json)?;
+        }
         let parts: Vec<_> = self.placeholder.iter().map(|part| part.as_str()).collect();
         let changes = Changes {
             name: &self.name,
@@ -157,16 +167,19 @@ impl SetArgs {
                 None
             }
         };
-        let path = own.path();
-        if as_json {
-            output::json(&json!({ "name": self.name.as_str(), "file": path, "store": kept }))?;
-        } else {
-            output::data(path)?;
-        }
-        if self.to.is_empty() && old.is_none_or(|old| old.to.value.is_empty()) {
-            output::note("it may go nowhere yet; say where with `--to`");
-        }
-        Ok(Exit::Done)
+        let done = Done {
+            name: &self.name,
+            path: own.path(),
+            source: &source,
+            store: kept.as_deref(),
+            to: match (&self.to[..], old) {
+                ([], Some(old)) => old.to.value.iter().map(SecretPlace::to_string).collect(),
+                (to, _) => to.to_vec(),
+            },
+            placement: placement.or_else(|| Some(old?.placement.value.clone())),
+            granted,
+        };
+        done.report(as_json)
     }
 
     fn check_places(&self) -> Result<(), CliError> {
@@ -226,6 +239,70 @@ impl SetArgs {
         }
         own.write(&after)?;
         Ok(store.place())
+    }
+}
+
+/// What was done, for the report.
+struct Done<'a> {
+    name: &'a SecretName,
+    /// The user config.
+    path: &'a str,
+    source: &'a SecretSource,
+    /// The store, if the value was written to it.
+    store: Option<&'a str>,
+    to: Vec<String>,
+    /// `None`: the default.
+    placement: Option<Placement>,
+    granted: GrantedTools,
+}
+
+impl Done<'_> {
+    /// Reports what was done on standard output, and what is still missing on standard error.
+    fn report(self, as_json: bool) -> Result<Exit, CliError> {
+        let Self { name, path, source, store, to, placement, granted } = self;
+        if as_json {
+            output::json(&json!({
+                "name": name.as_str(), "file": path, "store": store, "to": to,
+                "tools": granted.to_json(),
+            }))?;
+        } else {
+            let value = match (store, source) {
+                (Some(store), _) => format!("`{name}` is set: its value is in {}", shown(store)),
+                (None, SecretSource::Store) => format!("`{name}` is changed; its value is kept"),
+                (None, SecretSource::Variable(variable)) => format!(
+                    "`{name}` is set: its value is read from the variable `{}` when a request needs \
+                     it",
+                    shown(variable)
+                ),
+                (None, SecretSource::Command(words)) => format!(
+                    "`{name}` is set: its value is read from `{}` when a request needs it",
+                    shown(words.first().map_or("", String::as_str))
+                ),
+            };
+            let mut lines = vec![value];
+            if !to.is_empty() {
+                let placement = placement.unwrap_or(Placement::Bearer);
+                let to = shown(&to.join(", ")).to_string();
+                lines.push(format!("it goes to {to}, as {placement} ({path})"));
+            }
+            if !granted.is_empty() {
+                lines.push(format!("granted to {}", granted.names()));
+            }
+            output::data(&lines.join("\n"))?;
+        }
+        if to.is_empty() {
+            output::note(&format!(
+                "it goes nowhere yet; to say where: kitbag secret set {name} --keep-value --to \
+                 'https://HOST/**'"
+            ));
+        }
+        if granted.is_empty() {
+            output::note(&format!(
+                "no tool here is granted it; to grant it, add `{name} = {{}}` to \
+                 `tools.NAME.grants.secrets` of `{path}`"
+            ));
+        }
+        Ok(Exit::Done)
     }
 }
 

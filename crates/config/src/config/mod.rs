@@ -21,10 +21,12 @@ pub(crate) use grants::workspace_grant;
 pub use network::{Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
-pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace};
+pub use places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use recorded::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
-pub use secrets::{LeakAllowance, Secret, SecretStore, SecretStoreKind};
+pub use secrets::{
+    LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
+};
 pub(crate) use tool::writable;
 pub use tool::{BytesTool, LocalTool, ScriptTool, Tool, ToolApproval, ToolRate, ToolSource};
 pub use topic::Topic;

@@ -5,15 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_contract::ToolName;
-use kitbag_policy::{DirectoryGrant, MissingGrant, RefusedFile, StorageGrant, WhyRefused};
+use kitbag_policy::{
+    DirectoryGrant, MissingGrant, PathRequest, RefusedFile, StorageGrant, WhyRefused,
+};
 
 use super::directory::{DIRECTORY, FILE};
 use super::{Config, Tool, ToolGrants, ToolSource};
+use crate::audience::Audience;
 use crate::file::Layer;
 use crate::origin::Origin;
-use crate::text::{own_file, shown_path};
+use crate::text::shown_path;
 
-/// The table of a tool's grants, or a list in it, in a file.
+/// The table of a tool's grants or limits, or a list in it, in a file.
 ///
 /// Reads as `` `tools.fetch.grants.http` of your own `/home/a/.config/kitbag/config.toml` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +56,17 @@ pub struct FileAdvice {
     pub entry: String,
     /// The grants that it belongs to. `None`: it is the directory of a topic.
     pub place: Option<GrantPlace>,
-    text: String,
+    /// The sentence before the place.
+    action: String,
+}
+
+/// What would let a tool reach a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathAdvice {
+    /// Another mode of the grant that holds the path.
+    Mode(FileAdvice),
+    /// Another grant.
+    Grant(GrantAdvice),
 }
 
 /// An entry and the list, the table or the setting that it belongs to.
@@ -83,6 +96,11 @@ impl Config {
         let mut place = self.grants_table(tool, grants, kind);
         place.key = format!("{}.{kind}", place.key);
         place
+    }
+
+    /// The table of a tool's limits in the user's own file.
+    pub fn place_of_limits(&self, tool: &ToolName) -> GrantPlace {
+        GrantPlace { key: format!("tools.{tool}.limits"), file: self.own_grant_file() }
     }
 
     /// Where to write what a tool lacks so that it counts: where the grants of its kind stand,
@@ -151,25 +169,54 @@ impl Config {
         };
         let own = grants.value.directories.iter().find(|grant| grant.guest == *directory);
         let Some(DirectoryGrant { access, .. }) = own else {
-            let text = format!("add `{glob}` to `include` of the topic");
-            return Some(FileAdvice { entry: glob, place: None, text });
+            let action = format!("add `{glob}` to `include` of the topic");
+            return Some(FileAdvice { entry: glob, place: None, action });
         };
         let place = self.place_of_grants(tool, grants, DirectoryGrant::KEY);
         let is_unwritten =
             matches!(grants.origin_of(DirectoryGrant::KEY), Origin::Default | Origin::Tool);
-        let (entry, text) = if is_unwritten {
+        let (entry, action) = if is_unwritten {
             let entry =
                 format!(r#"{{ host = ".", guest = "{directory}", mode = "{access}", {setting} }}"#);
-            let text = format!("add `{entry}` to {place}");
-            (entry, text)
+            let action = format!("add `{entry}` to");
+            (entry, action)
         } else if *why != WhyRefused::Secret {
-            let text = format!("write `{setting}` for `{directory}` in {place}");
-            (setting, text)
+            let action = format!("write `{setting}` for `{directory}` in");
+            (setting, action)
         } else {
-            let text = format!("add `{glob}` to `include` of `{directory}` in {place}");
-            (glob, text)
+            let action = format!("add `{glob}` to `include` of `{directory}` in");
+            (glob, action)
         };
-        Some(FileAdvice { entry, place: Some(place), text })
+        Some(FileAdvice { entry, place: Some(place), action })
+    }
+
+    /// What to write so that a tool reaches a path that no granted directory holds for this access.
+    /// `is_directory` says whether the path is known to be a directory.
+    pub fn path_advice(
+        &self,
+        tool: &ToolName,
+        grants: &ToolGrants,
+        request: &PathRequest,
+        is_directory: bool,
+    ) -> PathAdvice {
+        let holding = grants.value.directories.iter();
+        let holding = holding
+            .filter(|grant| grant.guest.contains(&request.guest))
+            .max_by_key(|grant| grant.guest.as_str().len());
+        let is_written =
+            !matches!(grants.origin_of(DirectoryGrant::KEY), Origin::Default | Origin::Tool);
+        let directory = match holding {
+            // It may be read and not changed.
+            Some(grant) if is_written => {
+                let place = self.place_of_grants(tool, grants, DirectoryGrant::KEY);
+                let entry = format!("mode = \"{}\"", request.access);
+                let action = format!("write `{entry}` for `{}` in", grant.guest);
+                return PathAdvice::Mode(FileAdvice { entry, place: Some(place), action });
+            }
+            Some(grant) => PathRequest { guest: grant.guest.clone(), access: request.access },
+            None => request.to_grant(is_directory),
+        };
+        PathAdvice::Grant(self.advice(tool, grants, &directory.missing()))
     }
 
     /// The table of a tool's grants in the file that says which of a kind it has.
@@ -196,58 +243,105 @@ fn own_table(tool: &ToolName) -> String {
     format!("tools.{tool}.grants")
 }
 
-impl fmt::Display for GrantFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl GrantFile {
+    fn named(&self, audience: Audience) -> String {
         match self {
-            Self::Own(path) => f.write_str(&own_file(path)),
-            Self::Workspace(path) => write!(f, "`{}`", shown_path(path)),
+            Self::Own(path) => audience.own_file(path),
+            Self::Workspace(path) => format!("`{}`", shown_path(path)),
+        }
+    }
+}
+
+impl GrantPlace {
+    /// The place, as a message to this reader names it.
+    pub fn named(&self, audience: Audience) -> String {
+        format!("`{}` of {}", self.key, self.file.named(audience))
+    }
+}
+
+impl GrantLine {
+    fn action(&self, audience: Audience) -> String {
+        self.missing.advice(&self.place.named(audience))
+    }
+}
+
+impl FileAdvice {
+    /// What to do, as a message to this reader puts it.
+    pub fn action(&self, audience: Audience) -> String {
+        match &self.place {
+            Some(place) => format!("{} {}", self.action, place.named(audience)),
+            None => self.action.clone(),
+        }
+    }
+}
+
+impl GrantAdvice {
+    /// What to do, as a message to this reader puts it.
+    pub fn action(&self, audience: Audience) -> String {
+        let action = match &self.lines[..] {
+            [one, other] if one.missing == other.missing => {
+                let named = |line: &GrantLine| line.place.named(audience);
+                let (one_place, other_place) = (&one.place, &other.place);
+                let places = match one_place.file == other_place.file {
+                    true => format!("`{}` and {}", one_place.key, named(other)),
+                    false if one_place.key == other_place.key => {
+                        format!("{} and of {}", named(one), other_place.file.named(audience))
+                    }
+                    false => format!("{} and {}", named(one), named(other)),
+                };
+                one.missing.advice(&places)
+            }
+            lines => {
+                let lines: Vec<_> = lines.iter().map(|line| line.action(audience)).collect();
+                lines.join(" and ")
+            }
+        };
+        match &self.unnamed {
+            Some(name) => format!(
+                "name the file of the tool under `[tools.{name}]`, run it by that name, and {action}"
+            ),
+            None => action,
+        }
+    }
+}
+
+impl PathAdvice {
+    /// What is to be written, and where.
+    pub fn lines(&self) -> Vec<(&str, &GrantPlace)> {
+        match self {
+            Self::Mode(advice) => {
+                advice.place.iter().map(|place| (&*advice.entry, place)).collect()
+            }
+            Self::Grant(advice) => {
+                advice.lines.iter().map(|line| (&*line.missing.entry, &line.place)).collect()
+            }
         }
     }
 }
 
 impl fmt::Display for GrantPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, file } = self;
-        write!(f, "`{key}` of {file}")
-    }
-}
-
-impl fmt::Display for GrantLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.missing.advice(&self.place.to_string()))
+        f.write_str(&self.named(Audience::Person))
     }
 }
 
 impl fmt::Display for FileAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.action(Audience::Person))
+    }
+}
+
+impl fmt::Display for PathAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mode(advice) => advice.fmt(f),
+            Self::Grant(advice) => advice.fmt(f),
+        }
     }
 }
 
 impl fmt::Display for GrantAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = &self.unnamed {
-            write!(
-                f,
-                "name the file of the tool under `[tools.{name}]`, run it by that name, and "
-            )?;
-        }
-        match &self.lines[..] {
-            [one, other] if one.missing == other.missing => {
-                let (one_place, other_place) = (&one.place, &other.place);
-                let places = match one_place.file == other_place.file {
-                    true => format!("`{}` and {other_place}", one_place.key),
-                    false if one_place.key == other_place.key => {
-                        format!("{one_place} and of {}", other_place.file)
-                    }
-                    false => format!("{one_place} and {other_place}"),
-                };
-                f.write_str(&one.missing.advice(&places))
-            }
-            lines => {
-                let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
-                f.write_str(&lines.join(" and "))
-            }
-        }
+        f.write_str(&self.action(Audience::Person))
     }
 }

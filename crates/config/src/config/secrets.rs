@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kitbag_policy::{Placement, SecretPlace, SecretSource};
+use kitbag_policy::{Grants, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,6 +61,33 @@ pub struct LeakAllowance {
     pub leak: AllowedLeak,
     /// Why it is none; not empty.
     pub reason: String,
+}
+
+/// The command that sets a secret of this name, to go where these grants let a tool send requests.
+pub fn set_secret_command(name: &str, grants: &Grants) -> String {
+    let mut command = format!("kitbag secret set {name}");
+    let places = secret_destinations(grants);
+    // A quote in a pattern would end the word that the shell reads.
+    let places = places.iter().filter(|place| !place.contains('\''));
+    let mut places: Vec<_> = places.map(String::as_str).collect();
+    if places.is_empty() {
+        places.push("https://HOST/**");
+    }
+    for place in places {
+        command.push_str(&format!(" --to '{place}'"));
+    }
+    command
+}
+
+/// Where a tool with these grants could take a secret: the patterns of its requests that can be a
+/// place of one.
+pub fn secret_destinations(grants: &Grants) -> Vec<String> {
+    let patterns = grants.http.grants.iter().map(|grant| grant.url.to_string());
+    let mut places: Vec<_> =
+        patterns.filter(|pattern| SecretPlace::new(pattern, true).is_ok()).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 impl SecretStoreKind {

@@ -176,6 +176,8 @@ pub(crate) struct ToolsView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     /// `None` where there is no grant.
     pub(crate) port: &'a Option<ToolPort>,
+    /// Set if the guest calls another tool without a grant.
+    pub(crate) is_missed: &'a mut bool,
 }
 
 impl HasData for ToolCalling {
@@ -255,6 +257,7 @@ impl tools::Host for ToolsView<'_> {
         alias: String,
         arguments: String,
     ) -> wasmtime::Result<Result<Resource<tools::Pending>, types::ErrorInfo>> {
+        *self.is_missed |= self.port.is_none();
         Ok(match start(self.port, alias, arguments).await {
             Ok(answer) => {
                 let pending = self.table.push(Pending::Runs(answer))?;
@@ -269,6 +272,7 @@ impl tools::Host for ToolsView<'_> {
         alias: String,
         arguments: String,
     ) -> wasmtime::Result<Result<tools::Answer, types::ErrorInfo>> {
+        *self.is_missed |= self.port.is_none();
         Ok(match start(self.port, alias, arguments).await {
             Ok(answer) => written(answer.await.map_or_else(|_| Err(gone()), HeldAnswer::take)),
             Err(error) => Err(error.into()),

@@ -88,6 +88,22 @@ impl HttpRequest {
         }
     }
 
+    /// Reads a request whose URL is written as people and models write it: by the function with
+    /// which the tool `fetch` reads its argument, so that a decision on the result is the one that
+    /// `fetch` gets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`], also if the text is not a URL.
+    pub fn read(method: &str, text: &str) -> Result<Self, HttpRefusal> {
+        let url = kitbag_url::read(text).map_err(|error| {
+            let reason = format!("`{}` is not a URL: {error}", shown(text));
+            HttpRefusal::new(RefusalKind::Path, reason)
+        })?;
+        // The tool refuses credentials before it asks the host; as text the host does.
+        Self::new(method, url.as_str())
+    }
+
     /// A `GET` of a URL.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ impl ReadSecret for Values {
             "mail" => "ada:of-the-mail",
             "short" => "ada.lovelace:1234567",
             "quoted" => "with \"quotes\" & more",
-            _ => return Err(ReadError::Missing),
+            _ => return Err(ReadError::missing(name)),
         };
         Ok(SecretValue::new(text.into())?)
     }

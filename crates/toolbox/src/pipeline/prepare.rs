@@ -59,6 +59,9 @@ pub(super) fn prepare(
         Target::Command { .. } | Target::Builtin(_) => None,
     };
     let mut resolved = resolve(inner, target, context)?;
+    if action == Action::Run && resolved.is_granted && grants.is_none() {
+        resolved.tool.check_secrets()?;
+    }
     let begun = Instant::now();
     let limits = narrow::limits(&resolved.tool, limits)?;
     let own_metering = Metering::of(&resolved.tool.limits.limits());

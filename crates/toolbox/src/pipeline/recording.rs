@@ -99,6 +99,7 @@ pub(super) fn end_of<R>(ended: &Result<Ended<R>, ToolboxError>) -> CallEnd {
             | ToolboxError::Rate { .. }
             | ToolboxError::AliasRate { .. }
             | ToolboxError::NotGranted { .. }
+            | ToolboxError::NoSecret { .. }
             | ToolboxError::NotApproved { .. }
             | ToolboxError::Counts(_)
             | ToolboxError::Audit(_)
@@ -148,6 +149,7 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
         }
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
         ToolboxError::NotGranted { .. } => refused("grant"),
+        ToolboxError::NoSecret { .. } => refused("secret"),
         ToolboxError::NotApproved { .. } => refused("approval"),
         ToolboxError::Arguments { .. } => refused("arguments"),
         ToolboxError::Declined { .. } => refused("declined"),

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kitbag_config::{Config, Origin, Sourced, ToolSource};
-use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome, Question, format_duration};
+use kitbag_config::{Origin, Sourced, ToolSource};
+use kitbag_contract::{Action, LimitKind, Outcome, Question, format_duration};
 use kitbag_host::{Call, CallError, Completion, Component, LoadError, RunContext};
-use kitbag_policy::{ClassRule, MissingGrant, StorageRefusal};
+use kitbag_policy::ClassRule;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::ask::may_answer;
+use crate::advice;
 use crate::approval::{self, Settled};
 use crate::context::CallContext;
 use crate::deadline::Deadline;
@@ -96,7 +97,7 @@ pub(super) async fn run(
             completion.result = Err(ended(&call, context));
         }
         let Some(mut question) = question(&completion) else {
-            add_missing_grants(toolbox.config(), &call, &mut completion);
+            let advice = advice::add(toolbox.config(), &call, &mut completion, outer.audience);
             let cut = cut(&call, &completion);
             let structured = match &cut {
                 Some(cut) if call.is_structured && call.tool.output_schema.is_some() => {
@@ -114,7 +115,7 @@ pub(super) async fn run(
                 _ => structured,
             };
             let problems = call.problems;
-            let completed = Completed { completion, structured, cut, marks, problems };
+            let completed = Completed { completion, structured, cut, marks, problems, advice };
             return Ok(Stretch::Ended(Box::new(completed)));
         };
         // Native code could hand one on that is not its own.
@@ -237,41 +238,6 @@ async fn run_native(
         turn: Semaphore::new(1),
     };
     toolbox.host().run_native(limits, &context.run, tool.call(native)).await
-}
-
-/// Adds to the error of a run what the tool asks for and is not granted, which of its grants
-/// give nothing, and the secrets and requests that it was refused, since that is often why
-/// it failed.
-fn add_missing_grants(config: &Config, call: &Prepared, completion: &mut Completion) {
-    let message = match &mut completion.result {
-        Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => message,
-        Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => return,
-    };
-    if call.call.action != Action::Run {
-        return;
-    }
-    let mut lines: Vec<_> = call.tool.missing_grants(config).collect();
-    if lines.is_empty() && completion.misses_directories {
-        lines.extend(call.tool.no_directories(config));
-    }
-    lines.extend(call.tool.grant_warnings());
-    lines.extend(completion.refused_files.iter().map(|it| call.tool.refused_file(config, it)));
-    let requests = completion.refused_requests.iter();
-    lines.extend(requests.map(|it| call.tool.refused(config, &it.reason, it.missing.as_ref())));
-    for StorageRefusal { reason, missing } in &completion.refused_storage {
-        // Where the tool asks for it, that has been said.
-        let is_said = |missing: &MissingGrant| {
-            let advice = config.advice(&call.tool.name, &call.tool.grants, missing).to_string();
-            lines.iter().any(|line| line.contains(&advice))
-        };
-        if !missing.as_ref().is_some_and(is_said) {
-            lines.push(call.tool.refused(config, reason, missing.as_ref()));
-        }
-    }
-    for line in lines {
-        message.push('\n');
-        message.push_str(&line);
-    }
 }
 
 /// What the output limit has cut of an answer.

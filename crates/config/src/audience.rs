@@ -1,0 +1,44 @@
+//! The reader of a message, which decides how its advice is put.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::text::{own_file, shown_path};
+
+/// The reader of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// A person, who may change the configuration.
+    #[default]
+    Person,
+    /// A model, which may only ask its user to change the configuration.
+    Model,
+}
+
+impl Audience {
+    /// Tells this reader to do something, such as ``add `"LANG"` to … ``. A model is told to ask
+    /// the user for it.
+    pub fn instruct(self, action: &str) -> String {
+        match self {
+            Self::Person => action.to_owned(),
+            Self::Model => format!("ask the user to {action}"),
+        }
+    }
+
+    /// As [`instruct`](Self::instruct), for what allows something that was refused.
+    pub fn allow(self, action: &str) -> String {
+        match self {
+            Self::Person => format!("to allow it, {action}"),
+            Self::Model => self.instruct(action),
+        }
+    }
+
+    /// The user config, as a message to this reader names it.
+    pub(crate) fn own_file(self, file: &Option<Arc<Path>>) -> String {
+        match (self, file) {
+            (Self::Person, file) => own_file(file),
+            (Self::Model, Some(path)) => format!("their own `{}`", shown_path(path)),
+            (Self::Model, None) => "their own `config.toml`".to_owned(),
+        }
+    }
+}

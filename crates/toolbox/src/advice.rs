@@ -1,0 +1,356 @@
+//! What an error says besides its cause: what would help, put for its reader.
+//!
+//! Advice follows the cause. A grant is named only if the host refused something in this very
+//! call. A model is told to ask its user for a grant or a higher limit, and never how to remove an
+//! approval, a rate, screening or the need for trust.
+
+use std::collections::BTreeSet;
+
+use kitbag_config::{Audience, Config, Disabled, Origin, Problem, Sourced};
+use kitbag_contract::text::{printable, shown};
+use kitbag_contract::{Action, ByteSize, ErrorInfo, LimitKind, Outcome, format_duration};
+use kitbag_host::{CallError, Completion, LoadError};
+use kitbag_policy::{
+    DirectoryGrant, HttpGrant, MissingGrant, RefusedFile, Request, StorageGrant, StorageRefusal,
+    ToolGrants as CallableTools, VariableGrant,
+};
+
+use crate::ended::Prepared;
+use crate::error::{NotApproved, ToolboxError};
+use crate::tool::{Tool, missing_line};
+
+/// Adds to the error of a run what the tool was refused in it, and what would allow that, for
+/// this reader. Returns the same for a person.
+pub(crate) fn add(
+    config: &Config,
+    call: &Prepared,
+    completion: &mut Completion,
+    audience: Audience,
+) -> Vec<String> {
+    let has_failed = match &completion.result {
+        Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }) => call.call.action == Action::Run,
+        Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => false,
+    };
+    if !has_failed {
+        return Vec::new();
+    }
+    let refused = Refused { config, tool: &call.tool, completion };
+    let (lines, advice) = match audience {
+        Audience::Person => (refused.lines(audience), None),
+        Audience::Model => (refused.lines(audience), Some(refused.lines(Audience::Person))),
+    };
+    if let Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) =
+        &mut completion.result
+    {
+        for line in &lines {
+            message.push('\n');
+            message.push_str(line);
+        }
+    }
+    advice.unwrap_or(lines)
+}
+
+/// What a tool was refused in one run.
+struct Refused<'a> {
+    config: &'a Config,
+    tool: &'a Tool,
+    completion: &'a Completion,
+}
+
+impl Refused<'_> {
+    /// A line for each refusal, with what would allow it.
+    fn lines(&self, audience: Audience) -> Vec<String> {
+        let Self { config, tool, completion } = *self;
+        let kinds = self.kinds();
+        let mut lines: Vec<_> = tool
+            .missing_requests()
+            .filter(|(request, _)| kinds.contains(request.key()) && self.is_missed(request))
+            .map(|(_, missing)| missing_line(config, &tool.name, &tool.grants, &missing, audience))
+            .collect();
+        if lines.is_empty() && completion.misses_directories {
+            lines.extend(self.no_directories(audience));
+        }
+        let warnings = tool.grants.warnings.iter().filter(|it| is_cause(&it.value, &kinds));
+        lines.extend(warnings.map(|warning| tool.grant_warning(warning)));
+        lines.extend(completion.refused_files.iter().map(|file| self.file(file, audience)));
+        let requests = completion.refused_requests.iter();
+        lines.extend(requests.map(|it| self.request(&it.reason, it.missing.as_ref(), audience)));
+        for StorageRefusal { reason, missing } in &completion.refused_storage {
+            // If the tool asks for it, the line above has the same advice.
+            let is_said = |missing: &MissingGrant| {
+                let advice = config.advice(&tool.name, &tool.grants, missing).action(audience);
+                lines.iter().any(|line| line.contains(&advice))
+            };
+            if !missing.as_ref().is_some_and(is_said) {
+                lines.push(self.request(reason, missing.as_ref(), audience));
+            }
+        }
+        lines
+    }
+
+    /// The kinds of grants of which something was refused.
+    fn kinds(&self) -> BTreeSet<&'static str> {
+        let Completion {
+            refused_files,
+            refused_requests,
+            refused_storage,
+            misses_directories,
+            misses_tools,
+            ..
+        } = self.completion;
+        let kinds = [
+            (DirectoryGrant::KEY, *misses_directories || !refused_files.is_empty()),
+            (HttpGrant::KEY, !refused_requests.is_empty()),
+            (StorageGrant::KEY, !refused_storage.is_empty()),
+            (CallableTools::KEY, *misses_tools),
+        ];
+        kinds.into_iter().filter(|(_, is_refused)| *is_refused).map(|(key, _)| key).collect()
+    }
+
+    /// Whether a grant that the tool requests would have allowed something that it was refused.
+    fn is_missed(&self, request: &Request) -> bool {
+        match request {
+            Request::Path(_) => self.completion.misses_directories,
+            _ => true,
+        }
+    }
+
+    /// The line if the tool looked for directories in a call that had none. A built-in has its
+    /// own.
+    fn no_directories(&self, audience: Audience) -> Option<String> {
+        let Self { config, tool, .. } = *self;
+        let name = &tool.name;
+        let origin = match tool.grants.origin_of(DirectoryGrant::KEY) {
+            Origin::Default => String::new(),
+            origin => format!(" ({origin})"),
+        };
+        let place = config.place_of_grants(name, &tool.grants, DirectoryGrant::KEY);
+        let action = format!(
+            "add `{{ host = \".\", guest = \"/workspace\", mode = \"ro\" }}` to {}",
+            place.named(audience)
+        );
+        let action = match audience {
+            Audience::Person => format!("to grant the workspace, {action}"),
+            Audience::Model => audience.instruct(&action),
+        };
+        (!tool.is_builtin()).then(|| {
+            format!(
+                "this call of `{name}` is granted no directory{origin}, so that it finds no file; \
+                 {action}"
+            )
+        })
+    }
+
+    /// The line of a file that the tool was refused.
+    fn file(&self, refused: &RefusedFile, audience: Audience) -> String {
+        match self.config.file_advice(&self.tool.name, &self.tool.grants, refused) {
+            Some(advice) => {
+                format!("{refused}; {}", printable(&audience.allow(&advice.action(audience))))
+            }
+            None => refused.to_string(),
+        }
+    }
+
+    /// The line of a request over HTTP or a use of storage that the tool was refused.
+    fn request(&self, reason: &str, missing: Option<&MissingGrant>, audience: Audience) -> String {
+        let Self { config, tool, .. } = *self;
+        let advice = missing.map(|missing| {
+            let advice = config.advice(&tool.name, &tool.grants, missing);
+            format!("; {}", audience.allow(&advice.action(audience)))
+        });
+        format!("{}{}", shown(reason), advice.unwrap_or_default())
+    }
+}
+
+/// Whether a grant with this problem may be why a run failed in which these kinds were refused.
+/// The host does not see which variables a tool looks for.
+fn is_cause(problem: &Problem, refused: &BTreeSet<&str>) -> bool {
+    match problem {
+        Problem::UnsetVariable { .. } | Problem::UnusableVariable { .. } => true,
+        // The tool has the variable.
+        Problem::SecretVariable { .. } => false,
+        Problem::BeyondGrantCeiling { setting, .. } => {
+            let key = setting.split_once(" = ").map_or("", |(key, _)| key);
+            key == VariableGrant::KEY || refused.contains(key)
+        }
+        Problem::ReplacesOwnGrants { kind, .. } | Problem::Grant { kind, .. } => {
+            *kind == VariableGrant::KEY || refused.contains(kind)
+        }
+        Problem::NoTool { .. } => refused.contains(CallableTools::KEY),
+        _ => !refused.is_empty(),
+    }
+}
+
+impl ToolboxError {
+    /// The message with its causes on one line, put for this reader. With the configuration and
+    /// the name of the tool it also says how a limit is raised.
+    pub fn message_for(&self, audience: Audience, tool: Option<(&Config, &str)>) -> String {
+        let message = match audience {
+            Audience::Person => with_causes(self),
+            Audience::Model => self.for_model(),
+        };
+        let Self::Call(CallError::Limit { kind, .. }) = self else { return message };
+        let action = tool.and_then(|(config, tool)| raise(config, tool, *kind, audience));
+        match (action, audience) {
+            (None, _) => message,
+            (Some(action), Audience::Person) => format!("{message}; to allow more, {action}"),
+            (Some(action), Audience::Model) => format!("{message}; {}", audience.instruct(&action)),
+        }
+    }
+
+    /// The message for a model. Each kind is named, so that a new one is decided on here.
+    fn for_model(&self) -> String {
+        let ask = |action: &str| Audience::Model.instruct(action);
+        match self {
+            Self::UnknownTool { nearest: Some(near), .. } => {
+                let disabled = near.disabled.as_ref().map(|reason| disabled(reason));
+                let disabled = disabled.map(|text| format!(" It is {text}")).unwrap_or_default();
+                format!("{self}; did you mean `{}`?{disabled}", near.name)
+            }
+            Self::Disabled { name, reason } => {
+                format!("the tool `{name}` is {}", disabled(reason))
+            }
+            Self::NotAsRecorded { tool, .. } => {
+                let action = format!("look at `kitbag update {tool}`");
+                format!("the tool `{tool}` is not run: it changed; {}", ask(&action))
+            }
+            Self::Load { tool, source } => {
+                format!("the tool `{tool}` cannot be loaded: {}", unloaded(source))
+            }
+            Self::Call(CallError::Load(error)) => unloaded(error),
+            Self::Call(CallError::BeyondMemory { needed, memory }) => format!(
+                "the call may take {needed}, its limit `memory` and what the host holds for it, and \
+                 the server has {memory} for all calls; {}",
+                ask("raise `memory` under `[serve]`")
+            ),
+            Self::Cut { tool, cut } => format!(
+                "the answer of `{tool}` was cut, so that it is no JSON any more: {cut}; request \
+                 less, or {}",
+                ask("raise the limit")
+            ),
+            Self::NotApproved { tool, why: NotApproved::NobodyToAsk { .. } } => format!(
+                "the call of `{tool}` needs the approval of a person, and there is nobody to ask; \
+                 nothing was done"
+            ),
+            Self::NotGranted { caller, alias, reason, advice: Some(advice) } => format!(
+                "`{caller}` may not make this call of `{}`: {reason}; {}",
+                shown(alias),
+                ask(&advice.action(Audience::Model))
+            ),
+            Self::NoSecret { tool, secret, command } => format!(
+                "`{tool}` is granted the secret `{secret}`, which does not exist; {}",
+                ask(&format!("run `{command}`"))
+            ),
+            // These name a cause, and nothing that would weaken a protection.
+            Self::UnknownTool { nearest: None, .. }
+            | Self::MissingComponent { .. }
+            | Self::Arguments { .. }
+            | Self::Output { .. }
+            | Self::Schema { .. }
+            | Self::Answer { .. }
+            | Self::Declined { .. }
+            | Self::NotApproved { .. }
+            | Self::ReservedQuestion { .. }
+            | Self::Random(_)
+            | Self::TooDeep { .. }
+            | Self::Rate { .. }
+            | Self::AliasRate { .. }
+            | Self::Counts(_)
+            | Self::Audit(_)
+            | Self::Register { .. }
+            | Self::State(_)
+            | Self::AskedAgain { .. }
+            | Self::TooManyQuestions { .. }
+            | Self::Diverged { .. }
+            | Self::TooMuchToKeep { .. }
+            | Self::NotGranted { advice: None, .. }
+            | Self::MoreGranted { .. }
+            | Self::HigherLimit { .. }
+            | Self::Call(
+                CallError::Limit { .. }
+                | CallError::Denied(_)
+                | CallError::Trap { .. }
+                | CallError::Contract(_)
+                | CallError::Cancelled
+                | CallError::Busy { .. }
+                | CallError::MemoryBusy { .. }
+                | CallError::Internal(_),
+            ) => with_causes(self),
+        }
+    }
+}
+
+/// An error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Why a tool is off, for a model.
+fn disabled(reason: &Disabled) -> String {
+    match reason {
+        Disabled::Untrusted => {
+            let action = Audience::Model.instruct("review it with `kitbag trust`");
+            format!("disabled: its workspace is not trusted; {action}")
+        }
+        reason => reason.to_string(),
+    }
+}
+
+/// Why a component cannot be loaded, for a model.
+fn unloaded(error: &LoadError) -> String {
+    let path = |path: &std::path::Path| shown(&path.to_string_lossy()).to_string();
+    match error {
+        LoadError::Distrusted { path: file, found, reason } => format!(
+            "`{}` is not run, since another user can change it: `{}` {reason}",
+            path(file),
+            path(found)
+        ),
+        LoadError::Pinned { path: file, .. } => format!(
+            "`{}` is not run, since it is another component than the recorded one; {}",
+            path(file),
+            Audience::Model.instruct("look at it")
+        ),
+        error => with_causes(error),
+    }
+}
+
+/// How a limit of a tool is raised: at the place that sets it, else in the user config. `None`:
+/// it is fixed.
+fn raise(config: &Config, tool: &str, kind: LimitKind, audience: Audience) -> Option<String> {
+    let tool = config.tools.get(tool)?;
+    let limits = &tool.limits;
+    let twice = |size: ByteSize| ByteSize::bytes(size.as_u64().saturating_mul(2)).to_string();
+    let (origin, value) = match kind {
+        LimitKind::Memory => (&limits.memory.origin, twice(limits.memory.value)),
+        LimitKind::Written => (&limits.written.origin, twice(limits.written.value)),
+        LimitKind::Time => {
+            let time = limits.time.value.saturating_mul(2);
+            (&limits.time.origin, format_duration(time).to_string())
+        }
+        LimitKind::Fuel => {
+            let Sourced { value, origin } = limits.fuel.as_ref()?;
+            (origin, value.saturating_mul(2).to_string())
+        }
+        LimitKind::Arguments
+        | LimitKind::Stack
+        | LimitKind::Table
+        | LimitKind::Handles
+        | LimitKind::Random
+        | LimitKind::HostData
+        | LimitKind::Instances => return None,
+    };
+    Some(match origin {
+        Origin::File { .. } => format!("raise `{kind}` at {origin}"),
+        Origin::Environment { name } => format!("raise the variable `{name}`"),
+        Origin::Flag { name } => format!("raise `{name}`"),
+        _ => {
+            let value = if kind == LimitKind::Fuel { value } else { format!("\"{value}\"") };
+            let place = config.place_of_limits(&tool.name).named(audience);
+            format!("add `{kind} = {value}` to {place}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
