@@ -1,6 +1,6 @@
 //! The screen that a person reads before they add a tool.
 
-use kitbag::contract::text::{printable, shown};
+use kitbag::contract::text::shown;
 use kitbag::contract::{ByteSize, ContentDigest, ToolName};
 use kitbag::host::{Described, Inspection};
 use kitbag::toolbox::consent::{Change, Consent, Item, Part, Requester, Risk, imitated, quoted};

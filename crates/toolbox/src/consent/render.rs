@@ -188,8 +188,11 @@ impl Part {
         let line = |line: &String| {
             // No line of a text of others is one without a bar.
             let line = printable(line).to_string().replace('\n', "\\n");
-            let bar = if self.is_theirs { "| " } else { "  " };
-            clip(&format!("{bar}{line}"), bound)
+            match self.is_theirs {
+                true => clip(&format!("| {line}"), bound),
+                // A command in it is pasted as a whole.
+                false => format!("  {line}"),
+            }
         };
         Section { title: self.title.clone(), lines: lines.iter().map(line).collect() }
     }
