@@ -289,7 +289,7 @@ fn a_broken_piece_of_a_workspace_stays_off_once_it_is_trusted() {
     workspace.config("[tools.greedy]\nwasm = 1\n");
     let asked = workspace.run(&["trust", "--yes"]);
     assert_eq!(asked.code, 0, "{}", asked.shown());
-    let place = ".kitbag/config.toml:2:8: `tools.greedy.wasm` takes a string";
+    let place = ".kitbag/config.toml:1:1: tool `greedy` has no `source`";
     assert!(asked.stderr.contains(place), "{}", asked.shown());
     assert!(workspace.runs_planted());
     let refused = workspace.run(&["run", "greedy"]);

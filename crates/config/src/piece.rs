@@ -13,7 +13,7 @@ use crate::key::KeyPath;
 use crate::toolsets::TOOLSETS;
 
 /// How much a mistake spoils.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// All of it: a flag, a variable, the workspace itself.
     #[default]
@@ -93,6 +93,16 @@ impl Piece {
             ["tools", name, ..] => Self::Tool((*name).to_owned()),
             ["knowledge", id, ..] => Self::Topic((*id).to_owned()),
             _ => Self::Key(path.to_string()),
+        }
+    }
+
+    /// What tells it from other pieces of its file.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Everything | Self::File(_) | Self::Lock | Self::Component => String::new(),
+            Self::Tool(name) => format!("tools.{name}"),
+            Self::Topic(id) => format!("knowledge.{id}"),
+            Self::Key(key) => key.clone(),
         }
     }
 

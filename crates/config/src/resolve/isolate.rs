@@ -37,12 +37,11 @@ impl Resolver<'_> {
         is_server: bool,
     ) {
         let (is_trusted, builtins) = (self.trust.is_trusted(), self.builtins);
-        let mut own_broken = Vec::new();
+        let (mut lost, mut own_broken) = (Lost::default(), Vec::new());
         for found in self.report.found().iter().filter(|found| takes_effect(found, is_trusted)) {
             let reason: Arc<str> = found.diagnostic.line().into();
             if let Piece::Tool(name) = &found.scope.piece
                 && let Ok(name) = ToolName::new(name)
-                && !self.bytes_tools.contains(&name)
             {
                 let tool = tools
                     .entry(name.clone())
@@ -54,13 +53,11 @@ impl Resolver<'_> {
                     own_broken.push((name, Arc::clone(&reason)));
                 }
             }
-            let restricts = restricts(found);
-            for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
-                let described = Described::new(tool, builtins);
-                let is_restricted = |it: &Restricts<'_>| described.is_restricted(*it, is_server);
-                if restricts.iter().any(is_restricted) || described.is_named(found) {
-                    tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
-                }
+            lost.add(found, &reason);
+        }
+        for tool in tools.values_mut().filter(|tool| tool.is_enabled()) {
+            if let Some(reason) = lost.restriction_of(tool, builtins, is_server) {
+                tool.disabled = Some(Disabled::Unrestricted { reason });
             }
         }
         // What the user's own file says of a tool holds for every name of it.
@@ -109,7 +106,7 @@ impl Resolver<'_> {
             let Some(layer) = found.scope.layer else { continue };
             // Of a workspace that is not trusted one line for each file is enough.
             let takes_effect = takes_effect(found, is_trusted);
-            let piece = takes_effect.then(|| found.scope.piece.clone());
+            let piece = takes_effect.then(|| found.scope.piece.label());
             let next = broken.len();
             let index = *known.entry((found.path(), piece)).or_insert(next);
             if let Some(broken) = broken.get_mut(index.min(MOST - 1)) {
@@ -180,14 +177,40 @@ fn restricts(found: &Found) -> Vec<Restricts<'_>> {
     }
 }
 
-/// A tool, and the built-in that its name stands for.
-struct Described<'a> {
-    tool: &'a Tool,
-    builtin: Option<&'a BuiltinTool<'a>>,
+/// What may restrict tools and cannot be read, each with the first mistake.
+#[derive(Default)]
+struct Lost<'a> {
+    restricts: Vec<(Restricts<'a>, Arc<str>)>,
+    /// Names of tools and toolsets in keys that are not known.
+    names: HashMap<&'a str, Arc<str>>,
+    /// The words of files that are not TOML.
+    files: Vec<(&'a BTreeSet<String>, Arc<str>)>,
 }
 
-impl<'a> Described<'a> {
-    fn new(tool: &'a Tool, builtins: &'a [BuiltinTool<'a>]) -> Self {
+impl<'a> Lost<'a> {
+    fn add(&mut self, found: &'a Found, reason: &Arc<str>) {
+        for restricts in restricts(found) {
+            if self.restricts.iter().all(|(known, _)| *known != restricts) {
+                self.restricts.push((restricts, Arc::clone(reason)));
+            }
+        }
+        for name in &found.scope.names {
+            self.names.entry(name).or_insert_with(|| Arc::clone(reason));
+        }
+        if let Piece::File(Some(words)) = &found.scope.piece
+            && self.files.iter().all(|(known, _)| !std::ptr::eq(*known, &**words))
+        {
+            self.files.push((words, Arc::clone(reason)));
+        }
+    }
+
+    /// The mistake for which a tool may be less restricted than it should be.
+    fn restriction_of(
+        &self,
+        tool: &Tool,
+        builtins: &[BuiltinTool<'_>],
+        is_server: bool,
+    ) -> Option<Arc<str>> {
         let builtin = match &tool.source.value {
             ToolSource::Builtin { name } => builtins.iter().find(|it| it.name == name.value),
             ToolSource::Local(_)
@@ -195,51 +218,47 @@ impl<'a> Described<'a> {
             | ToolSource::Bytes(_)
             | ToolSource::Native => None,
         };
-        Self { tool, builtin }
+        let own = [tool.name.as_str()].into_iter();
+        let mut names = own.chain(builtin.into_iter().flat_map(|it| [it.name, it.toolset]));
+        let mut restricts = self.restricts.iter();
+        let restricting =
+            restricts.find(|(restricts, _)| restricts.applies_to(tool, builtin, is_server));
+        let reason = restricting.map(|(_, reason)| reason).or_else(|| {
+            names.find_map(|name| {
+                let mut files = self.files.iter();
+                let file = files.find(|(words, _)| words.contains(name)).map(|(_, reason)| reason);
+                self.names.get(name).or(file)
+            })
+        });
+        reason.cloned()
     }
+}
 
-    /// Whether a restriction that cannot be read may be one of this tool.
-    fn is_restricted(&self, restricts: Restricts<'_>, is_server: bool) -> bool {
-        let grants = &self.tool.grants.value;
-        let source = &self.tool.source.value;
-        match restricts {
-            Restricts::All => true,
-            Restricts::Files => {
-                let is_given = self.builtin.is_some_and(|it| !it.given_by_call.is_empty());
+impl Restricts<'_> {
+    /// Whether it may be a restriction of a tool, which may be a built-in.
+    fn applies_to(self, tool: &Tool, builtin: Option<&BuiltinTool<'_>>, is_server: bool) -> bool {
+        let (grants, source) = (&tool.grants.value, &tool.source.value);
+        match self {
+            Self::All => true,
+            Self::Files => {
+                let is_given = builtin.is_some_and(|it| !it.given_by_call.is_empty());
                 is_given || !grants.directories.is_empty()
             }
-            Restricts::Network => !grants.http.grants.is_empty(),
-            Restricts::Writing => {
-                let writes = |it: &BuiltinTool<'_>| it.workspace == Some(Access::ReadWrite);
-                self.builtin.is_some_and(writes)
-            }
-            Restricts::Builtins => self.builtin.is_some(),
-            Restricts::Toolset(name) => self.builtin.is_some_and(|it| it.toolset == name),
-            Restricts::Served => is_server,
-            Restricts::Code(layer) => match source {
+            Self::Network => !grants.http.grants.is_empty(),
+            Self::Writing => builtin.is_some_and(|it| it.workspace == Some(Access::ReadWrite)),
+            Self::Builtins => builtin.is_some(),
+            Self::Toolset(name) => builtin.is_some_and(|it| it.toolset == name),
+            Self::Served => is_server,
+            Self::Code(layer) => match source {
                 ToolSource::Local(local) => local.layer == layer,
                 ToolSource::Script(_) => layer == Layer::Workspace,
                 ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => false,
             },
-            Restricts::Recorded(layer) => {
+            Self::Recorded(layer) => {
                 matches!(source, ToolSource::Local(local) if local.layer == layer)
             }
-            Restricts::Nothing | Restricts::ServerMemory | Restricts::Topics => false,
+            Self::Nothing | Self::ServerMemory | Self::Topics => false,
         }
-    }
-
-    /// Whether a piece that cannot be read names this tool.
-    fn is_named(&self, found: &Found) -> bool {
-        let words = match &found.scope.piece {
-            Piece::File(Some(words)) => Some(words),
-            _ => None,
-        };
-        let is_word = |name: &str| {
-            found.scope.names.iter().any(|named| named == name)
-                || words.is_some_and(|words| words.contains(name))
-        };
-        is_word(self.tool.name.as_str())
-            || self.builtin.is_some_and(|it| is_word(it.name) || is_word(it.toolset))
     }
 }
 

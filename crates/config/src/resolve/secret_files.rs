@@ -6,6 +6,7 @@ use super::resolver::Resolver;
 use crate::config::SecretFiles;
 use crate::file::{Layer, SourceFile};
 use crate::format::ConfigFile;
+use crate::piece::Piece;
 use crate::problem::Problem;
 use crate::written::{At, Written};
 
@@ -27,7 +28,9 @@ impl Resolver<'_> {
                 files.except = except.sourced(self.globs(except));
             } else {
                 let (key, file) = ("secret_files.except", self.own_file.map(Arc::from));
-                self.report.at(except, Problem::NotOwnFile { key, file });
+                let piece = (Piece::Key(key.to_owned()), Vec::new());
+                let problem = Problem::NotOwnFile { key, file };
+                self.report.span_of(except.file, except.span, problem, None, piece);
             }
         }
         files

@@ -333,6 +333,8 @@ fn mistakes_are_counted_and_named_once_for_each_piece() {
     let fixture = workspace(&many);
     let config = trusted(&fixture);
     assert_eq!(config.broken.len(), 20);
+    let broken = config.tools.values().filter(|tool| !tool.is_enabled()).count();
+    assert_eq!(broken, 5_000);
     let more: usize = config.broken.iter().map(|broken| broken.more).sum();
     assert!(more >= 4_980, "{more}");
 }
