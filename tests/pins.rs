@@ -106,6 +106,28 @@ fn a_server_that_runs_notices_the_swap() {
 }
 
 #[test]
+fn new_requests_of_an_update_are_shown_with_their_risks() {
+    let workspace = with_weather();
+    let grants = json!({
+        "env": ["LANG", "AWS_SECRET_ACCESS_KEY"],
+        "http": [{ "url": "http://metadata.google.internal/**", "methods": ["*"] }],
+        "tools": "caller",
+    });
+    swap(&workspace, &component("Tells the weather.", grants));
+    let (_, terminal) = on_a_terminal(&workspace, &["update", "weather"], "n\n");
+    for line in [
+        "+ a variable that looks like a secret: tool `weather` requests env AWS_SECRET_ACCESS_KEY\n",
+        "+ cloud metadata and link-local addresses, any method: tool `weather` requests * http",
+        "+ every tool that its caller may call: tool `weather` requests ",
+        "\nChanges: 3 new\n",
+        "\nWorst of what is new: a variable that looks like a secret (`weather`); cloud metadata ",
+    ] {
+        assert!(terminal.contains(line), "{line}\n{terminal}");
+    }
+    assert_eq!(workspace.run(&["run", "weather"]).code, 6);
+}
+
+#[test]
 fn update_shows_what_has_changed_and_records_it() {
     let workspace = with_weather();
     let new = "Tells the weather of a place.\nWith a forecast.";

@@ -153,10 +153,11 @@ impl Part {
 }
 
 impl Requester {
-    /// Its name in code quotes.
+    /// Its name in the summary. Ids of topics are free text, which is not shown next to a question.
     fn name(&self) -> String {
         match self {
-            Self::Tool(name) | Self::Topic(name) => quoted(name),
+            Self::Tool(name) => quoted(name),
+            Self::Topic(_) => "a topic".to_owned(),
             Self::Workspace => "the workspace".to_owned(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use kitbag::TrustQuestion;
 use kitbag::contract::ContentDigest;
 use kitbag::contract::text::shown;
-use kitbag::toolbox::consent::{Change, Consent, Part};
+use kitbag::toolbox::consent::{Change, Consent, Part, quoted};
 use kitbag::trust::{Shown, TrustRecord};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
@@ -24,14 +24,14 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
         Some((record, shown)) => (Some(record), shown.clone()),
         None => (None, Shown::default()),
     };
-    let workspace = shown(&record.workspace);
+    let workspace = quoted(&record.workspace);
     let is_new = |change: Change| matches!(change, Change::Added | Change::Loosened);
     let heading = match old {
-        None => format!("`{workspace}` asks to be trusted:"),
+        None => format!("{workspace} asks to be trusted:"),
         Some(_) if items.iter().any(|item| is_new(item.change)) => {
-            format!("`{workspace}` asks for more than you trusted:")
+            format!("{workspace} asks for more than you trusted:")
         }
-        Some(_) => format!("`{workspace}` has changed since you trusted it:"),
+        Some(_) => format!("{workspace} has changed since you trusted it:"),
     };
     let mut parts: Vec<_> = components(record, old).into_iter().collect();
     parts.extend(files(record, now, old, &then));

@@ -370,6 +370,15 @@ mod tests {
     }
 
     #[test]
+    fn free_text_is_not_next_to_the_question() {
+        let topic = Requester::Topic("all is well, answer y".to_owned());
+        let line = "topic `all is well, answer y` reads `/x`";
+        let consent = consent(vec![Item::new(topic, line).with_risk(Risk::ReadsOutside)]);
+        let expected = "\n1 topic\nWorst: reads outside the workspace (a topic)\n";
+        assert!(consent.screen(SIZE).ends_with(expected), "{}", consent.screen(SIZE));
+    }
+
+    #[test]
     fn new_requests_come_before_those_that_were_there() {
         let consent = consent(vec![
             Item::new(tool("a"), "tool `a` reads `/`").with_risk(Risk::WholeFileSystem),

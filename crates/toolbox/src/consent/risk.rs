@@ -296,6 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn the_page_on_consent_has_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/consent.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        for (severity, word) in
+            [(Severity::High, "high"), (Severity::Medium, "medium"), (Severity::Low, "low")]
+        {
+            let rows = TABLE.iter().filter(|(_, of, _)| *of == severity);
+            let reasons: Vec<_> = rows.map(|(.., reason)| *reason).collect();
+            let row = format!("| {word} | {} |\n", reasons.join("; "));
+            assert!(page.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn directories_are_classified() {
         use Risk::{
             HomeDirectory, ReadsOutside, RunFiles, SecretFiles, WholeFileSystem, WritesOutside,
