@@ -155,12 +155,16 @@ fn adding_takes_the_limits_of_a_workspace_only_where_it_is_trusted() {
     let workspace = Workspace::with_own_cache().untrusted();
     workspace.own_config("[limits]\ncompile = \"1ms\"\n");
     workspace.config("[limits]\ncompile = \"1m\"\n");
-    let path = workspace.home().join("large.wasm");
-    fs::copy(guest("probe"), &path).unwrap();
-    let add = ["add", path.to_str().unwrap(), "--yes"];
-    let refused = workspace.run(&add);
-    assert!(refused.stderr.contains("takes longer than 1ms to compile"), "{}", refused.shown());
-    assert!(!workspace.path(".kitbag/tools").exists());
-    workspace.run(&["trust", "--yes"]).success();
-    workspace.run(&add).success();
+    // One that is asked for its description, and one that has it in a section.
+    for name in ["probe", "settings"] {
+        let path = workspace.home().join(name).with_extension("wasm");
+        fs::copy(guest(name), &path).unwrap();
+        let add = ["add", path.to_str().unwrap(), "--yes"];
+        let refused = workspace.run(&add);
+        assert!(refused.stderr.contains("takes longer than 1ms to compile"), "{}", refused.shown());
+        assert!(!workspace.path(".kitbag/tools").join(name).with_extension("wasm").exists());
+        workspace.run(&["trust", "--yes"]).success();
+        workspace.run(&add).success();
+        workspace.run(&["trust", "--revoke"]).success();
+    }
 }

@@ -101,7 +101,7 @@ fn printed_commands_run_nothing_but_kitbag() {
 }
 
 #[test]
-fn what_is_added_never_breaks_a_workspace() {
+fn added_tools_never_break_a_workspace() {
     let list = |count: usize, entry: fn(usize) -> String| {
         (0..count).map(entry).collect::<Vec<_>>().join(", ")
     };
@@ -425,6 +425,40 @@ fn a_component_behind_a_link_in_a_directory_is_refused() {
     let refused = run(&workspace, "add", &directory, &["--yes", "--name", "b"]);
     assert_eq!(refused.code, 2, "{}", refused.shown());
     assert!(refused.stderr.contains("wasm` is a symbolic link"), "{}", refused.shown());
+}
+
+#[test]
+fn a_nested_manifest_is_named_and_not_read() {
+    let workspace = Workspace::new();
+    let directory = skill(&workspace, "README.md", "");
+    let text = json!({ "http": { "allowlist": [{ "host": "a.example" }] } }).to_string();
+    for name in ["capabilities.json", "tool.capabilities.json"] {
+        fs::create_dir_all(directory.join("inner")).unwrap();
+        fs::write(directory.join("inner").join(name), &text).unwrap();
+    }
+    let shown = run(&workspace, "add", &directory, &["--yes", "--grant", "wishes"]).success();
+    assert!(!shown.contains("a.example"), "{shown}");
+    for name in ["inner/capabilities.json", "inner/tool.capabilities.json"] {
+        assert!(shown.contains(&format!("`{name}` is not read")), "{shown}");
+    }
+}
+
+#[test]
+fn a_huge_manifest_never_makes_files_too_large_to_read() {
+    let workspace = Workspace::new();
+    let text = "x ".repeat(120_000);
+    let manifest = format!("[skill]\ndescription = \"{text}\"\n");
+    let directory = skill(&workspace, "skill.toml", &manifest);
+    let mut dropped = 0;
+    for number in 0..6 {
+        let name = format!("tool_{number}");
+        let shown = run(&workspace, "add", &directory, &["--yes", "--name", &name]).success();
+        dropped += usize::from(shown.contains("would be larger than 1 MiB; it is dropped"));
+        assert_eq!(workspace.run(&["run", &name]).success(), "ok\n");
+    }
+    assert_eq!(dropped, 2);
+    assert!(read(&workspace, ".kitbag/config.toml").len() <= 1 << 20);
+    assert!(read(&workspace, ".kitbag/kitbag.lock").len() < 16 << 10);
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Args {
         asked.without_invalid(|asked| {
             let table = table(asked, &Granted::Requested);
             let text = place.with_table(&table, &text, is_unfinished)?;
-            trial::read(trial::with_config(&global, layer, text))
+            trial::read(trial::with_config(&global, layer, text)?)
         })?;
         let groups = requested::groups(&asked, &name, &bounds);
         let consent = shown::consent(&name, &source, &described, &asked, &groups, &bounds);
@@ -333,21 +333,27 @@ impl Addition<'_> {
             return Err(taken(&self.name, &format!("`{}`", self.place.shown(&path))));
         }
         let text = self.place.with_table(table, locked.config_text()?, self.is_unfinished)?;
+        let before = locked.recorded.clone();
         let builder = || trial::with_config(global, self.place.layer, text.clone());
         let bytes = &self.source.component.bytes;
-        let checked = trial::read(builder())
-            .and_then(|()| trial::check_component(builder(), &self.name, bytes, global.json));
+        let limits = trusted.limits(global)?;
+        locked.recorded.tools.insert(self.name.clone(), self.record());
+        let checked = builder()
+            .and_then(trial::read)
+            .and_then(|()| {
+                trial::check_component(builder()?, limits, &self.name, bytes, global.json)
+            })
+            .and_then(|()| trial::check_size("kitbag.lock", &locked.recorded.to_string()));
         checked.map_err(|error| {
-            let hint = "nothing was added: `kitbag check` would report this".to_owned();
+            let hint = "nothing was added".to_owned();
             CliError::Hinted { error: Box::new(error), hint }
         })?;
         let staged = locked.stage(&path, bytes)?;
-        let before = (locked.recorded.clone(), locked.config_text()?.to_owned());
-        locked.recorded.tools.insert(self.name.clone(), self.record());
+        let before_config = locked.config_text()?.to_owned();
         let written = locked.write_lock().and_then(|()| locked.write_config(&text));
         if let Err(error) = written.and_then(|()| locked.put(staged, &path, true)) {
-            locked.recorded = before.0;
-            locked.write_config(&before.1)?;
+            locked.recorded = before;
+            locked.write_config(&before_config)?;
             locked.write_lock()?;
             return Err(error);
         }
@@ -377,6 +383,7 @@ impl Addition<'_> {
             "lock": place.lock,
             "component": self.source.component.digest,
             "version": self.source.version(),
+            "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
             "wishes": wishes.map(|(key, value)| format!("{key} = {}", value.to_string().trim()))
                 .collect::<Vec<_>>(),
             "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),

@@ -147,18 +147,22 @@ impl Args {
             )));
         }
         let text = place.config_text()?;
-        let builder = trial::with_config(&global, place.layer, text);
-        let checked = trial::check_component(builder, name, &source.component.bytes, global.json);
+        let kept = locked.recorded.clone();
+        locked.recorded.tools.insert(name.clone(), new.clone());
+        let checked = trial::with_config(&global, place.layer, text)
+            .and_then(|builder| {
+                let bytes = &source.component.bytes;
+                trial::check_component(builder, trusted.limits(&global)?, name, bytes, global.json)
+            })
+            .and_then(|()| trial::check_size("kitbag.lock", &locked.recorded.to_string()));
         checked.map_err(|error| {
-            let hint = "nothing was recorded: `kitbag check` would report this".to_owned();
+            let hint = "nothing was recorded".to_owned();
             CliError::Hinted { error: Box::new(error), hint }
         })?;
         let staged = match self.path {
             Some(_) => Some(locked.stage(path, &source.component.bytes)?),
             None => None,
         };
-        let kept = locked.recorded.clone();
-        locked.recorded.tools.insert(name.clone(), new.clone());
         locked.write_lock()?;
         if let Some(staged) = staged
             && let Err(error) = locked.put(staged, path, false)

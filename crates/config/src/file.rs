@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::script::Header;
 
 /// The largest file that is read, in bytes. A thousand tools take a third.
-pub(crate) const MAX_BYTES: u64 = 1 << 20;
+pub const MAX_BYTES: u64 = 1 << 20;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 

@@ -86,7 +86,7 @@ pub use config::{
 };
 pub use error::{ConfigErrors, Diagnostic};
 pub use excerpt::Excerpt;
-pub use file::{Layer, SourceFile};
+pub use file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};
 pub use kitbag_files::Distrust;
 pub use limit_set::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
 pub use lock::Lock;

@@ -86,6 +86,12 @@ impl Asked {
             Some(ManifestContent::Own(document)) => asked.take_own(document),
             None => {}
         }
+        for nested in &source.nested {
+            asked.notes.push(format!(
+                "`{}` is not read, since it is in a directory of its own; name that directory",
+                shown(nested)
+            ));
+        }
         asked.without_absent_directories(bounds);
         asked
     }
@@ -146,6 +152,9 @@ impl Asked {
         {
             let mut parameters = document.as_table().clone();
             parameters.set_implicit(true);
+            for table in parameters.iter_mut().filter_map(|(_, item)| item.as_table_mut()) {
+                table.decor_mut().set_prefix("\n");
+            }
             self.keys.push(("parameters".to_owned(), Item::Table(parameters)));
         }
         let mut limits = Table::new();

@@ -1,15 +1,22 @@
 //! The requested grants and the settings of a manifest as the lock file records them.
 
 use kitbag::config::LockedManifest;
+use kitbag::contract::text::shown;
 use toml_edit::{DocumentMut, Item, Value};
 
 use super::asked::OWN_KEYS;
-use super::source::{ManifestContent, SourceManifest};
+use super::source::{ManifestContent, SourceManifest, fitting_version};
+
+/// The most lines that are recorded. The digest tells the rest from other ones.
+const MOST_LINES: usize = 256;
 
 /// The record of a manifest.
 pub(crate) fn recorded(manifest: &SourceManifest) -> LockedManifest {
     let (version, author) = match &manifest.content {
-        ManifestContent::Foreign(foreign) => (foreign.version.clone(), foreign.author.clone()),
+        ManifestContent::Foreign(foreign) => {
+            let author = foreign.author.as_deref().map(|author| shown(author).to_string());
+            (fitting_version(foreign), author)
+        }
         ManifestContent::Own(_) => (None, None),
     };
     LockedManifest {
@@ -42,7 +49,13 @@ fn requests(content: &ManifestContent) -> Vec<String> {
             _ => {}
         }
     }
-    lines
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if more > 0 {
+        lines.push(format!("… {more} more"));
+    }
+    // Each is cut to what a message shows.
+    lines.iter().map(|line| shown(line).to_string()).collect()
 }
 
 /// The entries of a list or of a table, each in a line with its key.

@@ -34,6 +34,8 @@ pub(crate) struct Source {
     pub(crate) origin: String,
     pub(crate) component: ReadComponent,
     pub(crate) manifest: Option<SourceManifest>,
+    /// Manifests that are not read, since they are in directories of the named one.
+    pub(crate) nested: Vec<String>,
 }
 
 /// A manifest beside a component.
@@ -89,7 +91,8 @@ impl Source {
             Some(path) => path,
             None => entries.component(&directory, manifest.as_ref())?,
         };
-        Self::of_component(path, home, manifest)
+        let source = Self::of_component(path, home, manifest)?;
+        Ok(Self { nested: entries.nested, ..source })
     }
 
     /// Reads a component where it is in use: manifests beside it are of no other host.
@@ -126,7 +129,7 @@ impl Source {
             Some(below) => format!("~/{}", below.display()),
             None => path.display().to_string(),
         };
-        Ok(Self { path, origin, component, manifest })
+        Ok(Self { path, origin, component, manifest, nested: Vec::new() })
     }
 
     /// What the tool says it is called, in its section or manifest; else what its file is.
@@ -150,9 +153,8 @@ impl Source {
 
     /// The version, as the manifest or the component has it.
     pub(crate) fn version(&self) -> Option<String> {
-        let foreign = self.foreign().and_then(|manifest| manifest.version.clone());
-        let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
-        foreign.filter(fits).or_else(|| self.component.version.clone())
+        let foreign = self.foreign().and_then(fitting_version);
+        foreign.or_else(|| self.component.version.clone())
     }
 
     /// What the component says of itself: in its section, else when it is asked, in the sandbox
@@ -197,16 +199,25 @@ impl Source {
     }
 }
 
+/// The version that a manifest gives, if it is short and plain.
+pub(super) fn fitting_version(manifest: &Manifest) -> Option<String> {
+    let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
+    manifest.version.clone().filter(fits)
+}
+
 /// The names of the files of a directory that may be part of a tool.
 struct Entries {
     components: Vec<String>,
+    /// Manifests one level deeper.
+    nested: Vec<String>,
     manifests: Vec<(String, Option<Format>)>,
 }
 
 impl Entries {
     /// Looks for manifests, and for components where none was named.
     fn read(directory: &Path, component: Option<&Path>) -> std::io::Result<Self> {
-        let mut entries = Self { components: Vec::new(), manifests: Vec::new() };
+        let (components, nested) = (Vec::new(), Vec::new());
+        let mut entries = Self { components, nested, manifests: Vec::new() };
         let stem = component.and_then(|path| path.file_stem()?.to_str());
         for entry in fs::read_dir(directory)?.take(MOST_ENTRIES) {
             let Ok(name) = entry?.file_name().into_string() else { continue };
@@ -233,11 +244,28 @@ impl Entries {
                 }
             } else if name.ends_with(".wasm") {
                 entries.components.push(name);
+            } else if component.is_none() {
+                entries.add_nested(directory, &name);
             }
         }
+        entries.nested.sort_unstable();
         entries.components.sort_unstable();
         entries.manifests.sort_unstable();
         Ok(entries)
+    }
+
+    /// Adds the foreign manifests of a directory in the named one, if it is one and not a link.
+    fn add_nested(&mut self, directory: &Path, name: &str) {
+        const MOST: usize = 20;
+        let path = directory.join(name);
+        if path.is_symlink() || !path.is_dir() {
+            return;
+        }
+        let entries = fs::read_dir(&path).into_iter().flatten().take(MOST_ENTRIES).flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let manifests = names.filter(|name| Format::of_file(name).is_some());
+        let room = MOST.saturating_sub(self.nested.len());
+        self.nested.extend(manifests.take(room).map(|file| format!("{name}/{file}")));
     }
 
     /// The manifest of a directory.

@@ -1,8 +1,9 @@
 //! Checking what would be written before it is, under the conditions of use: a tool of a workspace
 //! runs only where the workspace is trusted.
 
-use kitbag::config::{Layer, Proposal};
+use kitbag::config::{FILE_BYTES, Layer, LimitFlags, Proposal};
 use kitbag::contract::ToolName;
+use kitbag::host::Limits;
 use kitbag::{Builder, Kitbag};
 use toml_edit::{Array, InlineTable, Value};
 
@@ -15,25 +16,53 @@ use crate::error::CliError;
 const MOST_TRIED: usize = 64;
 
 /// Reads the configuration as it would be with this text as the file of a layer.
-pub(crate) fn with_config(global: &Global, layer: Layer, text: String) -> Builder {
+///
+/// # Errors
+///
+/// The text is larger than any file that is read.
+pub(crate) fn with_config(
+    global: &Global,
+    layer: Layer,
+    text: String,
+) -> Result<Builder, CliError> {
+    check_size("config.toml", &text)?;
     let builder = global.builder().single_call().proposal(Proposal { layer, text });
-    match layer {
+    Ok(match layer {
         Layer::User => builder,
         Layer::Workspace | Layer::Manifest => builder.trust_workspace(true),
+    })
+}
+
+/// Refuses a text that could not be read again.
+pub(crate) fn check_size(file: &str, text: &str) -> Result<(), CliError> {
+    match text.len() as u64 > FILE_BYTES {
+        true => Err(CliError::Usage(format!("`{file}` would be larger than 1 MiB"))),
+        false => Ok(()),
     }
 }
 
-/// Checks a component as `kitbag check` does, with the grants and settings of its table.
+/// Checks a component as `kitbag check` does, with the grants and settings of its table. In a
+/// workspace that is not trusted `limits` hold, whatever its files say.
 ///
 /// # Errors
 ///
 /// The first problem that `kitbag check` would report of the tool.
 pub(crate) fn check_component(
     builder: Builder,
+    limits: Option<Limits>,
     name: &ToolName,
     bytes: &[u8],
     as_json: bool,
 ) -> Result<(), CliError> {
+    let builder = match limits {
+        None => builder,
+        Some(Limits { memory, time, compile, .. }) => builder.limits(LimitFlags {
+            memory: Some(memory),
+            time: Some(time),
+            compile: Some(compile),
+            ..LimitFlags::default()
+        }),
+    };
     let kitbag = built(builder.component_instead(name.clone(), bytes))?;
     let tool = kitbag.toolbox().config().tools.get(name);
     if !tool.is_some_and(|tool| tool.is_enabled()) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use kitbag::config::{TrustedBy, WorkspaceTrust};
 use kitbag::contract::{ContentDigest, ToolName};
+use kitbag::host::Limits;
 use kitbag::trust::TrustRecord;
 use kitbag::{Caller, Config};
 
-use crate::commands::Global;
+use crate::commands::{Global, limits_now};
 use crate::error::CliError;
 use crate::output;
 
@@ -36,6 +37,14 @@ impl TrustBefore {
     pub(crate) fn now_leniently(global: &Global) -> Option<Self> {
         let (kitbag, _) = global.builder().single_call().build_faulty();
         kitbag.map(|kitbag| Self::of(kitbag.toolbox().config()))
+    }
+
+    /// The limits that hold for all calls now, where the workspace does not set them itself.
+    pub(crate) fn limits(&self, global: &Global) -> Result<Option<Limits>, CliError> {
+        match self {
+            Self::None => limits_now(global).map(Some),
+            Self::Content(_) | Self::All => Ok(None),
+        }
     }
 
     fn of(config: &Config) -> Self {
