@@ -4,11 +4,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use kitbag::config::{LimitFlags, Origin, Sourced};
+use kitbag::contract::ByteSize;
+use kitbag::policy::{Grants, ToolGrants};
+use kitbag::{Invocation, Kitbag, Places};
 use kitbag_test_servers::{Behaviour, Server};
 use serde_json::{Value, json};
 
 use crate::support::mcp::Client;
-use crate::support::{Run, Workspace, guest};
+use crate::support::{Run, Workspace, block_on, guest};
 
 fn directory(workspace: &Workspace) -> PathBuf {
     workspace.home().join(".local/state/kitbag/audit")
@@ -67,8 +71,349 @@ fn each_call_is_a_line_with_who_made_it_and_how_it_ended() {
     assert_eq!(logged(&workspace, &["--tool", "learn"]).len(), 0);
     assert_eq!(logged(&workspace, &["--caller", "client"]).len(), 0);
     assert_eq!(logged(&workspace, &["--since", "1h"]).len(), 3);
-    let shown = workspace.run(&["audit"]).success();
-    assert!(shown.lines().nth(2).unwrap().contains("calculate  refused (arguments)  "), "{shown}");
+    for since in ["today", "yesterday", "2000-01-01", "2000-01-01T00:00", "1h 30m"] {
+        // At midnight the calls may be of yesterday.
+        let options = ["--since", since];
+        assert!(since == "today" || logged(&workspace, &options).len() == 3, "{since}");
+    }
+    let run = workspace.run(&["audit", "--since", "soon"]);
+    assert!(run.code == 2 && run.stderr.contains("`soon` is not a time"), "{}", run.shown());
+    let shown = story(&workspace, &["--outcome", "refused"]);
+    let refused = "USER: refused: calculate was not called (the arguments do not fit)";
+    assert_eq!(shown, ["DAY (UTC)  <workspace>", &format!("  TIME  {refused}")]);
+}
+
+/// What `kitbag audit` shows, without days, times and the user's number.
+fn story(workspace: &Workspace, options: &[&str]) -> Vec<String> {
+    let run = workspace.run(&[&["audit"], options].concat());
+    let user = kitbag::Caller::this_user().to_string();
+    let user = format!("{}: ", user.trim_start_matches("user "));
+    let lines = run.success();
+    let is_time = |text: &str| text.len() == 5 && text.as_bytes()[2] == b':';
+    let told = lines.lines().map(|line| match (line.get(2..7), line.split_once(" (UTC)")) {
+        (_, Some((_, rest))) => format!("DAY (UTC){rest}"),
+        (Some(time), None) if is_time(time) => {
+            format!("  TIME{}", line[7..].replacen(&user, "USER: ", 1))
+        }
+        _ => line.to_owned(),
+    });
+    told.collect()
+}
+
+/// The lines of refusals: kind, target, reason, what they were refused for, and how often.
+fn refusals(workspace: &Workspace) -> Vec<String> {
+    let lines = logged(workspace, &["--outcome", "refused"]);
+    let refusals = lines.iter().filter(|line| line["event"] == json!("refusal"));
+    let text = |line: &Value| {
+        let field = |key: &str| line[key].as_str().unwrap_or("-").to_owned();
+        let words = ["kind", "target", "reason", "by"].map(field).join(" ");
+        match &line["times"] {
+            Value::Null => words,
+            times => format!("{words} {times} times"),
+        }
+    };
+    refusals.map(text).collect()
+}
+
+/// A line without what is another one each time.
+fn calls(workspace: &Workspace) -> Vec<Value> {
+    let lines = logged(workspace, &[]);
+    lines.into_iter().filter(|line| line["event"] == json!("call")).collect()
+}
+
+#[test]
+fn a_request_that_was_stopped_before_it_was_sent_is_refused() {
+    const LEAK: &str = "glpat-notARealKey1234567890";
+    let server = Server::start(Behaviour::Echo);
+    let workspace = Workspace::with_toolsets(&[]);
+    let (wasm, place) = (guest("request"), format!("{}/**", server.url()));
+    workspace.own_config(&format!(
+        "[secrets.github]\nvariable = \"OF_THE_HOST\"\nto = [{place:?}]\n\
+         [tools.request]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         [tools.request.grants]\nhttp = [{{ url = {place:?}, methods = [\"*\"] }}]\n\
+         secrets = {{ github = {{}} }}\n"
+    ));
+    let value = ("OF_THE_HOST", "the value of a secret");
+    let check = |arguments: Value, env: &[(&str, &str)], kind: &str, by: &str, why: &str| {
+        let arguments = arguments.to_string();
+        let run = workspace.run_with(&["run", "request", "--args", &arguments], "", env);
+        assert!(run.shown().contains("HttpRequestDenied"), "{}", run.shown());
+        let lines = logged(&workspace, &[]);
+        let [.., refusal, call] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(call["refusals"], json!(1));
+        let request = &call["requests"][0];
+        let expected = json!({
+            "method": "POST", "origin": server.url(), "bytes": [0, 0], "refused": kind,
+        });
+        assert_eq!(*request, expected);
+        assert_eq!((&refusal["call"], &refusal["tool"]), (&call["id"], &json!("request")));
+        let expected = format!("http POST {} {kind} {by}", server.url());
+        assert_eq!(refusals(&workspace).last(), Some(&expected));
+        let shown = story(&workspace, &[]);
+        let by = if by == "-" { String::new() } else { format!(": `{by}`") };
+        let origin = server.url();
+        let line = format!("         refused: request may not send POST {origin} ({why}{by})");
+        assert_eq!(*shown.last().unwrap(), line);
+        assert_eq!(shown[shown.len() - 2], "  TIME  USER: request ran");
+    };
+    let url = server.url();
+    let looks = "it holds what looks like a key or a token";
+    let sent = |body: &str, header: &str| {
+        let headers: &[&str] = if header.is_empty() { &[] } else { &[header] };
+        json!({ "method": "POST", "url": url, "body": body, "headers": headers })
+    };
+    let key = format!("private-token: {LEAK}");
+    check(sent("", &key), &[value], "leak", "gitlab-token", looks);
+    check(sent(&format!("a body with {LEAK}"), ""), &[value], "leak", "gitlab-token", looks);
+    check(sent(value.1, ""), &[value], "secret", "-", "it would give a secret away");
+    check(sent("a", "range: bytes=0-1"), &[value], "header", "-", "a header is not granted");
+    let why = "a secret that it needs cannot be read";
+    check(sent("a", ""), &[], "unreadable", "github", why);
+    assert!(server.seen().requests.is_empty());
+    let text = fs::read_to_string(file(&workspace)).unwrap();
+    assert!(!text.contains(LEAK) && !text.contains(value.1));
+}
+
+#[test]
+fn requests_that_are_refused_leave_room_for_those_that_are_sent() {
+    let server = Server::start(Behaviour::Echo);
+    let workspace = Workspace::with_toolsets(&[]);
+    let (wasm, place) = (guest("request"), format!("{}/open/**", server.url()));
+    workspace.own_config(&format!(
+        "[tools.request]\nsource = \"local\"\nwasm = {wasm:?}\n\
+         [tools.request.grants]\nhttp = [{place:?}]\n"
+    ));
+    let url = format!("{}/closed", server.url());
+    let arguments = json!({ "url": url, "times": 300 }).to_string();
+    workspace.run(&["run", "request", "--args", &arguments]);
+    let calls = calls(&workspace);
+    let call = &calls[0];
+    assert_eq!(call["requests"].as_array().unwrap().len(), 50);
+    assert_eq!((&call["more_requests"], &call["refusals"]), (&json!(250), &json!(300)));
+    assert_eq!(refusals(&workspace), [format!("http GET {} path - 300 times", server.url())]);
+}
+
+/// A workspace with the tool `probe`, which may read one directory of it and write in another.
+fn probing() -> Workspace {
+    let workspace = Workspace::new();
+    let probe = guest("probe");
+    let outside = workspace.outside().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("there.txt"), "there").unwrap();
+    for path in ["docs/.env", "docs/a.txt", "out/b.txt", "out/.git/config", "out/.vscode/tasks.json"] {
+        workspace.file(path, "text");
+    }
+    std::os::unix::fs::symlink(&outside, workspace.path("docs/leads-out")).unwrap();
+    workspace.own_config(&format!(
+        "[tools.probe]\nsource = \"local\"\nwasm = {probe:?}\n[tools.probe.grants]\n\
+         filesystem = [{{ host = {:?}, guest = \"/docs\", mode = \"ro\" }}, \
+         {{ host = {:?}, guest = \"/out\", mode = \"rw\" }}, \
+         {{ host = {outside:?}, guest = \"/outside\", mode = \"ro\" }}]\n",
+        workspace.path("docs"),
+        workspace.path("out"),
+    ));
+    workspace
+}
+
+fn probe(workspace: &Workspace, arguments: &Value) -> Run {
+    workspace.run(&["run", "probe", "--args", &arguments.to_string()])
+}
+
+#[test]
+fn each_refused_access_to_a_file_is_a_line() {
+    let workspace = probing();
+    let check = |arguments: Value, expected: &str| {
+        let run = probe(&workspace, &arguments);
+        assert!(run.shown().contains("refused ("), "{}", run.shown());
+        let expected = format!("file {expected} -");
+        assert_eq!(refusals(&workspace).last(), Some(&expected), "{arguments}");
+    };
+    let (docs, out) = (json!("/docs"), json!("/out"));
+    let act = |what: &str, preopen: &Value, path: &str| json!({ "do": what, "preopen": preopen, "path": path, "text": "x" });
+    check(act("read", &docs, ".env"), "docs/.env secret");
+    check(act("stat", &docs, "../out/b.txt"), "docs/../out/b.txt outside");
+    check(act("read", &docs, "leads-out/there.txt"), "docs/leads-out/there.txt outside");
+    check(act("read", &docs, "/etc/passwd"), "/etc/passwd outside");
+    check(act("write", &docs, "a.txt"), "docs/a.txt read-only");
+    check(act("mkdir", &docs, "new"), "docs/new read-only");
+    check(act("write", &out, ".vscode/tasks.json"), "out/.vscode/tasks.json protected");
+    check(act("write", &out, ".git/hooks"), "out/.git/hooks guarded");
+    check(act("remove", &out, ".git/config"), "out/.git/config guarded");
+    let link = json!({ "do": "symlink", "target": "/etc", "preopen": "/out", "path": "l" });
+    check(link, "out/l outside");
+    let outside = workspace.outside().join("outside/new.txt").canonicalize();
+    assert!(outside.is_err(), "nothing was written");
+    check(act("write", &json!("/outside"), "new.txt"), "<outside>/outside/new.txt read-only");
+    probe(&workspace, &act("stat", &docs, "a.txt"));
+    assert_eq!(calls(&workspace).last().unwrap()["paths"], json!({ "looked_at": ["docs/a.txt"] }));
+    let shown = story(&workspace, &["--outcome", "refused"]);
+    let line = "  TIME  USER: refused: probe may not use `docs/.env` (it looks like a secret)";
+    assert_eq!(shown[1], line);
+}
+
+#[test]
+fn a_call_names_the_files_that_it_touched() {
+    let workspace = Workspace::with_toolsets(&["files", "write", "search"]);
+    workspace.file("src/a.rs", "fn a() {}\n");
+    workspace.file("old/deep/b.txt", "b\n");
+    let check = |tool: &str, arguments: &[&str], expected: Value, told: &str| {
+        let run = workspace.run(&[&["run", tool], arguments].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        let mut calls = calls(&workspace);
+        let mut paths = calls.pop().unwrap()["paths"].take();
+        if let Some(paths) = paths.as_object_mut() {
+            paths.remove("temporary");
+        }
+        assert_eq!(paths, expected, "{tool}");
+        let shown = story(&workspace, &["--tool", tool]);
+        assert_eq!(*shown.last().unwrap(), format!("  TIME  USER: {tool} {told}"));
+    };
+    check("read_file", &["path=src/a.rs"], json!({ "read": ["src/a.rs"] }), "read src/a.rs");
+    // It lists the directory for what a call that was killed left there.
+    let written = json!({ "read": ["src/"], "written": ["src/new.rs"] });
+    check("write_file", &["path=src/new.rs", "content=x"], written, "wrote src/new.rs");
+    let read = json!({ "read": ["src/"] });
+    check("list_dir", &["path=src"], read, "read src/");
+    let moved = json!({ "written": ["src/c.rs"], "removed": ["src/new.rs"] });
+    let told = "wrote src/c.rs, removed src/new.rs";
+    check("move_path", &["from=src/new.rs", "to=src/c.rs"], moved, told);
+}
+
+#[test]
+fn a_call_names_the_tools_that_it_called_and_was_refused() {
+    let workspace = Workspace::with_toolsets(&["calc", "python"]);
+    let (relay, probe) = (guest("relay"), guest("probe"));
+    let tools = |grants: &str| {
+        workspace.own_config(&format!(
+            "[tools.relay]\nsource = \"local\"\nwasm = {relay:?}\n\
+             [tools.relay.grants]\nfilesystem = []\n{grants}\n\
+             [tools.probe]\nsource = \"local\"\nwasm = {probe:?}\n\
+             [tools.off]\nsource = \"local\"\nwasm = {probe:?}\nenable = false\n"
+        ));
+    };
+    let relay = |tools: &[&str]| {
+        let step = |tool: &&str| {
+            let arguments = json!({ "do": "echo", "text": "x" });
+            json!({ "call": { "tool": tool, "arguments": arguments } })
+        };
+        let steps: Vec<_> = tools.iter().map(step).collect();
+        workspace.run(&["run", "relay", "--args", &json!({ "steps": steps }).to_string()]);
+        let lines = logged(&workspace, &[]);
+        lines.last().unwrap().clone()
+    };
+    tools("");
+    relay(&["probe"]);
+    assert_eq!(refusals(&workspace), ["tool probe grant -"], "without any grant");
+    tools("tools = { p = \"probe\", off = \"off\" }");
+    let call = relay(&["p", "p", "probe", "no\u{202e}ne", "off"]);
+    assert_eq!(call["aliases"], json!(["p", "off"]));
+    assert_eq!(call["refusals"], json!(2));
+    let of_call = &refusals(&workspace)[1..];
+    assert_eq!(of_call, ["tool probe grant -", "tool no\\u{202e}ne grant -"]);
+    let shown = story(&workspace, &[]);
+    let inside = &shown[shown.len() - 6..];
+    let expected = [
+        "  TIME  USER: relay ran",
+        "         probe ran",
+        "         probe ran",
+        "         refused: off was not called (it is switched off)",
+        "         refused: relay may not call `probe` (not granted)",
+        "         refused: relay may not call `no\\u{202e}ne` (not granted)",
+    ];
+    assert_eq!(inside, expected);
+    // Names without end are counted.
+    let many: Vec<_> = (0..80).map(|number| format!("none{number}")).collect();
+    let call = relay(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((&call["refusals"], &call["more_refusals"]), (&json!(80), &json!(30)));
+    // A script that looks for a tool which it may not call is refused that.
+    let own = fs::read_to_string(workspace.own_config_file()).unwrap();
+    fs::write(
+        workspace.own_config_file(),
+        format!("[tools.python.grants]\ntools = {{ probe = \"probe\" }}\n{own}"),
+    )
+    .unwrap();
+    workspace.run(&["run", "python", "code=calculate(expression='1')"]);
+    assert_eq!(refusals(&workspace).last().unwrap(), "tool calculate grant -");
+    let line = "         refused: python may not call `calculate` (not granted)";
+    assert_eq!(story(&workspace, &[]).last().unwrap(), line);
+    workspace.run(&["run", "python", "code=calcula(expression='1')"]);
+    let lines = logged(&workspace, &[]);
+    assert_eq!(lines.last().unwrap()["refusals"], Value::Null, "there is no such tool");
+}
+
+#[test]
+fn calls_that_are_refused_before_they_run_are_lines_with_the_reason() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    let probe = guest("probe");
+    workspace.own_config(&format!(
+        "[tools.off]\nsource = \"local\"\nwasm = {probe:?}\nenable = false\n"
+    ));
+    let check = |arguments: &[&str], outcome: &str, reason: &str| {
+        let run = workspace.run(&[&["run"], arguments].concat());
+        assert_ne!(run.code, 0, "{}", run.shown());
+        let lines = logged(&workspace, &[]);
+        let line = lines.last().unwrap();
+        assert_eq!((&line["outcome"], &line["reason"]), (&json!(outcome), &json!(reason)));
+    };
+    check(&["off"], "refused", "disabled");
+    check(&["learn", "topic=none"], "refused", "arguments");
+    workspace.config("[knowledge.gone]\nsubjects = \"gone\"\n");
+    check(&["learn", "topic=gone"], "refused", "topic");
+}
+
+#[test]
+fn a_call_that_asks_for_more_than_its_tool_has_is_refused() {
+    let workspace = Workspace::with_probe("");
+    let state = workspace.home().join(".local/state/kitbag");
+    let places = Places {
+        cache: Some(workspace.cache().to_owned()),
+        user_file: Some(workspace.own_config_file()),
+        state: Some(Sourced { value: state, origin: Origin::Default }),
+        ..Places::default()
+    };
+    let kitbag = Kitbag::builder().workspace(workspace.root()).places(places);
+    let kitbag = kitbag.trust_workspace(true).build().unwrap();
+    let echo = || Invocation::tool("probe", json!({ "do": "echo", "text": "x" }));
+    let limits = LimitFlags { memory: Some(ByteSize::mib(65)), ..LimitFlags::default() };
+    block_on(kitbag.invoke(echo().with_limits(limits))).unwrap_err();
+    let grants = Grants { tools: ToolGrants::Caller, ..Grants::default() };
+    block_on(kitbag.invoke(echo().with_grants(grants))).unwrap_err();
+    drop(kitbag);
+    let reasons: Vec<_> = logged(&workspace, &["--outcome", "refused"])
+        .iter()
+        .map(|it| it["reason"].clone())
+        .collect();
+    assert_eq!(reasons, ["limit", "grant"]);
+}
+
+#[test]
+fn a_client_is_named_as_it_names_itself() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    let mut server = Client::start_with(&workspace, &[], Stdio::null());
+    let name = format!("claude\u{1b}[2J-code{}", "x".repeat(500));
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "clientInfo": { "name": name, "version": "1.2\n" },
+        "capabilities": {},
+    });
+    server.request("initialize", params);
+    server.notify("notifications/initialized", json!({}));
+    server.call("calculate", json!({ "expression": "1" }));
+    drop(server.close());
+    let mut server = Client::stateless(&workspace, json!({}));
+    server.call("calculate", json!({ "expression": "1" }));
+    drop(server.close());
+    let lines = logged(&workspace, &["--caller", "claude"]);
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    let name = format!("claude\\u{{1b}}[2J-code{}…", "x".repeat(49));
+    assert_eq!(line["client"], json!({ "name": name, "version": "1.2\\n" }));
+    assert_eq!(line["caller"], json!("client stdio"));
+    let lines = logged(&workspace, &[]);
+    assert_eq!(lines[1]["client"], json!({ "name": "test", "version": "1" }));
+    let shown = story(&workspace, &[]);
+    assert_eq!(shown.last().unwrap(), "  TIME  test 1: calculate ran");
+    calculate(&workspace, "1").success();
+    assert_eq!(logged(&workspace, &[]).last().unwrap()["client"], Value::Null);
 }
 
 #[test]
@@ -109,7 +454,7 @@ fn each_request_is_logged_with_what_allowed_it_or_what_it_was_refused_for() {
         let arguments = json!({ "url": url, "method": method, "body": "" }).to_string();
         workspace.run(&["run", "request", "--args", &arguments]);
     }
-    let lines = logged(&workspace, &[]);
+    let lines = calls(&workspace);
     let requests: Vec<_> = lines.iter().map(|line| line["requests"][0].clone()).collect();
     let origin = server.url();
     let refused = |method: &str, kind: &str| json!({ "method": method, "origin": origin, "bytes": [0, 0], "refused": kind });
@@ -143,8 +488,19 @@ fn a_byte_that_was_flipped_a_line_that_was_removed_and_a_cut_tail_are_found() {
     };
     check(text.replacen("success", "succeSs", 1), "line 1 of `");
     check([lines[0], lines[2]].concat(), "the audit log was cut");
-    check([lines[0], lines[2], &" ".repeat(lines[1].len())].concat(), "1 lines are missing");
+    check([lines[0], lines[2], &" ".repeat(lines[1].len())].concat(), "1 line is missing");
     check([lines[0], lines[1]].concat(), "the audit log was cut");
+    check(format!("{text}garbage\n"), "line 4 of `");
+    check(format!("{text}\n"), "line 4 of `");
+    fs::remove_file(file(&workspace)).unwrap();
+    let run = workspace.run(&["audit", "verify"]);
+    assert_eq!(run.code, 6, "{}", run.shown());
+    assert!(run.stderr.contains("is missing, with 3 lines"), "{}", run.shown());
+    std::os::unix::fs::symlink(workspace.own_config_file(), file(&workspace)).unwrap();
+    let run = workspace.run(&["audit", "verify"]);
+    assert_eq!(run.code, 6, "{}", run.shown());
+    assert!(run.stderr.contains("symbolic links"), "{}", run.shown());
+    fs::remove_file(file(&workspace)).unwrap();
     fs::write(file(&workspace), &text).unwrap();
     assert_eq!(verify(&workspace)["lines"], json!(3));
 }

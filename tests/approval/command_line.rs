@@ -54,7 +54,7 @@ fn a_person_at_a_terminal_sees_the_call_and_allows_or_refuses_it() {
         ]
     );
     let shown = workspace.run(&["audit", "--outcome", "no"]).success();
-    assert!(shown.contains("probe  approval: no by user"), "{shown}");
+    assert!(shown.contains("refused: probe was not approved by user "), "{shown}");
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn what_was_trusted_and_by_whom_is_in_the_audit_log() {
     assert_eq!(events[0]["digest"].as_str().unwrap().len(), 64, "{log}");
     assert!(events[1]["digest"].is_null(), "{log}");
     let shown = workspace.run(&["audit"]).success();
-    assert!(shown.contains("  trust  user "), "{shown}");
+    assert!(shown.contains(": trusted the workspace, content "), "{shown}");
     workspace.run(&["audit", "verify"]).success();
 }
 

@@ -57,7 +57,7 @@ impl End {
         let start = text.len();
         let time = humantime::format_rfc3339_micros(time);
         let rest = record.strip_prefix('{').unwrap_or(record);
-        let _ = write!(text, "{{\"n\":{lines},\"prev\":\"{hash}\",\"time\":\"{time}\",{rest}");
+        let _ = write!(text, "{}{time}\",{rest}", start_of(lines, hash));
         self.lines += 1;
         self.hash = ChainHash::of(&text.as_bytes()[start..]);
         text.push('\n');
@@ -89,11 +89,25 @@ impl End {
         Ok(())
     }
 
+    /// Whether a text that is not a line can be the next one, which a process began to write and
+    /// did not finish. `torn` is as for [`follow`](Self::follow).
+    pub(crate) fn is_begun_by(&self, text: &[u8], torn: Option<&[u8]>) -> bool {
+        let prev = torn.map_or(self.hash, ChainHash::of);
+        let start = start_of(self.lines, prev);
+        let length = start.len().min(text.len());
+        length > 0 && text[..length] == start.as_bytes()[..length]
+    }
+
     /// Where the chain stands before a line, by what that line says.
     pub(crate) fn before(line: &[u8]) -> Option<Self> {
         let Link { n, prev, .. } = serde_json::from_slice(line).ok()?;
         Some(Self { lines: n, hash: prev })
     }
+}
+
+/// The beginning of a line, up to its time.
+fn start_of(number: u64, prev: ChainHash) -> String {
+    format!("{{\"n\":{number},\"prev\":\"{prev}\",\"time\":\"")
 }
 
 /// Why a line is not the next one of a chain.

@@ -40,9 +40,21 @@ pub enum Damage {
         /// The line, from 1.
         line: u64,
     },
+    /// A line was not written by kitbag.
+    #[error(
+        "the audit log was changed: line {line} of `{}` was not written by kitbag",
+        shown(&path.to_string_lossy())
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
     /// Lines were removed.
     #[error(
-        "the audit log was changed: before line {line} of `{}` {lines} lines are missing",
+        "the audit log was changed: {} missing before line {line} of `{}`",
+        are(*lines),
         shown(&path.to_string_lossy())
     )]
     Missing {
@@ -55,7 +67,7 @@ pub enum Damage {
     },
     /// Its end was cut off.
     #[error(
-        "the audit log was cut: `{}` has {found} bytes, of which {expected} were written",
+        "the audit log was cut: `{}` has {found} bytes, and kitbag wrote {expected}",
         shown(&path.to_string_lossy())
     )]
     Cut {
@@ -65,6 +77,28 @@ pub enum Damage {
         found: u64,
         /// How many there have to be at least.
         expected: u64,
+    },
+    /// A file was removed.
+    #[error(
+        "the audit log was changed: `{}` is missing{}",
+        shown(&path.to_string_lossy()),
+        lines.map(|lines| format!(", with {}", counted(lines))).unwrap_or_default()
+    )]
+    Removed {
+        /// The first file that is missing.
+        path: PathBuf,
+        /// How many lines are missing with it. `None`: this is unknown, since the lines before
+        /// them are gone as well.
+        lines: Option<u64>,
+    },
+    /// A file was added.
+    #[error(
+        "the audit log was changed: `{}` was not written by kitbag",
+        shown(&path.to_string_lossy())
+    )]
+    Added {
+        /// The file.
+        path: PathBuf,
     },
     /// The last line is not the one that was written last.
     #[error(
@@ -108,4 +142,13 @@ impl From<Damage> for AuditError {
     fn from(damage: Damage) -> Self {
         Self::Damaged { damage: Box::new(damage) }
     }
+}
+
+/// Such as `1 line` and `2 lines`.
+fn counted(lines: u64) -> String {
+    format!("{lines} line{}", if lines == 1 { "" } else { "s" })
+}
+
+fn are(lines: u64) -> String {
+    format!("{} {}", counted(lines), if lines == 1 { "is" } else { "are" })
 }

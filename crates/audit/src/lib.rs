@@ -15,6 +15,8 @@ mod head;
 mod log;
 mod read;
 mod record;
+mod since;
+mod story;
 mod verify;
 mod writer;
 
@@ -23,7 +25,12 @@ pub use error::{AuditError, Damage};
 pub use head::Head;
 pub use log::{AuditLog, AuditSize};
 pub use read::{Entries, Entry};
-pub use record::{ApprovalEvent, AuditEvent, CallEvent, RequestEvent, TrustEvent};
+pub use record::{
+    ApprovalEvent, AuditEvent, CallEvent, ClientEvent, PathsEvent, RefusalEvent, RequestEvent,
+    TrustEvent,
+};
+pub use since::{SinceError, since};
+pub use story::Story;
 pub use verify::Verified;
 pub use writer::{Auditor, Syncing, Writing};
 

@@ -102,12 +102,12 @@ impl AuditLog {
         // It is locked until this is dropped.
         let _lock = Self::lock(directory)?;
         let mut head = self.writable_head(directory)?;
-        let mut file = open_file(directory, head.file)?;
+        let mut file = open_to_write(directory, &head)?;
         adopt(directory, &mut file, &mut head)?;
         if head.bytes >= self.size.file {
             head.file += 1;
             head.bytes = 0;
-            file = open_file(directory, head.file)?;
+            file = open_to_write(directory, &head)?;
             adopt(directory, &mut file, &mut head)?;
         }
         let (mut end, mut text) = (head.end(), String::new());
@@ -137,7 +137,11 @@ impl AuditLog {
 
 /// Where a file of the log lies.
 pub(crate) fn file_path(directory: &Path, number: u64) -> PathBuf {
-    directory.join(format!("audit-{number:06}.jsonl"))
+    directory.join(file_name(number))
+}
+
+fn file_name(number: u64) -> String {
+    format!("audit-{number:06}.jsonl")
 }
 
 /// The numbers of the files that are there, in their order.
@@ -145,24 +149,43 @@ pub(crate) fn files(directory: &Path) -> Result<Vec<u64>, AuditError> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(directory).map_err(AuditError::at(directory))? {
         let name = entry.map_err(AuditError::at(directory))?.file_name();
-        let name = name.to_string_lossy();
-        let number = name.strip_prefix("audit-").and_then(|rest| rest.strip_suffix(".jsonl"));
-        numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
+        let text = name.to_string_lossy();
+        let number = text.strip_prefix("audit-").and_then(|rest| rest.strip_suffix(".jsonl"));
+        let number = number.and_then(|number| number.parse::<u64>().ok());
+        // Each number has one name.
+        numbers.extend(number.filter(|number| *name == *file_name(*number)));
     }
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-fn open_file(directory: &Path, number: u64) -> Result<File, AuditError> {
-    let path = file_path(directory, number);
-    let file = open(&path, OpenOptions::new().read(true).write(true).create(true));
-    let file = file.map_err(AuditError::at(&path))?;
-    let found = file.metadata().map_err(AuditError::at(&path))?;
-    check_file(&found, &path).map_err(|reason| AuditError::unusable(&path, reason))?;
+/// Opens the file that lines are added to, which is made where the chain has none of it yet.
+fn open_to_write(directory: &Path, head: &Head) -> Result<File, AuditError> {
+    let path = file_path(directory, head.file);
+    let is_new = head.bytes == 0;
+    match open(&path, OpenOptions::new().read(true).write(true).create(is_new)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_new => {
+            Err(Damage::Removed { path, lines: None }.into())
+        }
+        file => checked(file, &path),
+    }
+}
+
+/// Opens a file of the log to read it, with the checks of the one that writes it.
+pub(crate) fn open_to_read(path: &Path) -> Result<File, AuditError> {
+    checked(open(path, OpenOptions::new().read(true)), path)
+}
+
+/// Looks whether a file of the log belongs to the user alone.
+fn checked(file: io::Result<File>, path: &Path) -> Result<File, AuditError> {
+    let file = file.map_err(AuditError::at(path))?;
+    let found = file.metadata().map_err(AuditError::at(path))?;
+    check_file(&found, path).map_err(|reason| AuditError::unusable(path, reason))?;
     Ok(file)
 }
 
-/// Takes in what a process has written that was stopped before it wrote the head.
+/// Takes in what stands behind the head, and says so in lines of its own: a process was stopped
+/// before it wrote the head, or someone else has added lines.
 fn adopt(directory: &Path, file: &mut File, head: &mut Head) -> Result<(), AuditError> {
     let path = file_path(directory, head.file);
     let length = file.metadata().map_err(AuditError::at(&path))?.len();
@@ -180,7 +203,8 @@ fn adopt(directory: &Path, file: &mut File, head: &mut Head) -> Result<(), Audit
             return Err(Damage::Last { path }.into());
         }
     }
-    let Tail { mut end, torn, ends_in_line, .. } = tail;
+    let unrecorded = tail.end.lines - head.lines;
+    let Tail { mut end, torn, ends_in_line } = tail;
     let mut text = String::new();
     if !ends_in_line {
         text.push('\n');
@@ -189,6 +213,10 @@ fn adopt(directory: &Path, file: &mut File, head: &mut Head) -> Result<(), Audit
         // What the process was writing stays, and what it is stands behind it.
         let record = Pending::new(AuditEvent::Torn { bytes: torn.len() as u64 });
         end.hash = ChainHash::of(&torn);
+        record.push(&mut end, &mut text);
+    }
+    if unrecorded > 0 {
+        let record = Pending::new(AuditEvent::Unrecorded { lines: unrecorded });
         record.push(&mut end, &mut text);
     }
     write(file, length, text.as_bytes(), false).map_err(AuditError::at(&path))?;
@@ -222,14 +250,16 @@ impl Tail {
         self.ends_in_line = is_whole;
         match self.end.follow(&text, self.torn.as_deref()) {
             Ok(()) => self.torn = None,
-            Err(NotNext::NotALine) => match &mut self.torn {
-                None => self.torn = Some(text),
-                Some(torn) if torn.len() + text.len() < LINE_BYTES as usize => {
-                    torn.push(b'\n');
-                    torn.extend(text);
+            Err(NotNext::NotALine) if self.end.is_begun_by(&text, self.torn.as_deref()) => {
+                match &mut self.torn {
+                    None => self.torn = Some(text),
+                    Some(torn) if torn.len() + text.len() < LINE_BYTES as usize => {
+                        torn.push(b'\n');
+                        torn.extend(text);
+                    }
+                    Some(_) => return Err(NotNext::NotALine),
                 }
-                Some(_) => return Err(NotNext::NotALine),
-            },
+            }
             Err(error) => return Err(error),
         }
         Ok(())

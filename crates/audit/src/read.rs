@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use crate::error::AuditError;
-use crate::log::{AuditLog, Lines, file_path, files};
+use crate::head::Head;
+use crate::log::{AuditLog, Lines, file_path, files, open_to_read};
 use crate::record::AuditEvent;
 
 /// A line of the log.
@@ -50,8 +51,7 @@ impl AuditLog {
     /// [`AuditError`] where it cannot be read.
     pub fn entries(&self) -> Result<Option<Entries>, AuditError> {
         let Some(directory) = self.directory()? else { return Ok(None) };
-        let numbers = files(directory)?.into();
-        let directory = directory.to_owned();
+        let (numbers, directory) = (known_files(directory)?.into(), directory.to_owned());
         Ok(Some(Entries { directory, numbers, open: None, begun: Vec::new() }))
     }
 }
@@ -69,7 +69,7 @@ impl Entries {
                 None => {
                     let Some(number) = self.numbers.pop_front() else { return Ok(None) };
                     let path = file_path(&self.directory, number);
-                    let file = File::open(&path).map_err(AuditError::at(&path))?;
+                    let file = open_to_read(&path)?;
                     let (number, lines) = self.open.insert((number, Lines::new(file)));
                     (*number, lines)
                 }
@@ -86,7 +86,7 @@ impl Entries {
                 Some(line) => self.begun.extend(line.text),
                 None => {
                     if self.numbers.is_empty() {
-                        let later = files(&self.directory)?;
+                        let later = known_files(&self.directory)?;
                         self.numbers.extend(later.into_iter().filter(|it| *it > number));
                     }
                     if self.numbers.is_empty() {
@@ -106,10 +106,20 @@ impl Entry {
         humantime::format_rfc3339_seconds(self.time).to_string()
     }
 
-    fn read(line: Vec<u8>) -> Option<Self> {
+    pub(crate) fn read(line: Vec<u8>) -> Option<Self> {
         let line = String::from_utf8(line).ok()?;
         let Written { n, time, event } = serde_json::from_str(&line).ok()?;
         let time = humantime::parse_rfc3339(&time).ok()?;
         Some(Self { number: n, time, event, line })
     }
+}
+
+/// The numbers of the files that the head knows, in their order. Another one was added by someone
+/// else, which [`AuditLog::verify`] reports. Without a head these are all files.
+fn known_files(directory: &Path) -> Result<Vec<u64>, AuditError> {
+    let mut numbers = files(directory)?;
+    if let Ok(Some(head)) = Head::read(directory) {
+        numbers.retain(|number| (head.first..=head.file + 1).contains(number));
+    }
+    Ok(numbers)
 }

@@ -14,10 +14,18 @@ pub enum AuditEvent {
     Trust(TrustEvent),
     /// What became of the question whether a call may be made.
     Approval(Box<ApprovalEvent>),
+    /// Something that a tool tried was refused.
+    Refusal(Box<RefusalEvent>),
     /// The line before is one that a process was writing when it was stopped.
     Torn {
         /// How many bytes it has.
         bytes: u64,
+    },
+    /// The lines before, which `head.json` did not know: a process was stopped before it could
+    /// record them there, or someone else has added them.
+    Unrecorded {
+        /// How many lines.
+        lines: u64,
     },
     /// Lines that could not be written, such as on a full disk.
     Lost {
@@ -52,6 +60,9 @@ pub struct CallEvent {
     pub workspace: String,
     /// Who called: `user NAME`, `client NAME`, `program NAME`, `tool NAME`.
     pub caller: String,
+    /// The program behind a client of the server. Absent for a call inside another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientEvent>,
     /// The tool.
     pub tool: String,
     /// The digest of its component. `None`: it is code of the embedding program, or was not
@@ -73,6 +84,21 @@ pub struct CallEvent {
     /// How many more requests there were.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_requests: u64,
+    /// The files and directories that the call touched.
+    #[serde(default, skip_serializing_if = "PathsEvent::is_empty")]
+    pub paths: PathsEvent,
+    /// The names by which the call called other tools, the first fifty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// How many more calls of other tools there were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_aliases: u64,
+    /// How often the call was refused something. Each refusal has a line of its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refusals: u64,
+    /// How many of the refusals have no line, since there were too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_refusals: u64,
     /// The ids of the questions that were answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
@@ -87,6 +113,76 @@ pub struct CallEvent {
     /// The instructions that it ran, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
+}
+
+/// The program behind a client, as it names itself when it connects. Nothing proves the name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientEvent {
+    /// The name, such as `claude-code`.
+    pub name: String,
+    /// The version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}
+
+/// The files and directories that a call touched: relative to the workspace if they are in it,
+/// otherwise absolute. A directory ends in `/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathsEvent {
+    /// Files that were opened to be read and directories that were listed, the first fifty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// How often something else was read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_read: u64,
+    /// What was made, changed or put in place, the first fifty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<String>,
+    /// How often something else was written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_written: u64,
+    /// What was removed or moved away, the first fifty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// How often something else was removed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_removed: u64,
+    /// What was looked at without being opened, the first twenty, in a call that did nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looked_at: Vec<String>,
+    /// How many files and directories the call made and removed again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub temporary: u64,
+}
+
+/// Something that a tool tried was refused, and was not done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalEvent {
+    /// The id of the call.
+    pub call: String,
+    /// The workspace.
+    pub workspace: String,
+    /// Who called, as in [`CallEvent`].
+    pub caller: String,
+    /// The program behind a client of the server, as in [`CallEvent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientEvent>,
+    /// The tool.
+    pub tool: String,
+    /// The kind of thing that was refused: `http`, `file`, `tool` or `storage`.
+    pub kind: String,
+    /// Method and origin of a request, the path of a file, or the name by which a tool was called.
+    /// Empty for storage.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// The reason, in a word.
+    pub reason: String,
+    /// The rule of a leak, the pattern of a `deny`, or the secret that it was refused for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// How often the same was refused.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u64,
 }
 
 /// What became of the question whether a call may be made.
@@ -124,14 +220,29 @@ pub struct RequestEvent {
     /// The status of the response, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The bytes of the bodies, out and in.
+    /// The bytes of the bodies, out and in. Zero out where the request was refused before anything
+    /// was sent.
     pub bytes: [u64; 2],
-    /// The grant that allowed it.
+    /// The grant that allowed it. Absent where nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+}
+
+impl PathsEvent {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn once() -> u64 {
+    1
+}
+
+fn is_once(number: &u64) -> bool {
+    *number == 1
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -83,7 +83,9 @@ fn tools(log: &AuditLog) -> Vec<String> {
             AuditEvent::Call(call) => tools.push(call.tool),
             AuditEvent::Trust(trust) => tools.push(format!("trust {}", trust.workspace)),
             AuditEvent::Approval(approval) => tools.push(format!("approval {}", approval.tool)),
+            AuditEvent::Refusal(refusal) => tools.push(format!("refusal {}", refusal.tool)),
             AuditEvent::Torn { bytes } => tools.push(format!("torn {bytes}")),
+            AuditEvent::Unrecorded { lines } => tools.push(format!("unrecorded {lines}")),
             AuditEvent::Lost { lines, .. } => tools.push(format!("lost {lines}")),
         }
     }
@@ -125,7 +127,9 @@ fn a_byte_that_was_flipped_is_found_in_every_line() {
             let damage = place.damage();
             let line = at as u64 + 1;
             let is_named = match &damage {
-                Damage::Changed { line: found, .. } => *found == line,
+                Damage::Changed { line: found, .. } | Damage::Foreign { line: found, .. } => {
+                    *found == line
+                }
                 Damage::Last { .. } => line == 3,
                 _ => false,
             };
@@ -168,8 +172,6 @@ fn an_end_that_was_cut_off_is_found_and_nothing_is_written_behind_it() {
     assert!(matches!(damage, Damage::Cut { .. }), "{damage}");
     let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
     assert_eq!(error, AuditError::Damaged { damage: Box::new(damage) });
-    fs::remove_file(place.file(1)).unwrap();
-    assert!(matches!(place.damage(), Damage::Cut { found: 0, .. }));
     place.replace(&lines);
     fs::remove_file(place.state.join("audit/head.json")).unwrap();
     assert!(matches!(place.damage(), Damage::NoHead { .. }));
@@ -200,8 +202,8 @@ fn a_process_that_was_stopped_before_the_head_leaves_an_open_end() {
     assert_eq!((verified.lines, verified.open), (3, 2));
     append(&place.log(), &["d"]);
     let verified = place.log().verify().unwrap().unwrap();
-    assert_eq!((verified.lines, verified.open), (4, 0));
-    assert_eq!(tools(&place.log()), ["a", "b", "c", "d"]);
+    assert_eq!((verified.lines, verified.open), (5, 0));
+    assert_eq!(tools(&place.log()), ["a", "b", "c", "unrecorded 2", "d"]);
 }
 
 #[test]
@@ -230,10 +232,12 @@ fn what_was_torn_twice_is_named_as_a_whole() {
     let place = Place::new();
     append(&place.log(), &["a"]);
     // Also the line that says so was not finished.
-    place.add("{\"n\":1,\"pr\n{\"n\":1,\"prev\":\"0");
-    assert_eq!(place.log().verify().unwrap().unwrap().torn, 27);
+    let torn = "{\"n\":1,\"pr";
+    let prev = ChainHash::of(torn.as_bytes()).to_string();
+    place.add(&format!("{torn}\n{{\"n\":1,\"prev\":\"{}", &prev[..3]));
+    assert_eq!(place.log().verify().unwrap().unwrap().torn, 29);
     append(&place.log(), &["b"]);
-    assert_eq!(tools(&place.log()), ["a", "torn 27", "b"]);
+    assert_eq!(tools(&place.log()), ["a", "torn 29", "b"]);
     place.log().verify().unwrap();
     // A change is not taken for one.
     let changed: Vec<_> = place.lines().iter().map(|line| line.replace("\"pr", "\"pX")).collect();
@@ -274,12 +278,121 @@ fn files_follow_each_other_and_the_oldest_go() {
     fs::write(&path, &text[..=last]).unwrap();
     let damage = place.damage();
     assert!(matches!(damage, Damage::Missing { line: 1, lines: 1, .. }), "{damage}");
+    let removed = text.lines().count() as u64;
     fs::remove_file(&path).unwrap();
-    assert!(matches!(place.damage(), Damage::Cut { .. }));
+    assert_eq!(place.damage(), Damage::Removed { path: path.clone(), lines: Some(removed) });
     fs::write(&path, text).unwrap();
     log.verify().unwrap();
-    fs::remove_file(place.file(first)).unwrap();
-    assert!(matches!(place.damage(), Damage::Cut { .. }));
+    // Nothing says how many lines the oldest file had.
+    let path = place.file(first);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(place.damage(), Damage::Removed { path, lines: None });
+}
+
+#[test]
+fn the_lines_of_a_removed_file_are_counted() {
+    let place = Place::new();
+    append(&place.log(), &["a", "b", "c"]);
+    fs::remove_file(place.file(1)).unwrap();
+    let damage = place.damage();
+    assert_eq!(damage, Damage::Removed { path: place.file(1), lines: Some(3) });
+    assert!(
+        damage.to_string().ends_with("audit-000001.jsonl` is missing, with 3 lines"),
+        "{damage}"
+    );
+    // A call neither makes the file anew nor writes elsewhere.
+    let error = place.log().append(&[Pending::new(call("d"))], false).unwrap_err();
+    assert!(error.to_string().ends_with("audit-000001.jsonl` is missing"), "{error}");
+    assert!(!place.file(1).exists());
+    assert_eq!(place.damage(), damage);
+}
+
+#[test]
+fn text_after_the_head_that_no_process_wrote_is_damage() {
+    let next = |place: &Place| {
+        format!("{{\"n\":2,\"prev\":\"{}\"", place.log().head().unwrap().unwrap().hash)
+    };
+    let cases: [(&str, fn(&str) -> String); 8] = [
+        ("a garbage line", |_| "garbage\n".into()),
+        ("garbage without an end", |_| "garbage".into()),
+        ("an empty line", |_| "\n".into()),
+        ("two empty lines", |_| "\n\n".into()),
+        ("a blank", |_| " ".into()),
+        ("another object", |_| "{}\n".into()),
+        ("another number", |next| next.replace("\"n\":2", "\"n\":3")),
+        ("another hash", |next| next.replace("prev\":\"", "prev\":\"zz")),
+    ];
+    for (name, text) in cases {
+        let place = Place::new();
+        append(&place.log(), &["a", "b"]);
+        let text = text(&next(&place));
+        place.add(&text);
+        let damage = place.damage();
+        assert_eq!(damage, Damage::Foreign { path: place.file(1), line: 3 }, "{name}");
+        let error = place.log().append(&[Pending::new(call("c"))], false).unwrap_err();
+        assert!(matches!(error, AuditError::Damaged { .. }), "{name}: {error}");
+    }
+}
+
+#[test]
+fn an_empty_line_between_others_is_damage() {
+    for at in 0..3 {
+        let place = Place::new();
+        append(&place.log(), &["a", "b", "c"]);
+        let mut lines = place.lines();
+        lines.insert(at, String::new());
+        place.replace(&lines);
+        assert_eq!(place.damage(), Damage::Foreign { path: place.file(1), line: at as u64 + 1 });
+    }
+}
+
+#[test]
+fn forged_lines_after_the_head_are_named_by_the_next_call() {
+    let place = Place::new();
+    append(&place.log(), &["a"]);
+    let mut end = place.log().head().unwrap().unwrap().end();
+    let mut text = String::new();
+    for tool in ["forged", "twice"] {
+        let record = serde_json::to_string(&call(tool)).unwrap();
+        end.push(&mut text, std::time::SystemTime::now(), &record);
+    }
+    place.add(&text);
+    assert_eq!(place.log().verify().unwrap().unwrap().open, 2);
+    append(&place.log(), &["b"]);
+    assert_eq!(tools(&place.log()), ["a", "forged", "twice", "unrecorded 2", "b"]);
+    append(&place.log(), &["c"]);
+    assert_eq!(tools(&place.log()).last().unwrap(), "c", "it is said once");
+    assert_eq!(place.log().verify().unwrap().unwrap().open, 0);
+}
+
+#[test]
+fn a_file_that_was_added_is_damage_and_is_not_read() {
+    let place = Place::new();
+    append(&place.log(), &["a"]);
+    fs::copy(place.file(1), place.file(7)).unwrap();
+    fs::copy(place.file(1), place.state.join("audit/audit-1.jsonl")).unwrap();
+    assert_eq!(tools(&place.log()), ["a"]);
+    assert_eq!(place.damage(), Damage::Added { path: place.file(7) });
+    fs::remove_file(place.file(7)).unwrap();
+    place.log().verify().unwrap();
+}
+
+#[test]
+fn a_log_of_version_0_1_0_verifies_and_is_continued() {
+    let place = Place::new();
+    append(&place.log(), &["a"]);
+    for name in ["audit-000001.jsonl", "head.json"] {
+        let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/0.1.0").join(name);
+        // Not a copy of the file, whose mode is that of the repository.
+        fs::write(place.state.join("audit").join(name), fs::read(old).unwrap()).unwrap();
+    }
+    let verified = place.log().verify().unwrap().unwrap();
+    assert_eq!((verified.lines, verified.open, verified.torn), (4, 0, 0));
+    append(&place.log(), &["new"]);
+    assert_eq!(tools(&place.log()), ["calculate", "calculate", "read_file", "python", "new"]);
+    assert_eq!(place.log().verify().unwrap().unwrap().lines, 5);
+    let head = place.log().head().unwrap().unwrap();
+    assert_eq!(head.lines, 5);
 }
 
 #[test]
@@ -366,20 +479,37 @@ fn a_reader_sees_what_comes_later() {
     place.add(line);
     assert_eq!(next(), None);
     place.add(rest);
-    assert_eq!(next(), None);
+    assert_eq!(next(), None, "it is no line");
 }
 
 #[test]
-fn what_others_could_change_is_refused() {
+fn writing_reading_and_verifying_have_the_same_checks() {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    let refused = |place: &Place, expected: &str| {
+        let written = place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
+        let verified = place.log().verify().unwrap_err();
+        let read = place.log().entries().unwrap().unwrap().next_entry().unwrap_err();
+        for error in [written, verified, read] {
+            assert!(error.to_string().contains(expected), "{expected}: {error}");
+        }
+    };
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
     let place = Place::new();
     append(&place.log(), &["a"]);
-    fs::set_permissions(place.file(1), fs::Permissions::from_mode(0o622)).unwrap();
-    let error = place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
-    assert!(error.to_string().contains("open to others (mode 622)"), "{error}");
-    fs::set_permissions(place.file(1), fs::Permissions::from_mode(0o600)).unwrap();
+    mode(&place.file(1), 0o622);
+    refused(&place, "open to others (mode 622)");
+    mode(&place.file(1), 0o600);
     let elsewhere = place.state.join("elsewhere");
     fs::rename(place.file(1), &elsewhere).unwrap();
     symlink(&elsewhere, place.file(1)).unwrap();
-    place.log().append(&[Pending::new(call("b"))], false).unwrap_err();
+    refused(&place, "symbolic links");
+    fs::remove_file(place.file(1)).unwrap();
+    fs::rename(elsewhere, place.file(1)).unwrap();
+    place.log().verify().unwrap();
+    // The head is checked as well.
+    mode(&place.state.join("audit/head.json"), 0o666);
+    let error = place.log().verify().unwrap_err();
+    assert!(error.to_string().contains("open to others (mode 666)"), "{error}");
 }

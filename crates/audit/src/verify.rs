@@ -1,12 +1,12 @@
 //! Whether a log is as it was written.
 
-use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 
 use crate::chain::{ChainHash, End, NotNext};
 use crate::error::{AuditError, Damage};
 use crate::head::Head;
-use crate::log::{AuditLog, Lines, Tail, file_path, files};
+use crate::log::{AuditLog, Lines, Tail, file_path, files, open_to_read};
 
 /// A log that is as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,26 +45,31 @@ impl AuditLog {
                 false => Err(Damage::NoHead { path: Head::path(directory) }.into()),
             };
         };
+        if let Some(added) = numbers.iter().find(|number| **number > head.file + 1) {
+            return Err(Damage::Added { path: file_path(directory, *added) }.into());
+        }
         let mut opened = Vec::new();
         // A process may have been stopped behind the beginning of one more.
         for number in head.first..=head.file + 1 {
             let path = file_path(directory, number);
-            let is_there = numbers.binary_search(&number).is_ok();
-            if !is_there && (number > head.file || head.bytes == 0) {
-                continue;
+            if numbers.binary_search(&number).is_ok() {
+                let file = open_to_read(&path)?;
+                let length = file.metadata().map_err(AuditError::at(&path))?.len();
+                opened.push((number, path, Some((file.take(length), length))));
+            } else if number <= head.file && head.bytes > 0 {
+                opened.push((number, path, None));
             }
-            if !is_there {
-                return Err(Damage::Cut { path, found: 0, expected: 1 }.into());
-            }
-            let file = File::open(&path).map_err(AuditError::at(&path))?;
-            let length = file.metadata().map_err(AuditError::at(&path))?.len();
-            opened.push((number, path, file.take(length), length));
         }
         drop(lock);
         let mut tail = Tail::new(End::start());
-        let (mut looked_at, mut first) = (0, 0);
-        let files = opened.len() as u64;
-        for (number, path, file, length) in opened {
+        let mut removed: Option<PathBuf> = None;
+        let (mut looked_at, mut first, mut files) = (0, 0, 0);
+        for (number, path, file) in opened {
+            let Some((file, length)) = file else {
+                removed.get_or_insert(path);
+                continue;
+            };
+            files += 1;
             if number == head.file && length < head.bytes {
                 return Err(Damage::Cut { path, found: length, expected: head.bytes }.into());
             }
@@ -80,9 +85,18 @@ impl AuditLog {
                 let Some(line) = lines.next().map_err(AuditError::at(&path))? else { break };
                 at += 1;
                 position += line.text.len() as u64 + u64::from(line.is_whole);
+                let before = End::before(&line.text);
+                if let Some(path) = removed {
+                    let before = before.map(|before| before.lines);
+                    // The number of the first line of the oldest file is not recorded elsewhere.
+                    let is_known = head.first == 1 || looked_at > 0;
+                    let lines =
+                        before.filter(|_| is_known).map(|n| n.saturating_sub(tail.end.lines));
+                    return Err(Damage::Removed { path, lines }.into());
+                }
                 if looked_at == 0 && number == head.first && number > 1 {
                     // What was before it is gone, and it says what that was.
-                    tail.end = End::before(&line.text).unwrap_or(tail.end);
+                    tail.end = before.unwrap_or(tail.end);
                     first = tail.end.lines;
                 }
                 looked_at += 1;
@@ -90,18 +104,22 @@ impl AuditLog {
                     NotNext::Missing { lines } => {
                         Damage::Missing { path: path.clone(), line: at, lines }
                     }
+                    NotNext::NotALine => Damage::Foreign { path: path.clone(), line: at },
                     // This line holds the hash of the one before.
                     NotNext::Other if at > 1 => {
                         Damage::Changed { path: path.clone(), line: at - 1 }
                     }
-                    NotNext::Other | NotNext::NotALine => {
-                        Damage::Changed { path: path.clone(), line: at }
-                    }
+                    NotNext::Other => Damage::Changed { path: path.clone(), line: at },
                 })?;
             }
             if tail.torn.is_some() && number < head.file {
                 return Err(Damage::Changed { path, line: at }.into());
             }
+        }
+        if let Some(path) = removed {
+            let is_known = head.first == 1 || looked_at > 0;
+            let lines = is_known.then(|| head.lines.saturating_sub(tail.end.lines));
+            return Err(Damage::Removed { path, lines }.into());
         }
         let Tail { end, torn, .. } = tail;
         Ok(Some(Verified {

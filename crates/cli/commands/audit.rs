@@ -1,13 +1,10 @@
 //! `kitbag audit`.
 
+use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use kitbag::audit::{
-    ApprovalEvent, AuditEvent, CallEvent, Entries, Entry, Head, TrustEvent, Verified,
-};
-use kitbag::contract::text::printable;
-use kitbag::contract::{format_duration, parse_duration};
+use kitbag::audit::{AuditEvent, Entries, Entry, Head, SinceError, Story, Verified, since};
 use serde_json::{Value, json};
 
 use crate::commands::{Global, nowhere};
@@ -24,8 +21,11 @@ const SHOWN: usize = 50;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
+Times are in UTC.
+
 Examples:
-  kitbag audit --tool fetch --since 1d
+  kitbag audit --since yesterday
+  kitbag audit --tool fetch --since 2h
   kitbag audit --outcome refused --json
   kitbag audit verify",
     args_conflicts_with_subcommands = true
@@ -33,36 +33,41 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Only calls of this tool
+    /// Show only the calls of this tool, and what it was refused
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only calls of callers whose name holds this, such as `client`
+    /// Show only calls whose caller or client program has this in its name, such as `claude`
     #[arg(long, value_name = "TEXT")]
     caller: Option<String>,
-    /// Only what was logged in this time, such as 1h or 7d
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    since: Option<Duration>,
-    /// Only calls that ended so: success, error, suspended, refused, limit, trap, cancelled or
-    /// failed
+    /// Show only what was logged since then: today, yesterday, a duration such as 2h or 7d, or a
+    /// time such as 09:30, 2026-11-25 or 2026-11-25T09:30
+    #[arg(long, value_name = "TIME", value_parser = since_now)]
+    since: Option<SystemTime>,
+    /// Show only calls with this outcome: success, error, suspended, refused, limit, trap,
+    /// cancelled or failed. `refused` includes what was refused inside a call
     #[arg(long, value_name = "WORD")]
     outcome: Option<String>,
-    /// Show all that match, and not the last 50
+    /// Show all matching lines [default: the last 50]
     #[arg(long)]
     all: bool,
-    /// Go on with what is logged from now on
+    /// Keep showing new lines as they are logged
     #[arg(long)]
     follow: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Look whether the log is as it was written: nothing changed, removed or cut off
+    /// Check that no line of the log was changed, removed, added or cut off
     Verify,
     /// Print the hash of the last line
     ///
     /// Kept elsewhere, it shows later that nothing before that line was changed, also where log
     /// and head were replaced together.
     Head,
+}
+
+fn since_now(text: &str) -> Result<SystemTime, SinceError> {
+    since(text, SystemTime::now())
 }
 
 impl Args {
@@ -89,12 +94,11 @@ impl Args {
 
     /// Shows the lines that match.
     fn show(&self, mut entries: Entries, as_json: bool) -> Result<Exit, CliError> {
-        let since = self.since.and_then(|since| SystemTime::now().checked_sub(since));
         let most = if self.all { usize::MAX } else { SHOWN };
-        let mut last = std::collections::VecDeque::new();
+        let mut last = VecDeque::new();
         let mut left_out = 0_u64;
         while let Some(entry) = entries.next_entry()? {
-            if self.matches(&entry, since) {
+            if self.matches(&entry) {
                 if last.len() >= most {
                     last.pop_front();
                     left_out += 1;
@@ -105,94 +109,46 @@ impl Args {
         if left_out > 0 && !as_json {
             output::note(&format!("{left_out} earlier lines match; --all shows them"));
         }
-        for entry in &last {
-            print(entry, as_json)?;
-        }
+        let mut story = Story::default();
+        print(&mut story, last.make_contiguous(), as_json)?;
         if !self.follow {
             return Ok(Exit::Done);
         }
         loop {
             thread::sleep(FOLLOW);
             while let Some(entry) = entries.next_entry()? {
-                if self.matches(&entry, None) {
-                    print(&entry, as_json)?;
+                if self.matches(&entry) {
+                    print(&mut story, &[entry], as_json)?;
                 }
             }
         }
     }
 
-    fn matches(&self, entry: &Entry, since: Option<SystemTime>) -> bool {
-        if since.is_some_and(|since| entry.time < since) {
+    fn matches(&self, entry: &Entry) -> bool {
+        if self.since.is_some_and(|since| entry.time < since) {
             return false;
         }
-        let any = [&self.tool, &self.caller, &self.outcome].into_iter().all(Option::is_none);
-        let (tool, caller, outcome) = match &entry.event {
-            AuditEvent::Call(call) => (&call.tool, &call.caller, &call.outcome),
-            AuditEvent::Approval(approval) => (&approval.tool, &approval.caller, &approval.answer),
-            _ => return any,
+        let (tool, caller, client, outcome) = match &entry.event {
+            AuditEvent::Call(call) => (&call.tool, &call.caller, &call.client, &*call.outcome),
+            AuditEvent::Refusal(it) => (&it.tool, &it.caller, &it.client, "refused"),
+            AuditEvent::Approval(it) => (&it.tool, &it.caller, &None, &*it.answer),
+            _ => return [&self.tool, &self.caller, &self.outcome].into_iter().all(Option::is_none),
+        };
+        let is_caller = |wanted: &String| {
+            caller.contains(wanted)
+                || client.as_ref().is_some_and(|client| client.name.contains(wanted))
         };
         self.tool.as_ref().is_none_or(|wanted| tool == wanted)
-            && self.caller.as_ref().is_none_or(|wanted| caller.contains(wanted))
+            && self.caller.as_ref().is_none_or(is_caller)
             && self.outcome.as_ref().is_none_or(|wanted| outcome == wanted)
     }
 }
 
-fn print(entry: &Entry, as_json: bool) -> Result<(), CliError> {
-    if as_json {
-        return output::data(&entry.line);
+fn print(story: &mut Story, entries: &[Entry], as_json: bool) -> Result<(), CliError> {
+    match as_json {
+        true => entries.iter().try_for_each(|entry| output::data(&entry.line)),
+        false => story.tell(entries).iter().try_for_each(|line| output::data(line)),
     }
-    let time = entry.time_text();
-    let text = match &entry.event {
-        AuditEvent::Call(call) => call_line(call),
-        AuditEvent::Trust(TrustEvent { workspace, caller, digest }) => match digest {
-            Some(digest) => format!("trust  {caller}  {workspace}  content {}", short(digest)),
-            None => format!("trust taken back  {caller}  {workspace}"),
-        },
-        AuditEvent::Approval(approval) => approval_line(approval),
-        AuditEvent::Torn { bytes } => {
-            format!("a process was stopped while it wrote the {bytes} bytes before this line")
-        }
-        AuditEvent::Lost { lines, reason } => {
-            format!("{lines} lines could not be written: {reason}")
-        }
-        _ => entry.line.clone(),
-    };
-    output::data(&format!("{time}  {}", printable(&text)))
-}
-
-/// As much of a digest as tells it from another one to a person.
-fn short(digest: &str) -> &str {
-    digest.get(..12).unwrap_or(digest)
-}
-
-/// A call as a person reads it.
-fn call_line(call: &CallEvent) -> String {
-    let CallEvent { tool, caller, outcome, workspace, .. } = call;
-    let reason = call.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let time = format_duration(Duration::from_micros(call.micros));
-    let mut line = format!("{tool}  {outcome}{reason}  {time}  {caller}  {workspace}");
-    if call.parent.is_some() {
-        line.push_str("  inside another call");
-    }
-    for request in &call.requests {
-        let end = match (&request.refused, request.status) {
-            (Some(kind), _) => format!("refused ({kind})"),
-            (None, Some(status)) => status.to_string(),
-            (None, None) => "no response".to_owned(),
-        };
-        line.push_str(&format!("\n    {} {}  {end}", request.method, request.origin));
-    }
-    if call.more_requests > 0 {
-        line.push_str(&format!("\n    and {} more requests", call.more_requests));
-    }
-    line
-}
-
-/// What became of the question whether a call may be made.
-fn approval_line(approval: &ApprovalEvent) -> String {
-    let ApprovalEvent { tool, caller, answer, by, workspace, .. } = approval;
-    let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    format!("{tool}  approval: {answer}{by}  {caller}  {workspace}")
 }
 
 fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError> {
@@ -210,14 +166,27 @@ fn verified(verified: Option<Verified>, as_json: bool) -> Result<Exit, CliError>
         output::json(&value)?;
         return Ok(Exit::Done);
     }
-    let noun = if files == 1 { "file" } else { "files" };
-    let mut text = format!("{lines} lines in {files} {noun} are as they were written");
+    let noun = |count: u64, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let are = if lines == 1 { "is" } else { "are" };
+    let mut text = format!("{} in {} {are} unchanged", noun(lines, "line"), noun(files, "file"));
     if first > 0 {
-        text.push_str(&format!("; the {first} before them are gone, as `[audit] size` has it"));
+        let removed = noun(first, "older line");
+        text.push_str(&format!("; {removed} were removed to keep the log within `[audit] size`"));
     }
-    if open > 0 || torn > 0 {
+    if open > 0 {
         text.push_str(&format!(
-            "\nopen end: a process was stopped before it had finished {open} lines and {torn} bytes"
+            "\nopen end: {} not recorded in `head.json`: a process was stopped before it could, or \
+             someone else added them",
+            noun(open, "line")
+        ));
+    }
+    if torn > 0 {
+        text.push_str(&format!(
+            "\nopen end: {} of a line that a process did not finish",
+            noun(torn, "byte")
         ));
     }
     output::data(&format!("{text}\nhash of the last line: {hash}"))?;

@@ -24,12 +24,14 @@ use crate::component::Component;
 use crate::context::RunContext;
 use crate::described::{Described, NotNow};
 use crate::error::CallError;
+use crate::filesystem::Touched;
 use crate::grants::{Granting, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
 use crate::guest_exit::GuestExit;
 use crate::imports;
 use crate::inspect::INSTANCE_BYTES;
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::metering::Metering;
+use crate::refusals::{RefusedKind, Refusals};
 use crate::report::{Emitted, Reports};
 use crate::state::{State, Stdio};
 use crate::timer::{Cancellation, Timer};
@@ -88,6 +90,10 @@ pub struct Completion {
     pub more_requests: u64,
     /// The uses of storage that the tool was refused, or that failed, at most five of them.
     pub refused_storage: Vec<StorageRefusal>,
+    /// All that the tool was refused, as the audit log has it.
+    pub refusals: Refusals,
+    /// The files and directories that the tool touched.
+    pub touched: Touched,
     /// Whether the tool looked for directories and was granted none.
     pub misses_directories: bool,
     /// Whether the tool called another one that no grant lets it call.
@@ -204,6 +210,8 @@ pub(crate) async fn run(
         requests: ended.requests.0,
         more_requests: ended.requests.1,
         refused_storage: ended.refused_storage,
+        refusals: ended.refusals,
+        touched: ended.touched,
         misses_directories,
         misses_tools: ended.misses_tools,
         usage,
@@ -287,6 +295,8 @@ impl Completion {
             requests: Vec::new(),
             more_requests: 0,
             refused_storage: Vec::new(),
+            refusals: Refusals::default(),
+            touched: Touched::default(),
             misses_directories: false,
             misses_tools: false,
             usage: Usage::default(),
@@ -363,6 +373,8 @@ struct Ended<T> {
     refused_requests: Vec<HttpRefusal>,
     requests: (Vec<RequestRecord>, u64),
     refused_storage: Vec<StorageRefusal>,
+    refusals: Refusals,
+    touched: Touched,
     request_warnings: Vec<String>,
     secrets: HeldSecrets,
     misses_directories: bool,
@@ -413,7 +425,7 @@ async fn run_guest<T>(
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
-    let misses_tools = store.data().misses_tools;
+    let misses_tools = store.data().refused_calls.has(RefusedKind::Tool);
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
     let refused_files = granted.directories.take_refused();
@@ -422,7 +434,11 @@ async fn run_guest<T>(
     let requests = granted.http.records();
     let request_warnings = granted.http.take_warnings();
     let refused_storage = granted.take_refused_storage();
+    let mut refusals = granted.take_refusals();
+    let touched = granted.directories.take_touched();
     let secrets = granted.secrets.clone();
+    refusals.append(std::mem::take(&mut store.data_mut().refused_calls));
+    refusals.kept.iter_mut().for_each(|refusal| drop(secrets.mask(&mut refusal.target)));
     Ok(Ended {
         result,
         memory,
@@ -433,6 +449,8 @@ async fn run_guest<T>(
         refused_requests,
         requests,
         refused_storage,
+        refusals,
+        touched,
         request_warnings,
         secrets,
         misses_directories,

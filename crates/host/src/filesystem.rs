@@ -15,8 +15,10 @@ mod granted;
 mod listing;
 mod quota;
 mod resolve;
+mod touched;
 
 pub(crate) use self::bindings::GuardedFilesystem;
 pub(crate) use self::change::Guarded;
 pub(crate) use self::granted::Granted;
 pub(crate) use self::quota::Quota;
+pub use self::touched::{Touched, TouchedPaths};

@@ -33,6 +33,7 @@ use wasmtime_wasi_config::WasiConfigVariables;
 use crate::error::CallError;
 use crate::filesystem::Granted;
 use crate::grants::http::HeldHttp;
+use crate::refusals::Refusals;
 
 /// The grants of one call, opened.
 pub(crate) struct HeldGrants {
@@ -90,6 +91,15 @@ impl HeldGrants {
     #[cfg(feature = "storage")]
     pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
         self.storage.take_refused()
+    }
+
+    /// What the guest was refused, for its record.
+    pub(crate) fn take_refusals(&mut self) -> Refusals {
+        let mut refusals = self.directories.take_refusals();
+        refusals.append(self.http.refusals());
+        #[cfg(feature = "storage")]
+        refusals.append(self.storage.take_refusals());
+        refusals
     }
 
     /// None: there is no storage.

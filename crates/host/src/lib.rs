@@ -35,6 +35,7 @@ mod metering;
 mod native;
 mod queue;
 mod random;
+mod refusals;
 mod replay;
 mod report;
 mod section;
@@ -58,6 +59,7 @@ pub use component_file::ComponentFile;
 pub use context::RunContext;
 pub use described::Described;
 pub use error::CallError;
+pub use filesystem::{Touched, TouchedPaths};
 pub use grants::ToolStorage;
 pub use grants::{
     Answered, CallableTool, HeldAnswer, Started, ToolAnswer, ToolCalls, ToolPort, ToolRequest,
@@ -81,6 +83,7 @@ pub use limits::COMPONENT_BYTES;
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
 pub use queue::{CALL_DEPTH, Concurrency, Permit};
+pub use refusals::{Refusal, Refusals, RefusedKind};
 pub use replay::Replay;
 pub use report::{Compiling, EventSink, Listener};
 pub use timer::Cancellation;

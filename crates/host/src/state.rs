@@ -18,6 +18,7 @@ use crate::grants::{Granting, HeldGrants, ToolCalls, ToolPort, ToolsView};
 use crate::limiter::Limiter;
 use crate::limits::HANDLES;
 use crate::random::Bounded;
+use crate::refusals::Refusals;
 use crate::report::Reports;
 
 /// What belongs to one call while it runs.
@@ -30,8 +31,8 @@ pub(crate) struct State {
     pub(crate) reports: Reports,
     /// `None` where the call is granted no other tools.
     tools: Option<ToolPort>,
-    /// Whether the guest called another tool without a grant.
-    pub(crate) misses_tools: bool,
+    /// The calls of other tools that were refused here, without a grant.
+    pub(crate) refused_calls: Refusals,
 }
 
 /// The two streams of a guest.
@@ -71,9 +72,18 @@ impl State {
             reports.go_on(replay);
         }
         let tools = granting.tools.map(|calls| calls.port.clone());
+        let refused_calls = Refusals::default();
         let quota = Arc::new(Quota::new(limits.written));
-        let (wasi, misses_tools) = (wasi.build(), false);
-        Ok(Self { wasi, granted, table, limiter, quota, reports, tools, misses_tools })
+        Ok(Self {
+            wasi: wasi.build(),
+            granted,
+            table,
+            limiter,
+            quota,
+            reports,
+            tools,
+            refused_calls,
+        })
     }
 
     /// What the call holds of its grants.
@@ -95,8 +105,8 @@ impl State {
     }
 
     pub(crate) fn tools(&mut self) -> ToolsView<'_> {
-        let Self { table, tools: port, misses_tools: is_missed, .. } = self;
-        ToolsView { table, port, is_missed }
+        let Self { table, tools: port, refused_calls: refusals, .. } = self;
+        ToolsView { table, port, refusals }
     }
 
     #[cfg(feature = "storage")]

@@ -37,15 +37,7 @@ impl Allowed {
                 Ok(Self::new(allowed, Arc::clone(call), start, record))
             }
             Err(refusal) => {
-                call.keep(RequestRecord {
-                    method: outgoing.method.to_string(),
-                    origin: HttpRequest::new(outgoing.method.as_str(), url)
-                        .map(|request| request.origin_url())
-                        .unwrap_or_default(),
-                    refused: Some(refusal.kind),
-                    ..RequestRecord::default()
-                });
-                call.refused(refusal.clone());
+                call.refused_at_once(outgoing.method.as_str(), url, &refusal);
                 Err(refusal.into())
             }
         }
@@ -65,6 +57,24 @@ impl Allowed {
     /// Notes the status of its response.
     pub(crate) fn answered(&self, status: u16) {
         self.note(|record| record.status = Some(status));
+    }
+
+    /// Notes that its server may have received something from now on.
+    pub(crate) fn sending(&self) {
+        self.note(|record| record.is_sent = true);
+    }
+
+    /// Notes an error, where it is a refusal.
+    pub(crate) fn failed(&self, error: &RequestError) {
+        if let RequestError::Refused(refusal) = error {
+            self.refused(refusal);
+        }
+    }
+
+    fn refused(&self, refusal: &HttpRefusal) {
+        self.note(|record| record.refused = Some(refusal.kind));
+        let request = &self.request;
+        self.call.refused(request.method().as_str(), &request.origin_url(), refusal);
     }
 
     fn note(&self, change: impl FnOnce(&mut RequestRecord)) {
@@ -135,8 +145,7 @@ impl Allowed {
     ) -> Result<(), RequestError> {
         let decided = decide(&mut self.grants());
         if let Err(refusal) = &decided {
-            self.note(|record| record.refused = Some(refusal.kind));
-            self.call.refused(refusal.clone());
+            self.refused(refusal);
         }
         Ok(decided?)
     }

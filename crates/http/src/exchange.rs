@@ -43,7 +43,7 @@ pub(crate) async fn run(
         if redirect::is_one(&response, &outgoing) && allowed.follows(followed) {
             let redactor = allowed.call().redactor();
             let url = redirect::next(&response, &mut outgoing, allowed.request(), &redactor)
-                .inspect_err(|error| allowed.call().failed(error))?;
+                .inspect_err(|error| allowed.failed(error))?;
             followed += 1;
             allowed = Allowed::decide(allowed.call(), &url, &outgoing, allowed.start())?;
             continue;
@@ -91,7 +91,7 @@ async fn hop(
             outgoing.is_empty |= whole.is_empty();
             let prepared = secrets::prepare(secrets, allowed.request(), headers, whole).await;
             let prepared = prepared.inspect_err(|error| {
-                call.failed(error);
+                allowed.failed(error);
                 call.warned(vec![error.to_string()]);
             })?;
             call.warned(prepared.warnings);
@@ -128,6 +128,7 @@ async fn hop(
         };
         let (shared, key) = (Arc::clone(shared), key.clone());
         let mut lease = Lease { shared, key, connection, permit };
+        allowed.sending();
         let sent = send(&mut lease.connection, request, allowed.request(), path.clone());
         match within(times.first_byte, TimePhase::FirstByte, sent).await? {
             Ok(response) => return Ok((response, lease)),

@@ -33,7 +33,7 @@ mod shares;
 mod tls;
 
 pub use body::IncomingBody;
-pub use call::{CallLimits, RequestRecord, RequestTimes};
+pub use call::{CallLimits, RefusedRequest, RequestRecord, RequestTimes};
 pub use client::{Client, ClientOptions};
 pub use error::{BoxError, RequestError, TimePhase};
 pub use kitbag_policy::http::{Direct, DirectError, Proxy, ProxyError};

@@ -48,7 +48,7 @@ pub(crate) fn next<B>(
     // An error of the request that it leads to would show it, whatever becomes of its case.
     if redactor.finds(location.as_bytes()) {
         let reason = "it is redirected to a URL that holds the value of a secret";
-        return Err(HttpRefusal::new(RefusalKind::Path, reason).into());
+        return Err(HttpRefusal::new(RefusalKind::Secret, reason).into());
     }
     let location = location.to_str().map_err(|_| invalid())?;
     // It is not tidied up either, as programs for people do.

@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 
 use crate::allowed::Allowed;
 use crate::body::IncomingBody;
-use crate::call::{Call, CallLimits, RequestRecord, RequestTimes};
+use crate::call::{Call, CallLimits, RefusedRequest, RequestRecord, RequestTimes};
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::exchange;
@@ -68,7 +68,7 @@ impl Requests {
     ) -> Result<oneshot::Receiver<Result<Response<IncomingBody>, RequestError>>, RequestError> {
         let (parts, body) = request.into_parts();
         let outgoing = Outgoing::new(parts.method, parts.headers, body);
-        let waiting = self.call.wait()?;
+        let waiting = self.call.wait(outgoing.method.as_str(), url)?;
         let allowed = Allowed::decide(&self.call, url, &outgoing, Instant::now())?;
         let (shared, call) = (Arc::clone(&self.client.0), Arc::clone(&self.call));
         let runtime = shared.runtime()?.clone();
@@ -93,9 +93,15 @@ impl Requests {
         self.call.take_warnings()
     }
 
-    /// What became of the requests, of a hundred at most, and how many more there were.
+    /// What became of the requests, of a hundred and one for each origin besides at most, and how
+    /// many more there were.
     pub fn records(&self) -> (Vec<RequestRecord>, u64) {
         self.call.records()
+    }
+
+    /// The requests that were refused, at most fifty of them, and how many more there were.
+    pub fn refused(&self) -> (Vec<RefusedRequest>, u64) {
+        self.call.refused_requests()
     }
 
     /// What was refused so far, at most five of them, and forgets it.

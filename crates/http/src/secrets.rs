@@ -75,23 +75,24 @@ fn prepare_now(
 
 /// The refusal of a request that must not go out as it is.
 fn refused(request: &HttpRequest, refusal: &SecretRefusal) -> RequestError {
-    let kind = match refusal {
-        SecretRefusal::Leak { part, .. }
-        | SecretRefusal::Value { part }
-        | SecretRefusal::Placeholder { part }
-        | SecretRefusal::OwnCredentials { part, .. }
-        | SecretRefusal::Range { part, .. }
-        | SecretRefusal::Two { part, .. } => match part {
-            Part::Host => RefusalKind::Host,
-            Part::Path | Part::Query => RefusalKind::Path,
-            // Of a body there is no kind but its size.
-            Part::Header(_) | Part::Body => RefusalKind::Header,
-        },
-        SecretRefusal::Unreadable { .. } => RefusalKind::Header,
+    let (kind, by) = match refusal {
+        SecretRefusal::Leak { rule, .. } => (RefusalKind::Leak, Some(&**rule)),
+        SecretRefusal::Value { .. }
+        | SecretRefusal::Placeholder { .. }
+        | SecretRefusal::Two { .. } => (RefusalKind::Secret, None),
+        SecretRefusal::OwnCredentials { part: Part::Path | Part::Query, .. } => {
+            (RefusalKind::Path, None)
+        }
+        SecretRefusal::OwnCredentials { .. } | SecretRefusal::Range { .. } => {
+            (RefusalKind::Header, None)
+        }
+        SecretRefusal::Unreadable { secret, .. } => {
+            (RefusalKind::Unreadable, Some(secret.as_str()))
+        }
     };
     let cause = std::error::Error::source(refusal).map(|cause| format!(": {cause}"));
     let reason = format!("`{request}` is refused: {refusal}{}", cause.unwrap_or_default());
-    HttpRefusal::new(kind, reason).into()
+    HttpRefusal { by: by.map(Into::into), ..HttpRefusal::new(kind, reason) }.into()
 }
 
 /// Masks the values of secrets in header fields.

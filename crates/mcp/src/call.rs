@@ -8,8 +8,8 @@ use kitbag_config::{Audience, Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink};
 use kitbag_toolbox::{
-    Arguments, CallContext, CallRecord, Caller, Completed, Ended as CallEnded, FrontEnd,
-    Invocation, Recorder, Reply, Resumed, Suspended, ToolboxError,
+    Arguments, CallContext, CallRecord, Caller, ClientName, Completed, Ended as CallEnded,
+    FrontEnd, Invocation, Recorder, Reply, Resumed, Suspended, ToolboxError,
 };
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
@@ -192,7 +192,10 @@ impl<'a> Call<'a> {
             }));
         }
         let caller = Caller::Client(self.session.principal.clone());
+        let client = self.context.client_info();
+        let client = client.map(|client| ClientName::new(&client.name, &client.version));
         let mut context = CallContext::new(caller)
+            .with_client(client)
             .with_events(EventSink::new(Arc::new(self.listener.clone())))
             .with_cancellation(Cancellation::default())
             .with_approver(self.session.approver(self.client))

@@ -32,7 +32,15 @@ pub(crate) trait Adapter: Sync {
         inner: &Inner,
         arguments: &Map<String, Value>,
         limits: &Limits,
-    ) -> Result<Additions, ErrorInfo>;
+    ) -> Result<Additions, AdapterRefusal>;
+}
+
+/// Why an adapter refuses a call.
+pub(crate) struct AdapterRefusal {
+    /// For the audit log, in a word.
+    pub(crate) reason: &'static str,
+    /// What the tool answers.
+    pub(crate) answer: ErrorInfo,
 }
 
 /// What an adapter adds to a call.

@@ -3,26 +3,44 @@
 //! It is gathered as the call goes through its steps, and logged when it has ended, also where
 //! its future was dropped.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kitbag_audit::{ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, RequestEvent};
+use kitbag_audit::{
+    ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, ClientEvent, PathsEvent,
+    RefusalEvent, RequestEvent,
+};
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
-use kitbag_host::{Completion, Component};
+use kitbag_contract::text::{is_hidden, shown};
+use kitbag_files::canonical;
+use kitbag_host::{Completion, Component, Refusal, Refusals, RefusedKind, Touched, TouchedPaths};
 use kitbag_policy::Grants;
 use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::ended::Prepared;
+use crate::temporary::Temporary;
 use crate::tool::Tool;
 
 /// The most bytes of arguments that are logged as they are.
 const ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// How many names of other tools are logged of one call.
+const ALIASES: usize = 50;
+
+/// How many refusals have lines of their own, of a call with all that are inside it. So no tool
+/// drives earlier lines out of the log by what it is refused.
+const REFUSALS: usize = 500;
+
+/// The longest name and the longest version of a client that are logged, in characters.
+const CLIENT_CHARS: usize = 64;
 
 /// The digests of grants, by the tool that has them.
 pub(crate) type GrantDigests = Mutex<HashMap<ToolName, Arc<str>>>;
@@ -32,6 +50,45 @@ pub(crate) struct Audited {
     id: String,
     parent: Option<String>,
     known: Mutex<CallEvent>,
+    refusals: Mutex<Refusals>,
+    /// What refused the call, where its answer does not say so.
+    refused_for: Mutex<Option<&'static str>>,
+    /// How many refusals of the outermost call may have lines.
+    lines_left: Arc<AtomicUsize>,
+}
+
+/// The program behind a client, as it names itself when it connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientName {
+    name: String,
+    version: String,
+}
+
+impl ClientName {
+    /// A name and a version, of which 64 characters each are kept, with control characters
+    /// escaped. Nothing proves them.
+    pub fn new(name: &str, version: &str) -> Self {
+        Self { name: client_text(name), version: client_text(version) }
+    }
+
+    fn event(&self) -> ClientEvent {
+        ClientEvent { name: self.name.clone(), version: self.version.clone() }
+    }
+}
+
+fn client_text(text: &str) -> String {
+    let mut escaped = String::new();
+    for (index, char) in text.chars().enumerate() {
+        match char {
+            _ if index == CLIENT_CHARS => {
+                escaped.push('…');
+                break;
+            }
+            char if is_hidden(char) => escaped.extend(char.escape_debug()),
+            char => escaped.push(char),
+        }
+    }
+    escaped
 }
 
 impl Audited {
@@ -45,7 +102,15 @@ impl Audited {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let parent = outer.map(|outer| outer.id.clone());
         let id = format!("{process:016x}-{number}");
-        Some(Arc::new(Self { id, parent, known: Mutex::default() }))
+        let lines_left = outer.map(|outer| Arc::clone(&outer.lines_left));
+        Some(Arc::new(Self {
+            id,
+            parent,
+            known: Mutex::default(),
+            refusals: Mutex::default(),
+            refused_for: Mutex::default(),
+            lines_left: lines_left.unwrap_or_else(|| Arc::new(AtomicUsize::new(REFUSALS))),
+        }))
     }
 
     /// Notes the grants in force.
@@ -80,10 +145,44 @@ impl Audited {
         self.known().component = component.digest().or_else(own);
     }
 
-    /// Notes what a run has done.
-    pub(crate) fn ran(&self, completion: &mut Completion) {
+    /// Notes what a run has done. `has_tool` tells whether there is a tool of a name.
+    pub(crate) fn ran(
+        &self,
+        config: &Config,
+        completion: &mut Completion,
+        temporary: Option<&Temporary>,
+        has_tool: impl Fn(&str) -> bool,
+    ) {
         let requests = mem::take(&mut completion.requests);
+        let names = Names::new(config, temporary);
+        let mut refusals = mem::take(&mut completion.refusals);
+        refusals.kept.retain_mut(|refusal| match refusal.kind {
+            RefusedKind::File => {
+                refusal.target = names.of(&refusal.target);
+                true
+            }
+            RefusedKind::Lookup => {
+                refusal.kind = RefusedKind::Tool;
+                has_tool(&refusal.target)
+            }
+            RefusedKind::Http | RefusedKind::Tool | RefusedKind::Storage => true,
+        });
+        self.refusals().append(refusals);
         let mut known = self.known();
+        let paths = &mut known.paths;
+        let Touched { read, written, removed, looked_at, temporary, .. } =
+            mem::take(&mut completion.touched);
+        for (touched, paths, more) in [
+            (read, &mut paths.read, &mut paths.more_read),
+            (written, &mut paths.written, &mut paths.more_written),
+            (removed, &mut paths.removed, &mut paths.more_removed),
+        ] {
+            let TouchedPaths { paths: touched, more: others } = touched;
+            names.add(touched, paths);
+            *more += others;
+        }
+        names.add(looked_at, &mut paths.looked_at);
+        paths.temporary += temporary;
         known.more_requests += completion.more_requests;
         if let Some(fuel) = completion.usage.fuel {
             *known.fuel.get_or_insert(0) += fuel;
@@ -98,6 +197,28 @@ impl Audited {
         }));
     }
 
+    /// Notes a call of another tool by this name.
+    pub(crate) fn called(&self, alias: &str) {
+        let mut known = self.known();
+        if known.aliases.iter().any(|known| known == alias) {
+            return;
+        }
+        match known.aliases.len() < ALIASES {
+            true => known.aliases.push(shown(alias).to_string()),
+            false => known.more_aliases += 1,
+        }
+    }
+
+    /// Notes that a call of another tool was refused.
+    pub(crate) fn refused_call(&self, alias: &str, reason: &'static str) {
+        self.refusals().note(RefusedKind::Tool, &shown(alias).to_string(), reason);
+    }
+
+    /// Notes that the call itself was refused, though it has an answer.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        *self.refused_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
     /// Notes the questions that were answered.
     pub(crate) fn answered(&self, answers: &Map<String, Value>) {
         self.known().answers = answers.keys().cloned().collect();
@@ -108,22 +229,44 @@ impl Audited {
         &self,
         auditor: &Auditor,
         config: &Config,
-        caller: &Caller,
+        (caller, client): (&Caller, Option<&ClientName>),
         tool: &str,
         (outcome, reason): (&str, Option<String>),
         elapsed: Duration,
     ) {
-        let event = CallEvent {
+        let refused_for = *self.refused_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let (outcome, reason) = match refused_for {
+            Some(refused_for) if outcome == "error" => ("refused", Some(refused_for.to_owned())),
+            _ => (outcome, reason),
+        };
+        // The outermost call has it.
+        let client = client.filter(|_| self.parent.is_none()).map(ClientName::event);
+        let mut event = CallEvent {
             id: self.id.clone(),
             parent: self.parent.clone(),
             workspace: config.root.value.to_string_lossy().into_owned(),
             caller: caller.to_string(),
+            client,
             tool: tool.to_owned(),
             outcome: outcome.to_owned(),
             reason,
             micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
             ..mem::take(&mut *self.known())
         };
+        let PathsEvent { read, written, removed, looked_at, .. } = &mut event.paths;
+        if !(read.is_empty() && written.is_empty() && removed.is_empty()) {
+            looked_at.clear();
+        }
+        let Refusals { kept, more } = mem::take(&mut *self.refusals());
+        let of_kept: u64 = kept.iter().map(|refusal| refusal.times).sum();
+        (event.refusals, event.more_refusals) = (of_kept + more, more);
+        for refusal in kept {
+            if !take_one(&self.lines_left) {
+                event.more_refusals += refusal.times;
+                continue;
+            }
+            auditor.record(AuditEvent::Refusal(Box::new(refusal_event(&event, refusal))));
+        }
         auditor.record(AuditEvent::Call(Box::new(event)));
     }
 
@@ -153,8 +296,81 @@ impl Audited {
         auditor.record(AuditEvent::Approval(Box::new(event)));
     }
 
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn known(&self) -> MutexGuard<'_, CallEvent> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes one of a number, unless none is left.
+fn take_one(left: &AtomicUsize) -> bool {
+    let take = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+}
+
+/// The line of a refusal.
+fn refusal_event(call: &CallEvent, refusal: Refusal) -> RefusalEvent {
+    let kind = match refusal.kind {
+        RefusedKind::Http => "http",
+        RefusedKind::File => "file",
+        RefusedKind::Tool | RefusedKind::Lookup => "tool",
+        RefusedKind::Storage => "storage",
+    };
+    RefusalEvent {
+        call: call.id.clone(),
+        workspace: call.workspace.clone(),
+        caller: call.caller.clone(),
+        client: call.client.clone(),
+        tool: call.tool.clone(),
+        kind: kind.to_owned(),
+        target: refusal.target,
+        reason: refusal.reason.to_owned(),
+        by: refusal.by,
+        times: refusal.times,
+    }
+}
+
+/// What paths on the host are called in the log.
+struct Names<'a> {
+    root: &'a Path,
+    /// The same without links, once a path is not in the root as it is written.
+    canonical: OnceCell<PathBuf>,
+    temporary: Option<&'a Temporary>,
+}
+
+impl<'a> Names<'a> {
+    fn new(config: &'a Config, temporary: Option<&'a Temporary>) -> Self {
+        Self { root: &config.root.value, canonical: OnceCell::new(), temporary }
+    }
+
+    /// A path as it is logged: relative to the workspace where it is in there, without control
+    /// characters, and cut where it is long.
+    fn of(&self, path: &str) -> String {
+        let text = path.trim_end_matches('/');
+        let within = |root: &Path| Path::new(text).strip_prefix(root).ok();
+        let without_links = || within(self.canonical.get_or_init(|| canonical(self.root)));
+        let Some(inside) = within(self.root).or_else(without_links) else {
+            return shown(path).to_string();
+        };
+        let end = if path.ends_with('/') { "/" } else { "" };
+        match inside.as_os_str().is_empty() {
+            true => "./".to_owned(),
+            false => format!("{}{end}", shown(&inside.to_string_lossy())),
+        }
+    }
+
+    /// Adds paths, but for those in a directory that the run had for itself.
+    fn add(&self, paths: Vec<String>, to: &mut Vec<String>) {
+        let is_own = |path: &str| self.temporary.is_some_and(|it| it.holds(Path::new(path)));
+        let names = paths.iter().filter(|path| !is_own(path)).map(|path| self.of(path));
+        for name in names {
+            if !to.contains(&name) {
+                to.push(name);
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use kitbag_config::{Audience, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Cancellation, EventSink, RunContext};
 
-use crate::audit::Audited;
+use crate::audit::{Audited, ClientName};
 use crate::caller::Caller;
 use crate::scope::Scope;
 
@@ -37,6 +37,8 @@ pub struct CallContext {
     /// Whom an approval until the process ends counts for, besides the caller: one client of
     /// several that have the same name. `None`: none counts longer than its call.
     pub(crate) approver: Option<Arc<str>>,
+    /// The program behind the caller, where that is a client which names it.
+    pub(crate) client: Option<Arc<ClientName>>,
     /// What the audit log is to say of it. `None`: nothing.
     pub(crate) audited: Option<Arc<Audited>>,
 }
@@ -137,6 +139,7 @@ impl CallContext {
             scope: Scope::default(),
             owner: None,
             approver: Some(Arc::default()),
+            client: None,
             audited: None,
         }
     }
@@ -154,6 +157,13 @@ impl CallContext {
     #[must_use]
     pub fn with_approver(mut self, approver: Option<Arc<str>>) -> Self {
         self.approver = approver;
+        self
+    }
+
+    /// Has the audit log name the program behind the client that calls.
+    #[must_use]
+    pub fn with_client(mut self, client: Option<ClientName>) -> Self {
+        self.client = client.map(Arc::new);
         self
     }
 

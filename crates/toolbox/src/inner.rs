@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use kitbag_config::Audience;
+use kitbag_config::{Audience, Disabled};
 use kitbag_contract::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
@@ -65,6 +65,7 @@ type Running<'a> = Pin<Box<dyn Future<Output = InnerEnd> + 'a>>;
 /// An inner call that is to be made.
 struct Job {
     position: usize,
+    alias: String,
     work: Work,
     reply: oneshot::Sender<HeldAnswer>,
 }
@@ -81,7 +82,8 @@ enum Begun {
     Kept(ToolAnswer),
     /// The run before did not wait for it.
     Never,
-    Denied(ErrorInfo),
+    /// Why, in a word, and as the guest reads it.
+    Denied(&'static str, ErrorInfo),
     Asks(Question),
 }
 
@@ -153,7 +155,7 @@ impl InnerCalls {
         position: usize,
         alias: &str,
         arguments: &str,
-        callable: impl FnOnce() -> Result<Invocation, ErrorInfo>,
+        callable: impl FnOnce() -> Result<Invocation, (&'static str, ErrorInfo)>,
     ) -> Result<Begun, ToolboxError> {
         let digest = blake3::hash(arguments.as_bytes());
         let Some(made) = self.made.get_mut(position) else {
@@ -163,7 +165,7 @@ impl InnerCalls {
                     self.made.push(InnerCall { alias: alias.to_owned(), arguments: digest, state });
                     Begun::Made(Work::Begin(Box::new(invocation)))
                 }
-                Err(error) => Begun::Denied(error),
+                Err((reason, error)) => Begun::Denied(reason, error),
             });
         };
         if made.alias != alias || made.arguments != digest {
@@ -256,7 +258,7 @@ pub(crate) async fn run(
         while running.len() < AT_ONCE
             && let Some(job) = waiting.pop_front()
         {
-            running.push(Box::pin(perform(toolbox, job, context.clone())));
+            running.push(Box::pin(perform(toolbox, job, context.clone(), outer)));
         }
         let request = tokio::select! {
             biased;
@@ -287,32 +289,50 @@ pub(crate) async fn run(
                 continue;
             }
             ToolRequest::Find { alias, reply } => {
-                let _ = reply.send(find(toolbox, callable, &alias, outer));
+                let found = find(toolbox, callable, &alias, outer);
+                if found.is_none()
+                    && let Some(reason) = why_not_found(toolbox, callable, &alias)
+                {
+                    refuse(outer, &alias, reason);
+                }
+                let _ = reply.send(found);
                 continue;
             }
             ToolRequest::Start { alias, arguments, reply } => (alias, arguments, reply),
         };
         let begun = calls.begin(started, &alias, &arguments, || {
+            let refused = |reason| move |error| (reason, error);
             if started >= limit {
-                return Err(ErrorInfo::new(format!(
-                    "the call has made {limit} calls of other tools, its limit `tool_calls`"
-                )));
+                return Err((
+                    "limit",
+                    ErrorInfo::new(format!(
+                        "the call has made {limit} calls of other tools, its limit `tool_calls`"
+                    )),
+                ));
             }
-            let arguments = read(&arguments)?;
+            let arguments = read(&arguments).map_err(refused("arguments"))?;
             let resolved = callable.resolve(toolbox.config(), &alias, outer.audience);
             misses_tools |= resolved.is_err();
-            let (tool, via) = resolved?;
+            let (tool, via) = resolved.map_err(refused("grant"))?;
+            if !toolbox.config().tools.contains_key(tool) {
+                // It is no call of a tool, which would have a line of its own.
+                refuse(outer, &alias, "unknown");
+            }
             Ok(Invocation::tool(tool, arguments).via(via).structured())
         })?;
         let (sender, receiver) = oneshot::channel();
         let answer: Started = match begun {
-            Begun::Denied(error) => {
+            Begun::Denied(reason, error) => {
+                refuse(outer, &alias, reason);
                 let _ = reply.send(Err(error));
                 continue;
             }
             Begun::Asks(question) => break question,
             Begun::Made(work) => {
-                waiting.push_back(Job { position: started, work, reply: sender });
+                if let Some(audited) = &outer.audited {
+                    audited.called(&alias);
+                }
+                waiting.push_back(Job { position: started, alias, work, reply: sender });
                 Ok(receiver)
             }
             Begun::Kept(answer) => {
@@ -356,8 +376,13 @@ fn context(prepared: &Prepared, callable: &Arc<Callable>, outer: &CallContext) -
 }
 
 /// Makes an inner call, unless the guest drops it.
-async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd {
-    let Job { position, work, mut reply } = job;
+async fn perform(
+    toolbox: &Toolbox,
+    job: Job,
+    context: CallContext,
+    outer: &CallContext,
+) -> InnerEnd {
+    let Job { position, alias, work, mut reply } = job;
     let (depth, caller) = (context.depth, context.caller.to_string());
     let (deadline, audience) = (context.run.deadline, context.audience);
     let call = async {
@@ -385,6 +410,7 @@ async fn perform(toolbox: &Toolbox, job: Job, context: CallContext) -> InnerEnd 
                 }
                 Some(Err(error)) => End::Answered(Err(failure(&error, audience)), reply),
                 None => {
+                    refuse(outer, &alias, "depth");
                     let error = ToolboxError::TooDeep { caller, limit: CALL_DEPTH };
                     End::Answered(Err(failure(&error, audience)), reply)
                 }
@@ -424,6 +450,25 @@ fn read(arguments: &str) -> Result<Arguments, ErrorInfo> {
     let read = json::parse(arguments.as_bytes(), JsonBudget::ARGUMENTS);
     let value = read.map_err(|error| ErrorInfo::new(format!("invalid arguments: {error}")))?;
     Ok(Arguments::json(value))
+}
+
+/// Notes that a call of another tool was refused.
+fn refuse(outer: &CallContext, alias: &str, reason: &'static str) {
+    if let Some(audited) = &outer.audited {
+        audited.refused_call(alias, reason);
+    }
+}
+
+/// Why the guest does not find a tool that there is. `None`: there is no such tool.
+fn why_not_found(toolbox: &Toolbox, callable: &Callable, alias: &str) -> Option<&'static str> {
+    let Some(name) = callable.find(alias) else {
+        return toolbox.config().tools.contains_key(alias).then_some("grant");
+    };
+    match toolbox.config().tools.get(name.as_str())?.disabled {
+        Some(Disabled::Untrusted) => Some("trust"),
+        Some(_) => Some("disabled"),
+        None => None,
+    }
 }
 
 /// The tools that the guest can call. One that cannot be loaded is left out.

@@ -11,7 +11,7 @@ use kitbag_files::{OpenError, locate};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, Additions};
+use crate::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::Inner;
 
 /// Where `learn` finds the documents of a topic.
@@ -46,10 +46,11 @@ impl Adapter for Learn {
         inner: &Inner,
         arguments: &Map<String, Value>,
         limits: &Limits,
-    ) -> Result<Additions, ErrorInfo> {
+    ) -> Result<Additions, AdapterRefusal> {
         let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default();
-        let topic = find(&inner.config, asked)?;
-        let directories = vec![grant(inner, topic)?];
+        let refused = |reason| move |answer| AdapterRefusal { reason, answer };
+        let topic = find(&inner.config, asked).map_err(refused("arguments"))?;
+        let directories = vec![grant(inner, topic).map_err(refused("topic"))?];
         let topic = injected(topic, limits.output);
         Ok(Additions { directories, arguments: Map::from_iter([(TOPIC_KEY.to_owned(), topic)]) })
     }

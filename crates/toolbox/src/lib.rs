@@ -40,6 +40,7 @@ mod temporary;
 mod tool;
 mod toolbox;
 
+pub use audit::ClientName;
 pub use caller::Caller;
 pub use context::{CallContext, CallEnd, CallRecord, FrontEnd, NoAnswers, Recorder, Reply};
 pub use eject::Ejected;

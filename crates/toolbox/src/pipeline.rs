@@ -43,6 +43,9 @@ impl Toolbox {
     ) -> Result<Ended<F::Refusal>, ToolboxError> {
         context.settle_owner();
         if context.depth >= CALL_DEPTH {
+            if let Some(outer) = &context.audited {
+                outer.refused_call(invocation.target.tool(), "depth");
+            }
             let caller = context.caller.to_string();
             return Err(ToolboxError::TooDeep { caller, limit: CALL_DEPTH });
         }

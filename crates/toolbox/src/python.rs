@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use kitbag_config::{Config, PYTHON, Tool, ToolSource};
-use kitbag_contract::{ErrorInfo, Limits};
+use kitbag_contract::Limits;
 use kitbag_policy::{Kind, ToolGrants};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, Additions};
+use crate::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::registry::Inner;
 
 /// How many tools a description names; `help()` lists all.
@@ -64,7 +64,7 @@ impl Adapter for Python {
         _: &Inner,
         _: &Map<String, Value>,
         _: &Limits,
-    ) -> Result<Additions, ErrorInfo> {
+    ) -> Result<Additions, AdapterRefusal> {
         Ok(Additions::default())
     }
 }

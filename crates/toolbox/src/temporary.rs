@@ -1,17 +1,18 @@
 //! Directories that a run has for itself: made empty, and gone after it.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_files::locate;
 use kitbag_files::sys::private_directory_permissions;
+use kitbag_files::{canonical, locate};
 use kitbag_host::CallError;
 use kitbag_policy::{DirectoryGrant, Grants};
 use tempfile::TempDir;
 
 /// The directories of one run, which are removed with this.
 pub(crate) struct Temporary {
-    _directories: Vec<TempDir>,
+    directories: Vec<TempDir>,
     /// The grants as they were.
     grants: Arc<Grants>,
 }
@@ -46,7 +47,12 @@ impl Temporary {
             grant.host = located.path;
             directories.push(directory);
         }
-        Ok(Some(Self { _directories: directories, grants: kept }))
+        Ok(Some(Self { directories, grants: kept }))
+    }
+
+    /// Whether a path is in one of them.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.directories.iter().any(|directory| path.starts_with(canonical(directory.path())))
     }
 
     /// Removes the directories, and puts the grants back.

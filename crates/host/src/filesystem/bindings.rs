@@ -21,7 +21,7 @@ use super::change::{Guarded, above};
 use super::granted::Place;
 use super::listing::{Listing, descriptor_type};
 use super::quota::{self, CountedStream};
-use super::resolve::{Found, resolve};
+use super::resolve::Found;
 use crate::sys::{Access, open_or_create_at};
 
 /// Names the data behind `wasi:filesystem` for the linker.
@@ -144,22 +144,24 @@ impl HostDescriptor for Guarded<'_> {
         mode.set(OpenMode::READ, reads);
         mode.set(OpenMode::WRITE, writes);
 
-        let target = resolve(&dir.dir, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let target = self.resolve(&fd, &dir, &path, follow)?;
         let kind = target.found.as_ref().map(Found::kind);
         let place = self.granted.below(&fd, target.names())?;
         self.granted.refuse_private(&place, target.entries())?;
         self.granted.refuse_secret(&place, kind == Some(FileKind::Directory))?;
         if kind.is_some_and(|kind| !is_ordinary(kind) && kind != FileKind::Link) {
+            self.granted.note_refused(&place, "special");
             return Err(ErrorCode::Unsupported.into());
         }
         let mut lock = None;
         if writes {
             if dir.perms == FsPerms::ReadOnly {
-                return Err(ErrorCode::NotPermitted.into());
+                return Err(self.read_only(&fd, &path));
             }
             let change = if kind.is_some() { Change::Content } else { Change::Put };
             self.granted.refuse_protected(&place, change, kind.is_some())?;
-            lock = self.check(&dir, &target, change).await?;
+            lock = self.check(&dir, &target, &place, change).await?;
             if kind.is_none() && oflags.contains(OpenFlags::CREATE) {
                 self.quota.take(ENTRY_BYTES)?;
             }
@@ -181,6 +183,7 @@ impl HostDescriptor for Guarded<'_> {
             if table.forbids(parent_id, &target.name, id, Change::Content)
                 || table.is_kept(&opened.stat)
             {
+                self.granted.note_refused(&place, "guarded");
                 return Err(ErrorCode::NotPermitted.into());
             }
             if kind.is_none() && !is_directory {
@@ -188,6 +191,13 @@ impl HostDescriptor for Guarded<'_> {
             }
             if oflags.contains(OpenFlags::TRUNCATE) {
                 opened.handle.set_len(0)?;
+            }
+        }
+        if !is_directory {
+            let path = self.granted.host_path(&place, false);
+            match writes {
+                true => self.granted.touched.wrote(&path, kind.is_none()),
+                false => self.granted.touched.read(&path),
             }
         }
         let opened = match is_directory {
@@ -218,6 +228,9 @@ impl HostDescriptor for Guarded<'_> {
         let changing = self.changing(&fd, &path, false, Change::NewDirectory).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.create_directory_at(place.parent(), place.name()).await;
+        if result.is_ok() {
+            self.granted.touched.wrote(&format!("{}/", place.path), true);
+        }
         self.leave(place, result)
     }
 
@@ -235,6 +248,9 @@ impl HostDescriptor for Guarded<'_> {
         let flags = PathFlags::empty();
         let result =
             self.wasi.set_times_at(place.parent(), flags, place.name(), accessed, modified).await;
+        if result.is_ok() {
+            self.granted.touched.wrote(&place.path, false);
+        }
         self.leave(place, result)
     }
 
@@ -253,6 +269,9 @@ impl HostDescriptor for Guarded<'_> {
         let (old, new) = (self.place_of(old)?, self.place_of(new)?);
         let (from, to) = (old.parent(), new.parent());
         let result = self.wasi.link_at(from, old_path_flags, old.name(), to, new.name()).await;
+        if result.is_ok() {
+            self.granted.touched.wrote(&new.path, true);
+        }
         let result = self.leave(new, result);
         self.leave(old, result)
     }
@@ -266,6 +285,12 @@ impl HostDescriptor for Guarded<'_> {
     ) -> FsResult<()> {
         let (old, new) = self.renaming((&fd, &old_path), (&new_fd, &new_path)).await?;
         let result = self.wasi.rename_at(old.parent(), old.name(), new.parent(), new.name()).await;
+        if result.is_ok() {
+            let is_directory = old.found == Some(FileKind::Directory);
+            let end = if is_directory && new.found.is_none() { "/" } else { "" };
+            let to = format!("{}{end}", new.path);
+            self.granted.touched.moved(&old.path, &to, new.found.is_none());
+        }
         let result = self.leave(new, result);
         self.leave(old, result)
     }
@@ -281,6 +306,9 @@ impl HostDescriptor for Guarded<'_> {
         self.check_link(&target, &changing)?;
         let place = self.place_of(changing)?;
         let result = self.wasi.symlink_at(place.parent(), target, place.name()).await;
+        if result.is_ok() {
+            self.granted.touched.wrote(&place.path, true);
+        }
         self.leave(place, result)
     }
 
@@ -288,6 +316,9 @@ impl HostDescriptor for Guarded<'_> {
         let changing = self.changing(&fd, &path, false, Change::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.unlink_file_at(place.parent(), place.name()).await;
+        if result.is_ok() {
+            self.granted.touched.removed(&place.path);
+        }
         self.leave(place, result)
     }
 
@@ -299,6 +330,9 @@ impl HostDescriptor for Guarded<'_> {
         let changing = self.changing(&fd, &path, false, Change::Remove).await?;
         let place = self.place_of(changing)?;
         let result = self.wasi.remove_directory_at(place.parent(), place.name()).await;
+        if result.is_ok() {
+            self.granted.touched.removed(&place.path);
+        }
         self.leave(place, result)
     }
 
@@ -347,6 +381,7 @@ impl HostDescriptor for Guarded<'_> {
             let dir = dir.clone();
             let table = self.granted.table();
             if above(&dir.dir, table)?.iter().any(|it| table.seals(&it.handle, it.id())) {
+                self.granted.note_refused_path(&fd, "", "guarded");
                 return Err(ErrorCode::NotPermitted.into());
             }
         }
@@ -380,7 +415,10 @@ impl HostDescriptor for Guarded<'_> {
         fd: Resource<Descriptor>,
     ) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.dir(&fd)?;
-        let listing = Listing::open(&dir, self.granted.place(&fd)?.clone())?;
+        let place = self.granted.place(&fd)?.clone();
+        let path = self.granted.host_path(&place, true);
+        let listing = Listing::open(&dir, place)?;
+        self.granted.touched.read(&path);
         let listing = self.wasi.table.push(listing)?;
         Ok(Resource::new_own(listing.rep()))
     }
@@ -398,6 +436,9 @@ impl HostDescriptor for Guarded<'_> {
         let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
         let flags = PathFlags::empty();
         let mut result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
+        if result.is_ok() {
+            self.granted.touched.looked_at(&place.path);
+        }
         if let Ok(stat) = &mut result
             && place.is_secret
         {

@@ -10,8 +10,8 @@ use kitbag_files::{Change, FileKind, GuardTable, OpenAs, is_part_of_repository};
 use wasmtime::component::Resource;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemCtxView};
-use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::granted::{Granted, Place};
 use super::quota::Quota;
@@ -37,6 +37,36 @@ impl Guarded<'_> {
         }
     }
 
+    /// Resolves a path, and notes where it leads out of the granted directory.
+    pub(super) fn resolve(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        dir: &Dir,
+        path: &str,
+        follow: bool,
+    ) -> FsResult<Target> {
+        resolve(&dir.dir, path, follow).inspect_err(|error| {
+            if matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted)) {
+                self.granted.note_refused_path(fd, path, "outside");
+            }
+        })
+    }
+
+    /// The refusal of a change in a directory that is open for reading alone.
+    pub(super) fn read_only(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsError {
+        let is_writable = self.granted.place(fd).is_ok_and(|place| self.granted.is_writable(place));
+        // A directory in which no tool changes anything may lie in one that may be changed.
+        let reason = if is_writable { "guarded" } else { "read-only" };
+        self.granted.note_refused_path(fd, path, reason);
+        ErrorCode::NotPermitted.into()
+    }
+
+    /// Refuses what is at a place.
+    fn denied(&mut self, place: &Place, reason: &'static str) -> FsError {
+        self.granted.note_refused(place, reason);
+        ErrorCode::NotPermitted.into()
+    }
+
     /// Resolves a path that is about to be changed, and refuses it where no tool
     /// changes it.
     ///
@@ -52,13 +82,13 @@ impl Guarded<'_> {
     ) -> FsResult<Changing> {
         let dir = self.dir(fd)?;
         if dir.perms == FsPerms::ReadOnly {
-            return Err(ErrorCode::NotPermitted.into());
+            return Err(self.read_only(fd, path));
         }
-        let target = resolve(&dir.dir, path, follow)?;
+        let target = self.resolve(fd, &dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
         self.granted.refuse_secret(&place, change == Change::NewDirectory)?;
         self.granted.refuse_protected(&place, change, target.found.is_some())?;
-        let lock = self.check(&dir, &target, change).await?;
+        let lock = self.check(&dir, &target, &place, change).await?;
         Ok(Changing { dir, target, place, lock })
     }
 
@@ -68,6 +98,7 @@ impl Guarded<'_> {
         &mut self,
         dir: &Dir,
         target: &Target,
+        place: &Place,
         change: Change,
     ) -> FsResult<Option<SystemFile>> {
         let table = self.granted.table();
@@ -82,7 +113,7 @@ impl Guarded<'_> {
             || found.is_some_and(|it| table.is_kept(&it.stat))
             || table.forbids(target.parent(), &target.name, found.map(Found::id), change);
         if is_forbidden {
-            return Err(ErrorCode::NotPermitted.into());
+            return Err(self.denied(place, "guarded"));
         }
         let is_put = matches!(change, Change::NewDirectory | Change::Put);
         if !is_put || !is_part_of_repository(&target.name) {
@@ -90,7 +121,7 @@ impl Guarded<'_> {
         }
         let lock = lock(&parent.handle).await?;
         match self.granted.table().completes_repository(&parent.handle, &target.name) {
-            true => Err(ErrorCode::NotPermitted.into()),
+            true => Err(self.denied(place, "guarded")),
             false => Ok(Some(lock)),
         }
     }
@@ -100,7 +131,7 @@ impl Guarded<'_> {
     pub(super) fn check_link(&mut self, link: &str, at: &Changing) -> FsResult<()> {
         let above = above(&at.dir.dir, self.granted.table())?;
         match leads_out(link, above.len() - 1 + at.target.directories.len()) {
-            true => Err(ErrorCode::NotPermitted.into()),
+            true => Err(self.denied(&at.place, "outside")),
             false => self.granted.refuse_link(&at.place, link),
         }
     }
@@ -114,18 +145,26 @@ impl Guarded<'_> {
     }
 
     /// Puts the directory of a resolved path where wasmtime-wasi finds it.
-    pub(super) fn place(&mut self, dir: &Dir, mut target: Target) -> FsResult<Position> {
+    pub(super) fn place(
+        &mut self,
+        dir: &Dir,
+        mut target: Target,
+        place: &Place,
+    ) -> FsResult<Position> {
+        let is_directory = |found: &Found| found.kind() == FileKind::Directory;
+        let path = self.granted.host_path(place, target.found.as_ref().is_some_and(is_directory));
         let parent = match target.directories.pop() {
             Some(parent) => Dir::new(parent.handle, dir.perms, dir.open_mode, true),
             None => dir.clone(),
         };
+        let found = target.found.as_ref().map(Found::kind);
         let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
-        Ok(Position { parent, name: target.name, is_secret: false, _lock: None })
+        Ok(Position { parent, name: target.name, path, found, is_secret: false, _lock: None })
     }
 
     /// The same for what is about to be changed.
     pub(super) fn place_of(&mut self, changing: Changing) -> FsResult<Position> {
-        let place = self.place(&changing.dir, changing.target)?;
+        let place = self.place(&changing.dir, changing.target, &changing.place)?;
         Ok(Position { _lock: changing.lock, ..place })
     }
 
@@ -141,7 +180,7 @@ impl Guarded<'_> {
         self.check_moved_link(&old, &new)?;
         let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         if self.granted.names_secrets() && old.target.found.as_ref().is_some_and(is_directory) {
-            return Err(ErrorCode::NotPermitted.into());
+            return Err(self.denied(&old.place, "secret"));
         }
         if let Some(found) = old.target.found.as_ref().filter(|found| is_directory(found)) {
             self.granted.refuse_store(&old.place, &found.handle)?;
@@ -177,7 +216,7 @@ impl Guarded<'_> {
         follow: bool,
     ) -> FsResult<Position> {
         let dir = self.dir(fd)?;
-        let target = resolve(&dir.dir, path, follow)?;
+        let target = self.resolve(fd, &dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
         // A name may be looked at that looks like a secret, and nothing in a directory that
         // does.
@@ -190,7 +229,7 @@ impl Guarded<'_> {
             || target
                 .entries()
                 .any(|(parent, name, found)| self.granted.is_private(parent, name, found));
-        Ok(Position { is_secret, ..self.place(&dir, target)? })
+        Ok(Position { is_secret, ..self.place(&dir, target, &place)? })
     }
 
     /// Gives a place back after the operation on it, whatever came of that.
@@ -235,6 +274,10 @@ impl Changing {
 pub(super) struct Position {
     parent: Resource<Descriptor>,
     name: String,
+    /// The path on the host, for the record of the call.
+    pub(super) path: String,
+    /// What was there.
+    pub(super) found: Option<FileKind>,
     /// What is there looks like a secret that no grant names.
     pub(super) is_secret: bool,
     _lock: Option<SystemFile>,

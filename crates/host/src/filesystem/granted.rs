@@ -21,7 +21,9 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, OpenMode};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use super::touched::Touched;
 use crate::error::CallError;
+use crate::refusals::{Refusals, RefusedKind};
 
 /// How many refused files a call remembers: what is said of them is for a person.
 const REFUSED: usize = 5;
@@ -36,6 +38,10 @@ pub(crate) struct Granted {
     open: HashMap<u32, Place>,
     /// The files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
+    /// What the guest was refused, for its record.
+    refusals: Refusals,
+    /// What the guest touched, for its record.
+    pub(super) touched: Touched,
     /// Whether the guest asked for its directories and there are none.
     is_missed: bool,
     /// The files that were made in this call.
@@ -123,6 +129,8 @@ impl Granted {
             is_open: false,
             open: HashMap::new(),
             refused: Vec::new(),
+            refusals: Refusals::default(),
+            touched: Touched::default(),
             is_missed: false,
             made: HashSet::new(),
             writable: Vec::new(),
@@ -328,8 +336,53 @@ impl Granted {
         }
     }
 
+    /// The path of a place on the host.
+    pub(super) fn host_path(&self, place: &Place, is_directory: bool) -> String {
+        let host = &self.preopens[place.preopen].host;
+        let host = host.to_string_lossy();
+        let mut path = host.trim_end_matches('/').to_owned();
+        for name in place.path.split('/').filter(|name| !name.is_empty()) {
+            path.extend(["/", name]);
+        }
+        if is_directory || path.is_empty() {
+            path.push('/');
+        }
+        path
+    }
+
+    /// Notes that what is at a place was refused.
+    pub(super) fn note_refused(&mut self, place: &Place, reason: &'static str) {
+        let path = self.host_path(place, false);
+        self.refusals.note(RefusedKind::File, &path, reason);
+    }
+
+    /// Notes that a path was refused, as the guest wrote it: from an open directory.
+    pub(super) fn note_refused_path(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        reason: &'static str,
+    ) {
+        let place = match self.place(fd) {
+            Ok(place) if !path.starts_with('/') => self.host_path(place, true),
+            _ => String::new(),
+        };
+        self.refusals.note(RefusedKind::File, &format!("{place}{path}"), reason);
+    }
+
+    /// Whether the granted directory that holds a place may be changed.
+    pub(super) fn is_writable(&self, place: &Place) -> bool {
+        self.preopens[place.preopen].directory.perms == FsPerms::ReadWrite
+    }
+
     /// Refuses what is at a place, and remembers that.
     fn refuse(&mut self, place: &Place, why: WhyRefused) -> FsResult<()> {
+        let reason = match why {
+            WhyRefused::Secret => "secret",
+            WhyRefused::Private => "private",
+            WhyRefused::Protected => "protected",
+        };
+        self.note_refused(place, reason);
         let directory = self.preopens[place.preopen].guest.clone();
         let refused = RefusedFile { directory, path: place.path.clone(), why };
         if self.refused.len() < REFUSED && !self.refused.contains(&refused) {
@@ -364,6 +417,16 @@ impl Granted {
     /// The files that the guest was refused.
     pub(crate) fn take_refused(&mut self) -> Vec<RefusedFile> {
         std::mem::take(&mut self.refused)
+    }
+
+    /// What the guest was refused, for its record.
+    pub(crate) fn take_refusals(&mut self) -> Refusals {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// What the guest touched.
+    pub(crate) fn take_touched(&mut self) -> Touched {
+        std::mem::take(&mut self.touched).finish()
     }
 
     /// What this call must not change, looked up at the first change, and again where

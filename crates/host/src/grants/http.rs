@@ -15,8 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use kitbag_contract::{ByteSize, Limits};
 use kitbag_http::{
-    BoxError, CallLimits, Client, IncomingBody, RequestError, RequestRecord, RequestTimes,
-    Requests, TimePhase,
+    BoxError, CallLimits, Client, IncomingBody, RefusedRequest, RequestError, RequestRecord,
+    RequestTimes, Requests, TimePhase,
 };
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
@@ -27,6 +27,7 @@ use wasmtime_wasi_http::{
 
 use super::granting::Granting;
 use super::secrets::HeldSecrets;
+use crate::refusals::{Refusal, Refusals, RefusedKind};
 
 /// The most that the header fields of one `fields` take. A guest has up to
 /// [`HANDLES`](crate::limits::HANDLES) of them.
@@ -96,7 +97,25 @@ impl HeldHttp {
 
     /// What became of the requests, and of how many more nothing is said.
     pub(crate) fn records(&self) -> (Vec<RequestRecord>, u64) {
-        self.sending.requests.as_ref().map(Requests::records).unwrap_or_default()
+        let requests = self.sending.requests.as_ref();
+        let (mut records, more) = requests.map(Requests::records).unwrap_or_default();
+        // A host may be made of the value of a secret, which is why it is refused.
+        records.iter_mut().for_each(|record| drop(self.sending.secrets.mask(&mut record.origin)));
+        (records, more)
+    }
+
+    /// The requests that were refused, for the record of the call.
+    pub(crate) fn refusals(&self) -> Refusals {
+        let mut refusals = Refusals::default();
+        let Some(requests) = &self.sending.requests else { return refusals };
+        let (refused, more) = requests.refused();
+        for RefusedRequest { method, origin, kind, by, times } in refused {
+            let (kind, reason) = (RefusedKind::Http, kind.as_str());
+            let target = format!("{method} {origin}").trim_end().to_owned();
+            refusals.add(Refusal { kind, target, reason, by, times });
+        }
+        refusals.more += more;
+        refusals
     }
 
     /// What is to be logged of the requests.

@@ -17,6 +17,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTabl
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
 use super::granting::Granting;
+use crate::refusals::{Refusals, RefusedKind};
 
 /// The most bytes that one use gives a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
@@ -47,6 +48,8 @@ pub(crate) struct HeldStorage {
     /// `None`: a guest that opens it is refused.
     namespace: Option<Namespace>,
     refused: Vec<StorageRefusal>,
+    /// The same, for the record of the call.
+    refusals: Refusals,
 }
 
 /// What a guest has opened: there is one namespace, and any number of handles of it.
@@ -75,7 +78,12 @@ impl HeldStorage {
         let namespace = grants.storage.zip(storage).map(|(grant, place)| {
             place.storage.namespace(&place.namespace, grant, ANSWER_BYTES, until)
         });
-        Self { grants: Arc::clone(grants), namespace, refused: Vec::new() }
+        Self {
+            grants: Arc::clone(grants),
+            namespace,
+            refused: Vec::new(),
+            refusals: Refusals::default(),
+        }
     }
 
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> StorageView<'a> {
@@ -87,7 +95,13 @@ impl HeldStorage {
         std::mem::take(&mut self.refused)
     }
 
-    fn note(&mut self, refusal: StorageRefusal) {
+    /// What was refused, for the record of the call.
+    pub(crate) fn take_refusals(&mut self) -> Refusals {
+        std::mem::take(&mut self.refusals)
+    }
+
+    fn note(&mut self, refusal: StorageRefusal, reason: &'static str) {
+        self.refusals.note(RefusedKind::Storage, "", reason);
         if self.refused.len() < MOST_REFUSALS && !self.refused.contains(&refusal) {
             self.refused.push(refusal);
         }
@@ -100,7 +114,8 @@ impl HeldStorage {
         work(namespace).map_err(|error| {
             if error.needs_person() {
                 let (reason, missing) = (error.to_string(), error.missing());
-                self.note(StorageRefusal { reason, missing });
+                let word = if missing.is_some() { "quota" } else { "unusable" };
+                self.note(StorageRefusal { reason, missing }, word);
             }
             BucketError::Other(error.for_tool())
         })
@@ -177,8 +192,9 @@ impl store::Host for StorageView<'_> {
             return Err(BucketError::NoSuchStore);
         }
         if self.held.namespace.is_none() {
+            let word = if self.held.grants.storage.is_none() { "grant" } else { "unusable" };
             let refusal = refusal(&self.held.grants);
-            self.held.note(refusal);
+            self.held.note(refusal, word);
             return Err(BucketError::AccessDenied);
         }
         Ok(self.table.push(Bucket)?)

@@ -13,6 +13,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi_io::poll::{DynPollable, Pollable, subscribe};
 
+use crate::refusals::{Refusals, RefusedKind};
 use crate::replay::Replay;
 
 /// What a call needs in order to call other tools.
@@ -176,8 +177,8 @@ pub(crate) struct ToolsView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     /// `None` where there is no grant.
     pub(crate) port: &'a Option<ToolPort>,
-    /// Set if the guest calls another tool without a grant.
-    pub(crate) is_missed: &'a mut bool,
+    /// What is refused where there is no grant.
+    pub(crate) refusals: &'a mut Refusals,
 }
 
 impl HasData for ToolCalling {
@@ -248,7 +249,10 @@ impl tools::Host for ToolsView<'_> {
     }
 
     async fn find(&mut self, alias: String) -> wasmtime::Result<Option<tools::ToolInfo>> {
-        let Some(port) = self.port else { return Ok(None) };
+        let Some(port) = self.port else {
+            self.refusals.note(RefusedKind::Lookup, &alias, "grant");
+            return Ok(None);
+        };
         Ok(port.find(alias).await.map(info))
     }
 
@@ -257,8 +261,7 @@ impl tools::Host for ToolsView<'_> {
         alias: String,
         arguments: String,
     ) -> wasmtime::Result<Result<Resource<tools::Pending>, types::ErrorInfo>> {
-        *self.is_missed |= self.port.is_none();
-        Ok(match start(self.port, alias, arguments).await {
+        Ok(match self.begin(alias, arguments).await {
             Ok(answer) => {
                 let pending = self.table.push(Pending::Runs(answer))?;
                 Ok(Resource::new_own(pending.rep()))
@@ -272,18 +275,22 @@ impl tools::Host for ToolsView<'_> {
         alias: String,
         arguments: String,
     ) -> wasmtime::Result<Result<tools::Answer, types::ErrorInfo>> {
-        *self.is_missed |= self.port.is_none();
-        Ok(match start(self.port, alias, arguments).await {
+        Ok(match self.begin(alias, arguments).await {
             Ok(answer) => written(answer.await.map_or_else(|_| Err(gone()), HeldAnswer::take)),
             Err(error) => Err(error.into()),
         })
     }
 }
 
-async fn start(port: &Option<ToolPort>, alias: String, arguments: String) -> Started {
-    match port {
-        Some(port) => port.start(alias, arguments).await.unwrap_or_else(|| Err(gone())),
-        None => Err(ErrorInfo::new("the tool is granted no other tools")),
+impl ToolsView<'_> {
+    async fn begin(&mut self, alias: String, arguments: String) -> Started {
+        match self.port {
+            Some(port) => port.start(alias, arguments).await.unwrap_or_else(|| Err(gone())),
+            None => {
+                self.refusals.note(RefusedKind::Tool, &alias, "grant");
+                Err(ErrorInfo::new("the tool is granted no other tools"))
+            }
+        }
     }
 }
 

@@ -32,6 +32,14 @@ fn a_body_beyond_its_limit_is_refused_and_cut_off() {
     let refused = caller.send("POST", &server.url()).stream(stream).refused();
     assert_eq!(refused.0, RefusalKind::Size);
     assert!(!server.wait_until_closed().requests[1].complete);
+    // What was not sent has no bytes and no rule in the record.
+    let (records, more) = caller.requests.records();
+    let said = records.iter().map(|it| (it.is_sent, it.refused, it.grant.is_empty()));
+    let (sent, size) = ((true, None, false), Some(RefusalKind::Size));
+    assert_eq!(said.collect::<Vec<_>>(), [sent, (false, size, true), (true, size, false)]);
+    assert_eq!((records[1].request_bytes, more), (0, 0));
+    let (refused, more) = caller.requests.refused();
+    assert_eq!((refused.len(), refused[0].times, more), (1, 2, 0));
 }
 
 #[test]
@@ -43,6 +51,9 @@ fn a_response_beyond_its_limit_is_refused() {
         let caller = Caller::new(&client(None, Some(&authority)), vec![granted]);
         let (kind, reason) = caller.refused(&server.url());
         assert_eq!(kind, RefusalKind::Size, "{reason}");
+        let (records, _) = caller.requests.records();
+        assert_eq!((records[0].is_sent, records[0].status), (true, Some(200)));
+        assert_eq!(records[0].refused, Some(RefusalKind::Size));
         drop(caller);
         assert_eq!(server.wait_until_closed().open, 0);
     };

@@ -85,7 +85,7 @@ fn a_placeholder_is_replaced_at_its_places_and_refused_elsewhere() {
     assert_eq!(seen.body, format!("before {VALUE} after").as_bytes());
     assert_eq!(seen.header("content-length").unwrap(), seen.body.len().to_string());
     let refused = caller.send("GET", &other.url()).header("x-key", &placeholder).refused();
-    assert_eq!(refused.0, RefusalKind::Header);
+    assert_eq!(refused.0, RefusalKind::Secret);
     caller.send("POST", &other.url()).body(body).refused();
     caller.refused(&format!("{}/{placeholder}", other.url()));
     assert!(other.seen().is_nothing());
@@ -163,7 +163,7 @@ fn a_redirect_that_holds_a_value_is_refused_without_showing_it() {
         let first = HttpGrant { follow: 5, ..any_method(&server.url()) };
         let caller = caller(vec![first], &secrets);
         let (kind, reason) = caller.send("GET", &server.url()).refused();
-        assert_eq!(kind, RefusalKind::Path, "{start}");
+        assert_eq!(kind, RefusalKind::Secret, "{start}");
         assert!(!reason.to_lowercase().contains(VALUE), "{reason}");
         assert!(reason.contains("a URL that holds the value of a secret"), "{reason}");
     }

@@ -29,6 +29,12 @@ pub enum RefusalKind {
     Rate,
     /// The time that it may take.
     Time,
+    /// Something in it that looks like a key or a token.
+    Leak,
+    /// The value or the placeholder of a secret, where the secret does not go.
+    Secret,
+    /// A secret that the request needs, which cannot be read.
+    Unreadable,
 }
 
 /// A request that was refused.
@@ -43,12 +49,14 @@ pub struct HttpRefusal {
     pub missing: Option<MissingGrant>,
     /// The pattern that denies it, where one does.
     pub denied_by: Option<Box<UrlPattern>>,
+    /// The rule that found a leak, or the secret that cannot be read.
+    pub by: Option<Box<str>>,
 }
 
 impl HttpRefusal {
     /// A refusal that no grant changes.
     pub fn new(kind: RefusalKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), missing: None, denied_by: None }
+        Self { kind, reason: reason.into(), missing: None, denied_by: None, by: None }
     }
 
     /// A refusal by what is denied.
@@ -70,6 +78,9 @@ impl RefusalKind {
             Self::Size => "size",
             Self::Rate => "rate",
             Self::Time => "time",
+            Self::Leak => "leak",
+            Self::Secret => "secret",
+            Self::Unreadable => "unreadable",
         }
     }
 }

@@ -14,7 +14,7 @@ use kitbag_rates::{Counted, TakeError};
 use kitbag_schema::{Arguments, Schema};
 use serde_json::{Map, Value};
 
-use crate::adapter::{Adapter, Additions};
+use crate::adapter::{Adapter, AdapterRefusal, Additions};
 use crate::approval::state::Approval;
 use crate::caller::Caller;
 use crate::context::CallContext;
@@ -79,7 +79,12 @@ pub(super) fn prepare(
     add_directories(&mut grants, directories);
     let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
-        Err(refusal) => return Ok(Err(refusal)),
+        Err(AdapterRefusal { reason, answer }) => {
+            if let Some(audited) = &context.audited {
+                audited.refused(reason);
+            }
+            return Ok(Err(answer));
+        }
     };
     count(inner, &resolved, action, &context.caller, via.as_ref(), alias_rate)?;
     let callable = match action {
@@ -305,7 +310,7 @@ fn authorise(
     action: Action,
     grants: Arc<Grants>,
     limits: Limits,
-) -> Result<Authority, ErrorInfo> {
+) -> Result<Authority, AdapterRefusal> {
     let mut grants = if resolved.is_granted { grants } else { Arc::default() };
     let additions = match (resolved.adapter, action) {
         (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kitbag_config::Disabled;
 use kitbag_contract::Outcome;
-use kitbag_host::CallError;
+use kitbag_host::{CallError, LoadError};
 
 use crate::audit::Audited;
 use crate::context::{CallContext, CallEnd, CallRecord};
@@ -43,11 +43,7 @@ impl<'a> Recording<'a> {
     pub(super) fn of(toolbox: &'a Toolbox, name: &str, context: &'a CallContext) -> Self {
         // A name of no tool is not recorded: the metrics would keep every one.
         let is_wanted = context.recorder.is_some() || context.audited.is_some();
-        let is_untrusted = || {
-            let tool = toolbox.config().tools.get(name);
-            tool.is_some_and(|tool| tool.disabled == Some(Disabled::Untrusted))
-        };
-        let is_known = is_wanted && (toolbox.has_tool(name) || is_untrusted());
+        let is_known = is_wanted && toolbox.config().tools.contains_key(name);
         Self::new(toolbox, is_known.then(|| name.to_owned()), context)
     }
 
@@ -80,8 +76,9 @@ fn record(recording: &mut Recording<'_>) {
     }
     if let (Some(audited), Some(auditor)) = (&recording.audited, recording.toolbox.auditor()) {
         let outcome = std::mem::take(&mut recording.outcome);
-        let (config, caller) = (recording.toolbox.config(), &recording.context.caller);
-        audited.log(auditor, config, caller, tool, outcome, elapsed);
+        let CallContext { caller, client, .. } = recording.context;
+        let by = (caller, client.as_deref());
+        audited.log(auditor, recording.toolbox.config(), by, tool, outcome, elapsed);
     }
 }
 
@@ -135,6 +132,8 @@ fn failure(error: &CallError) -> (&'static str, Option<String>) {
         CallError::Trap { .. } => ("trap", None),
         CallError::Cancelled => ("cancelled", None),
         CallError::Denied(_) => ("refused", Some("grant".into())),
+        CallError::Load(LoadError::Pinned { .. }) => ("refused", Some("recorded".into())),
+        CallError::Load(LoadError::Distrusted { .. }) => ("refused", Some("trust".into())),
         CallError::Busy { .. } | CallError::MemoryBusy { .. } => ("refused", Some("busy".into())),
         _ => ("failed", None),
     }
@@ -147,6 +146,10 @@ fn refusal(error: &ToolboxError) -> (&'static str, Option<String>) {
         ToolboxError::Disabled { reason, .. } if matches!(**reason, Disabled::Untrusted) => {
             refused("trust")
         }
+        ToolboxError::Disabled { .. } => refused("disabled"),
+        ToolboxError::NotAsRecorded { .. } => refused("recorded"),
+        ToolboxError::MoreGranted { .. } => refused("grant"),
+        ToolboxError::HigherLimit { .. } => refused("limit"),
         ToolboxError::Rate { .. } | ToolboxError::AliasRate { .. } => refused("rate"),
         ToolboxError::NotGranted { .. } => refused("grant"),
         ToolboxError::NoSecret { .. } => refused("secret"),

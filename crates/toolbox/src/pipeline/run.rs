@@ -86,12 +86,13 @@ pub(super) async fn run(
             },
             Runner::Native(tool) => run_native(&**tool, &call, toolbox, outer).await,
         };
+        if let Some(audited) = &outer.audited {
+            let has_tool = |name: &str| toolbox.config().tools.contains_key(name);
+            audited.ran(toolbox.config(), &mut completion, temporary.as_ref(), has_tool);
+            audited.answered(&call.answers);
+        }
         if let Some(temporary) = temporary {
             temporary.remove(&mut call.call.grants);
-        }
-        if let Some(audited) = &outer.audited {
-            audited.ran(&mut completion);
-            audited.answered(&call.answers);
         }
         if let Err(CallError::Limit { kind: LimitKind::Time, .. }) = &completion.result {
             completion.result = Err(ended(&call, context));

@@ -1,0 +1,190 @@
+//! The files and directories that a call touches, for its record.
+
+/// How many paths of each kind are kept; the rest is counted.
+const KEPT: usize = 50;
+
+/// How many paths are kept that were only looked at.
+const LOOKED_AT: usize = 20;
+
+/// The files and directories that a call touched, by their paths on the host. That of a directory
+/// ends in `/`. Untrusted: a tool chooses names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Files that were opened to be read, and directories that were listed.
+    pub read: TouchedPaths,
+    /// What was made, changed or put in place.
+    pub written: TouchedPaths,
+    /// What was removed or moved away.
+    pub removed: TouchedPaths,
+    /// What was looked at without being opened, twenty at most.
+    pub looked_at: Vec<String>,
+    /// How many of those that were made are removed again, which are in no list.
+    pub temporary: u64,
+    /// Where in `written` is what did not exist before.
+    made: Vec<String>,
+    moved: Vec<Moved>,
+}
+
+/// Something that was moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Moved {
+    from: String,
+    to: String,
+    /// What was removed inside it since.
+    removed: TouchedPaths,
+}
+
+/// Paths, each once, in the order in which they were touched first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TouchedPaths {
+    /// Fifty at most.
+    pub paths: Vec<String>,
+    /// How often others were touched.
+    pub more: u64,
+}
+
+impl TouchedPaths {
+    fn add(&mut self, path: &str) {
+        if self.paths.iter().any(|known| known == path) {
+            return;
+        }
+        match self.paths.len() < KEPT {
+            true => self.paths.push(path.to_owned()),
+            false => self.more += 1,
+        }
+    }
+
+    fn remove(&mut self, path: &str) {
+        self.paths.retain(|known| known != path);
+    }
+}
+
+impl Touched {
+    pub(super) fn looked_at(&mut self, path: &str) {
+        if self.looked_at.len() < LOOKED_AT && !self.looked_at.iter().any(|known| known == path) {
+            self.looked_at.push(path.to_owned());
+        }
+    }
+
+    pub(super) fn read(&mut self, path: &str) {
+        self.read.add(path);
+    }
+
+    /// `is_new`: there was nothing before.
+    pub(super) fn wrote(&mut self, path: &str, is_new: bool) {
+        if is_new && self.made.len() < KEPT && !self.made.iter().any(|known| known == path) {
+            self.made.push(path.to_owned());
+        }
+        self.written.add(path);
+    }
+
+    pub(super) fn removed(&mut self, path: &str) {
+        if let Some(at) = self.moved.iter().position(|moved| moved.to == path) {
+            // It was moved out of the way to be removed, maybe piece by piece.
+            let Moved { from, to, .. } = self.moved.remove(at);
+            self.forget(&to);
+            self.read.paths.retain(|path| !is_in(path, &to));
+            self.removed.add(&from);
+        } else if let Some(moved) = self.moved.iter_mut().find(|moved| is_in(path, &moved.to)) {
+            moved.removed.add(path);
+        } else if self.made.iter().any(|known| known == path) {
+            self.forget(path);
+            self.temporary += 1;
+        } else if !self.removed.paths.iter().any(|known| is_in(path, known)) {
+            self.removed.add(path);
+        }
+    }
+
+    /// `is_new`: there was nothing at `to` before.
+    pub(super) fn moved(&mut self, from: &str, to: &str, is_new: bool) {
+        if self.made.iter().any(|known| known == from) {
+            // A file that is written beside the one whose place it takes.
+            self.forget(from);
+        } else {
+            self.removed.add(from);
+            if is_new && self.moved.len() < KEPT {
+                let (from, to) = (from.to_owned(), to.to_owned());
+                self.moved.push(Moved { from, to, removed: TouchedPaths::default() });
+            }
+        }
+        self.wrote(to, is_new);
+    }
+
+    /// All of it, at the end of the call.
+    pub(super) fn finish(mut self) -> Self {
+        for Moved { removed, .. } in std::mem::take(&mut self.moved) {
+            removed.paths.iter().for_each(|path| self.removed.add(path));
+            self.removed.more += removed.more;
+        }
+        self
+    }
+
+    /// Forgets what was made.
+    fn forget(&mut self, path: &str) {
+        self.made.retain(|known| known != path);
+        [&mut self.read, &mut self.written].into_iter().for_each(|list| list.remove(path));
+    }
+}
+
+/// Whether a path is in a directory, whose path ends in `/`.
+fn is_in(path: &str, directory: &str) -> bool {
+    directory.ends_with('/') && path.len() > directory.len() && path.starts_with(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(touched: &Touched, read: &[&str], written: &[&str], removed: &[&str]) {
+        assert_eq!(touched.read.paths, read);
+        assert_eq!(touched.written.paths, written);
+        assert_eq!(touched.removed.paths, removed);
+    }
+
+    #[test]
+    fn a_file_that_replaces_another_is_one_write() {
+        let mut touched = Touched::default();
+        touched.wrote("/w/.lock", true);
+        touched.read("/w/a");
+        touched.wrote("/w/.tmp", true);
+        touched.moved("/w/.tmp", "/w/a", false);
+        touched.removed("/w/.lock");
+        check(&touched, &["/w/a"], &["/w/a"], &[]);
+        assert_eq!(touched.temporary, 1);
+    }
+
+    #[test]
+    fn a_directory_that_is_removed_piece_by_piece_is_one_removal() {
+        let mut touched = Touched::default();
+        touched.read("/w/a/");
+        touched.moved("/w/a/", "/w/.old/", true);
+        touched.read("/w/.old/");
+        touched.read("/w/.old/b/");
+        for path in ["/w/.old/b/c", "/w/.old/b/", "/w/.old/d", "/w/.old/"] {
+            touched.removed(path);
+        }
+        let touched = touched.finish();
+        check(&touched, &["/w/a/"], &[], &["/w/a/"]);
+        assert_eq!(touched.temporary, 0);
+    }
+
+    #[test]
+    fn a_move_is_a_removal_and_a_write() {
+        let mut touched = Touched::default();
+        touched.moved("/w/a/", "/w/b/", true);
+        touched.removed("/w/b/c");
+        check(&touched.finish(), &[], &["/w/b/"], &["/w/a/", "/w/b/c"]);
+    }
+
+    #[test]
+    fn many_paths_are_counted() {
+        let mut touched = Touched::default();
+        for number in 0..60 {
+            touched.read(&format!("/w/{number}"));
+            touched.read("/w/0");
+            touched.looked_at(&format!("/w/{number}"));
+        }
+        assert_eq!((touched.read.paths.len(), touched.read.more), (KEPT, 10));
+        assert_eq!(touched.looked_at.len(), LOOKED_AT);
+    }
+}
