@@ -381,6 +381,7 @@ impl Granted {
             WhyRefused::Secret => "secret",
             WhyRefused::Private => "private",
             WhyRefused::Protected => "protected",
+            WhyRefused::NewDotName => "dot-name",
         };
         self.note_refused(place, reason);
         let directory = self.preopens[place.preopen].guest.clone();
